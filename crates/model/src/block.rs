@@ -1,0 +1,311 @@
+//! What a message is made of.
+//!
+//! A block is written as an object with a `type`. Types this version does not know
+//! are kept as they are and written back unchanged.
+
+use std::borrow::Cow;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{Digest, Json};
+
+/// A piece of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Block {
+    /// What was said.
+    Text(String),
+    /// What the model thought before it spoke, with the provider's signature.
+    Thinking {
+        /// The thought, which may be empty where the provider hides it.
+        text: String,
+        /// Proof that the provider wants back with it.
+        signature: Option<String>,
+    },
+    /// The model asks for a tool to be run.
+    ToolCall(ToolCall),
+    /// What the tool answered.
+    ToolResult(ToolResult),
+    /// A file or picture, stored once by its content.
+    Attachment(Attachment),
+    /// Something of another system or a later version, kept as it was written.
+    Foreign(Json),
+}
+
+/// A request to run a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The provider's id for the call; its result names it.
+    pub id: String,
+    /// Which tool.
+    pub name: String,
+    /// With what.
+    pub input: Json,
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The call it answers.
+    pub call_id: String,
+    /// The answer.
+    #[serde(default)]
+    pub content: Content,
+    /// Whether the tool failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+/// A file or picture in a message. Its bytes are in the store's blobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// The digest of the bytes, by which the store has them.
+    pub blob: Digest,
+    /// Its media type: `image/png`.
+    pub media_type: String,
+    /// How many bytes.
+    pub bytes: u64,
+    /// What it was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl Block {
+    /// Wraps any JSON of another system so that it cannot be taken for a block of ours.
+    pub fn foreign(data: &Json) -> Self {
+        let whole = format!(r#"{{"type":"foreign","data":{data}}}"#);
+        // Valid by construction; were it not, the text is still kept.
+        Json::parse(whole).map_or_else(|_| Self::Text(data.to_string()), Self::Foreign)
+    }
+
+    /// What a person would read of this block, if anything.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn decode(raw: Json) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Text {
+            text: String,
+        }
+        #[derive(Deserialize)]
+        struct Thinking {
+            text: String,
+            #[serde(default)]
+            signature: Option<String>,
+        }
+        Ok(match raw.type_tag().as_deref() {
+            Some("text") => Self::Text(raw.decode::<Text>()?.text),
+            Some("thinking") => {
+                let Thinking { text, signature } = raw.decode()?;
+                Self::Thinking { text, signature }
+            }
+            Some("tool_call") => Self::ToolCall(raw.decode()?),
+            Some("tool_result") => Self::ToolResult(raw.decode()?),
+            Some("attachment") => Self::Attachment(raw.decode()?),
+            Some(_) => Self::Foreign(raw),
+            None => {
+                return Err(serde_json::Error::custom(
+                    "a block is an object with a `type`",
+                ));
+            }
+        })
+    }
+}
+
+impl Serialize for Block {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum Written<'a> {
+            Text {
+                text: &'a str,
+            },
+            Thinking {
+                text: &'a str,
+                #[serde(skip_serializing_if = "Option::is_none")]
+                signature: Option<&'a str>,
+            },
+            ToolCall(&'a ToolCall),
+            ToolResult(&'a ToolResult),
+            Attachment(&'a Attachment),
+        }
+        let written = match self {
+            Self::Text(text) => Written::Text { text },
+            Self::Thinking { text, signature } => Written::Thinking {
+                text,
+                signature: signature.as_deref(),
+            },
+            Self::ToolCall(call) => Written::ToolCall(call),
+            Self::ToolResult(result) => Written::ToolResult(result),
+            Self::Attachment(attachment) => Written::Attachment(attachment),
+            Self::Foreign(raw) => return raw.serialize(serializer),
+        };
+        written.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::decode(Json::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// The blocks of a message. One text alone is written as a plain string.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content(pub Vec<Block>);
+
+impl Content {
+    /// A single text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self(vec![Block::Text(text.into())])
+    }
+
+    /// All text of it, blocks separated by a blank line; borrowed where there is one.
+    pub fn to_text(&self) -> Cow<'_, str> {
+        let mut texts = self.0.iter().filter_map(Block::as_text);
+        match (texts.next(), texts.next()) {
+            (None, _) => Cow::Borrowed(""),
+            (Some(only), None) => Cow::Borrowed(only),
+            (Some(first), Some(second)) => {
+                let mut all = format!("{first}\n\n{second}");
+                for text in texts {
+                    all.push_str("\n\n");
+                    all.push_str(text);
+                }
+                Cow::Owned(all)
+            }
+        }
+    }
+
+    /// The tool calls in it.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.0.iter().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The tool results in it.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.0.iter().filter_map(|block| match block {
+            Block::ToolResult(result) => Some(result),
+            _ => None,
+        })
+    }
+
+    /// The attachments in it, those inside tool results included.
+    pub fn attachments(&self) -> impl Iterator<Item = &Attachment> {
+        self.0.iter().flat_map(|block| {
+            let (own, nested) = match block {
+                Block::Attachment(attachment) => (Some(attachment), &[][..]),
+                Block::ToolResult(result) => (None, &result.content.0[..]),
+                _ => (None, &[][..]),
+            };
+            let nested = nested.iter().filter_map(|inner| match inner {
+                Block::Attachment(attachment) => Some(attachment),
+                _ => None,
+            });
+            own.into_iter().chain(nested)
+        })
+    }
+}
+
+impl Serialize for Content {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [Block::Text(text)] => serializer.serialize_str(text),
+            blocks => blocks.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextOrBlocks;
+
+        impl<'de> Visitor<'de> for TextOrBlocks {
+            type Value = Content;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text or an array of blocks")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Content, E> {
+                Ok(Content::text(text))
+            }
+
+            fn visit_string<E: serde::de::Error>(self, text: String) -> Result<Content, E> {
+                Ok(Content::text(text))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
+                let mut blocks = Vec::new();
+                while let Some(block) = seq.next_element()? {
+                    blocks.push(block);
+                }
+                Ok(Content(blocks))
+            }
+        }
+
+        deserializer.deserialize_any(TextOrBlocks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(json: &str) -> Content {
+        let content: Content = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&content).unwrap(), json);
+        content
+    }
+
+    #[test]
+    fn one_text_is_written_as_a_string() {
+        assert_eq!(round_trip(r#""hello""#), Content::text("hello"));
+        let long: Content = serde_json::from_str(r#"[{"type":"text","text":"hello"}]"#).unwrap();
+        assert_eq!(serde_json::to_string(&long).unwrap(), r#""hello""#);
+    }
+
+    #[test]
+    fn every_block_survives_a_round_trip() {
+        round_trip(
+            r#"[{"type":"thinking","text":"hm","signature":"s"},{"type":"text","text":"a"},{"type":"tool_call","id":"c1","name":"read","input":{"b":1,"a":1.10}},{"type":"tool_result","call_id":"c1","content":"out","is_error":true}]"#,
+        );
+    }
+
+    #[test]
+    fn an_unknown_block_is_kept_to_the_byte() {
+        let content = round_trip(r#"[{"z":1e400,"type":"hologram","a":[ 1, 2 ]}]"#);
+        assert!(matches!(content.0[0], Block::Foreign(_)));
+    }
+
+    #[test]
+    fn foreign_json_cannot_pass_for_a_block_of_ours() {
+        let theirs = Json::parse(r#"{"type":"text","value":7}"#).unwrap();
+        let json = serde_json::to_string(&Content(vec![Block::foreign(&theirs)])).unwrap();
+        let content = round_trip(&json);
+        assert!(matches!(content.0[0], Block::Foreign(_)));
+    }
+
+    #[test]
+    fn deep_json_in_a_tool_call_is_no_problem() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        round_trip(&format!(
+            r#"[{{"type":"tool_call","id":"1","name":"t","input":{deep}}}]"#
+        ));
+    }
+
+    #[test]
+    fn a_block_without_a_type_is_an_error() {
+        assert!(serde_json::from_str::<Content>(r#"[{"text":"x"}]"#).is_err());
+        assert!(serde_json::from_str::<Content>(r#"[{"type":"text"}]"#).is_err());
+        assert!(serde_json::from_str::<Content>("7").is_err());
+    }
+}

@@ -1,0 +1,411 @@
+//! One thing that happened, and its form at rest.
+//!
+//! Three types meet here. [`NewEntry`] is what a caller wants appended, [`Entry`] is
+//! what was appended, and [`StoredEntry`] is what a store keeps: the number, id, time
+//! and digest beside a payload of JSON. The digest is over the payload's bytes, so
+//! stores keep and copy that text and never write it anew.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Body, Digest, EntryId, Message, Role, Seq, Timestamp, to_micros};
+
+/// The newest version of the payload format that this version writes and reads.
+const VERSION: u32 = 1;
+
+/// Something to append.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEntry {
+    /// Its id: appending the same id again changes nothing.
+    pub id: EntryId,
+    /// When it happened.
+    pub at: Timestamp,
+    /// What another system calls it.
+    pub external_id: Option<String>,
+    /// Who said it, where the role alone does not tell.
+    pub author: Option<String>,
+    /// What it says.
+    pub body: Body,
+}
+
+impl NewEntry {
+    /// An entry with nothing but a body.
+    pub fn new(id: EntryId, at: Timestamp, body: Body) -> Self {
+        Self {
+            id,
+            at: to_micros(at),
+            external_id: None,
+            author: None,
+            body,
+        }
+    }
+
+    /// A message of one text.
+    pub fn text(id: EntryId, at: Timestamp, role: Role, text: impl Into<String>) -> Self {
+        Self::new(id, at, Body::Message(Message::text(role, text)))
+    }
+
+    /// The payload to store; `rebased` is the head its writer believed in, where wrong.
+    pub fn encode(&self, rebased: Option<Seq>) -> Result<String, serde_json::Error> {
+        if let Body::Unknown { payload, .. } = &self.body {
+            return Ok(payload.as_str().to_owned());
+        }
+        serde_json::to_string(&Payload {
+            body: &self.body,
+            author: self.author.as_deref(),
+            external_id: self.external_id.as_deref(),
+            rebased,
+        })
+    }
+}
+
+/// One thing that happened to a session. Never changed once acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number within the session.
+    pub seq: Seq,
+    /// Its id.
+    pub id: EntryId,
+    /// When it happened.
+    pub at: Timestamp,
+    /// What another system calls it.
+    pub external_id: Option<String>,
+    /// Who said it, where the role alone does not tell.
+    pub author: Option<String>,
+    /// The head its writer believed in, where the session had moved on meanwhile.
+    pub rebased: Option<Seq>,
+    /// What it says.
+    pub body: Body,
+    /// Its place in the chain.
+    pub digest: Digest,
+}
+
+impl Entry {
+    /// The message, where this is one.
+    pub fn message(&self) -> Option<&Message> {
+        self.body.message()
+    }
+}
+
+/// The members of a payload besides the body's own.
+#[derive(Serialize)]
+struct Payload<'a> {
+    #[serde(flatten)]
+    body: &'a Body,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rebased: Option<Seq>,
+}
+
+/// How an entry is shown as JSON: its place, then its payload.
+impl Serialize for Entry {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shown<'a, P: Serialize> {
+            seq: Seq,
+            id: EntryId,
+            external_id: Option<&'a str>,
+            at: Timestamp,
+            #[serde(flatten)]
+            payload: P,
+            digest: Digest,
+        }
+        let shown = |payload| Shown {
+            seq: self.seq,
+            id: self.id,
+            external_id: self.external_id.as_deref(),
+            at: self.at,
+            payload,
+            digest: self.digest,
+        };
+        if let Body::Unknown { payload, .. } = &self.body {
+            let members: serde_json::Map<String, serde_json::Value> =
+                payload.decode().map_err(serde::ser::Error::custom)?;
+            let members = members
+                .into_iter()
+                .filter(|(name, _)| {
+                    !matches!(
+                        name.as_str(),
+                        "seq" | "id" | "external_id" | "at" | "digest"
+                    )
+                })
+                .collect::<serde_json::Map<_, _>>();
+            return Shown {
+                seq: self.seq,
+                id: self.id,
+                external_id: self.external_id.as_deref(),
+                at: self.at,
+                payload: members,
+                digest: self.digest,
+            }
+            .serialize(serializer);
+        }
+        shown(Payload {
+            body: &self.body,
+            author: self.author.as_deref(),
+            external_id: None,
+            rebased: self.rebased,
+        })
+        .serialize(serializer)
+    }
+}
+
+/// Why a stored payload cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// Not JSON, or not of the shape its kind has.
+    #[error("its payload cannot be decoded")]
+    Payload(#[from] serde_json::Error),
+    /// The digest does not follow from what is stored and what came before.
+    #[error("its digest does not match its content")]
+    Digest,
+    /// A column holds what it never should.
+    #[error("its {0} is not one")]
+    Column(&'static str),
+}
+
+/// An entry at rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEntry {
+    /// Its number within the session.
+    pub seq: Seq,
+    /// Its id.
+    pub id: EntryId,
+    /// When it happened, to the microsecond.
+    pub at: Timestamp,
+    /// Its place in the chain.
+    pub digest: Digest,
+    /// Everything else, as JSON.
+    pub payload: String,
+}
+
+impl StoredEntry {
+    /// The form at rest of `new`, after the entry with digest `previous`.
+    pub fn after(
+        previous: &Digest,
+        seq: Seq,
+        new: &NewEntry,
+        rebased: Option<Seq>,
+    ) -> Result<Self, serde_json::Error> {
+        let payload = new.encode(rebased)?;
+        let at = to_micros(new.at);
+        let digest = previous.chain(seq, new.id, at, &Digest::of(payload.as_bytes()));
+        Ok(Self {
+            seq,
+            id: new.id,
+            at,
+            digest,
+            payload,
+        })
+    }
+
+    /// What it says.
+    pub fn decode(&self) -> Result<Entry, DecodeError> {
+        #[derive(Deserialize)]
+        struct Envelope<'a> {
+            #[serde(default = "first_version")]
+            v: u32,
+            #[serde(borrow)]
+            kind: Cow<'a, str>,
+            #[serde(default)]
+            author: Option<String>,
+            #[serde(default)]
+            external_id: Option<String>,
+            #[serde(default)]
+            rebased: Option<Seq>,
+        }
+        fn first_version() -> u32 {
+            1
+        }
+
+        let envelope: Envelope<'_> = serde_json::from_str(&self.payload)?;
+        let body = if envelope.v > VERSION {
+            Body::Unknown {
+                kind: envelope.kind.into_owned(),
+                payload: crate::Json::parse(self.payload.clone())?,
+            }
+        } else {
+            Body::decode(&envelope.kind, &self.payload)?
+        };
+        Ok(Entry {
+            seq: self.seq,
+            id: self.id,
+            at: self.at,
+            external_id: envelope.external_id,
+            author: envelope.author,
+            rebased: envelope.rebased,
+            body,
+            digest: self.digest,
+        })
+    }
+
+    /// Whether this entry follows `previous` unharmed.
+    pub fn verify(&self, previous: &Digest) -> Result<(), DecodeError> {
+        let payload = match self.tombstone() {
+            Some(erased) => erased,
+            None => Digest::of(self.payload.as_bytes()),
+        };
+        if previous.chain(self.seq, self.id, self.at, &payload) == self.digest {
+            Ok(())
+        } else {
+            Err(DecodeError::Digest)
+        }
+    }
+
+    /// The payload hash a tombstone remembers, where this is one.
+    fn tombstone(&self) -> Option<Digest> {
+        // Looked at for every entry when a store is checked, so the common case is a
+        // comparison of bytes. Our own writer puts the kind first.
+        if !self.payload.starts_with(r#"{"kind":"erased""#) {
+            return None;
+        }
+        match self.decode().ok()?.body {
+            Body::Erased(tombstone) => Some(tombstone.payload),
+            _ => None,
+        }
+    }
+
+    /// The same entry with its content gone for good; the digest stays.
+    ///
+    /// Erasing what is erased already changes nothing.
+    pub fn erased(&self, reason: Option<&str>) -> Result<Self, serde_json::Error> {
+        if self.tombstone().is_some() {
+            return Ok(self.clone());
+        }
+        // What cannot be decoded can still be erased.
+        let (of, role) = self.decode().map_or(("unknown".to_owned(), None), |entry| {
+            let role = entry.message().map(|message| message.role);
+            (entry.body.kind().to_owned(), role)
+        });
+        let tombstone = Body::Erased(crate::Tombstone {
+            of,
+            payload: Digest::of(self.payload.as_bytes()),
+            role,
+            reason: reason.map(ToOwned::to_owned),
+        });
+        Ok(Self {
+            payload: NewEntry::new(self.id, self.at, tombstone).encode(None)?,
+            ..self.clone()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GENESIS, Json};
+
+    fn at() -> Timestamp {
+        "2026-11-15T10:00:00.123456789Z".parse().unwrap()
+    }
+
+    fn stored(payload: &str) -> StoredEntry {
+        let id = EntryId::from_bytes([7; 16]);
+        StoredEntry {
+            seq: Seq(1),
+            id,
+            at: to_micros(at()),
+            digest: GENESIS.chain(Seq(1), id, at(), &Digest::of(payload.as_bytes())),
+            payload: payload.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_message_is_written_plainly() {
+        let mut new = NewEntry::text(EntryId::from_bytes([1; 16]), at(), Role::User, "hi");
+        new.author = Some("ada".into());
+        assert_eq!(
+            new.encode(Some(Seq(4))).unwrap(),
+            r#"{"kind":"message","role":"user","content":"hi","author":"ada","rebased":4}"#
+        );
+    }
+
+    #[test]
+    fn every_kind_survives_a_round_trip() {
+        for payload in [
+            r#"{"kind":"message","role":"assistant","content":"x","model":"m","usage":{"input":3,"output":1},"latency_ms":12,"incomplete":true}"#,
+            r#"{"kind":"checkpoint","covers":3,"summary":{"background":"b","decisions":["d"]},"by":"extractive","messages":3}"#,
+            r#"{"kind":"checkpoint_retracted","checkpoint":4}"#,
+            r#"{"kind":"restored","from":"s1","prompt":"p","acknowledgement":"a"}"#,
+            r#"{"kind":"pinned","text":"t"}"#,
+            r#"{"kind":"unpinned","pin":2}"#,
+            r#"{"kind":"decided","text":"t"}"#,
+            r#"{"kind":"renamed","name":"n","by":"program"}"#,
+            r#"{"kind":"renamed","name":null,"by":"person"}"#,
+            r#"{"kind":"described","description":"d"}"#,
+            r#"{"kind":"tagged","tags":["a","b"]}"#,
+            r#"{"kind":"untagged","tags":["a"]}"#,
+            r#"{"kind":"moved","workspace":"/w","project":"dir:/w"}"#,
+            r#"{"kind":"context_set","document":"task","content":{"id": 1}}"#,
+            r#"{"kind":"agent_set","name":"pm","path":"/a.md"}"#,
+            r#"{"kind":"cleared"}"#,
+            r#"{"kind":"rewound","to":2}"#,
+            r#"{"kind":"forked","session":"s1","at":2}"#,
+            r#"{"kind":"merged","from":"s1","through":9,"how":"summarized","entries":0,"summary":"s"}"#,
+            r#"{"kind":"archived"}"#,
+            r#"{"kind":"unarchived"}"#,
+            r#"{"kind":"lost"}"#,
+        ] {
+            let entry = stored(payload).decode().unwrap();
+            assert!(!matches!(entry.body, Body::Unknown { .. }), "{payload}");
+            let again = NewEntry::new(entry.id, entry.at, entry.body.clone());
+            assert_eq!(again.encode(None).unwrap(), payload);
+            assert!(payload.contains(&format!(r#""kind":"{}""#, entry.body.kind())));
+        }
+    }
+
+    #[test]
+    fn kinds_and_versions_of_the_future_are_kept_to_the_byte() {
+        for payload in [
+            r#"{"kind":"levitated","height": 3.50, "author":"x"}"#,
+            r#"{"v":2,"kind":"message","role":"oracle"}"#,
+        ] {
+            let entry = stored(payload).decode().unwrap();
+            let Body::Unknown { payload: kept, .. } = &entry.body else {
+                panic!("{payload} was understood");
+            };
+            assert_eq!(kept, &Json::parse(payload).unwrap());
+            let again = NewEntry::new(entry.id, entry.at, entry.body.clone());
+            assert_eq!(again.encode(None).unwrap(), payload);
+            assert!(serde_json::to_string(&entry).unwrap().contains("\"seq\":1"));
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed() {
+        let entry = stored(r#"{"kind":"pinned","text":"pay 10"}"#);
+        entry.verify(&GENESIS).unwrap();
+        let mut forged = entry.clone();
+        forged.payload = forged.payload.replace("10", "99");
+        assert!(matches!(forged.verify(&GENESIS), Err(DecodeError::Digest)));
+        assert!(entry.verify(&entry.digest).is_err());
+    }
+
+    #[test]
+    fn an_erased_entry_keeps_its_place_in_the_chain() {
+        let entry = stored(r#"{"kind":"message","role":"user","content":"my key is 123"}"#);
+        let erased = entry.erased(Some("leaked key")).unwrap();
+        assert!(!erased.payload.contains("123"));
+        assert_eq!(erased.digest, entry.digest);
+        erased.verify(&GENESIS).unwrap();
+        assert_eq!(erased.erased(None).unwrap(), erased);
+    }
+
+    #[test]
+    fn a_broken_payload_is_an_error_and_not_a_default() {
+        for payload in [
+            "",
+            "{",
+            "[]",
+            r#"{"kind":"message"}"#,
+            r#"{"kind":"rewound"}"#,
+        ] {
+            assert!(stored(payload).decode().is_err(), "{payload:?}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The fold: from entries to everything that is known about a session.
+//!
+//! One pure function. Every store applies it inside the transaction of an append,
+//! and `tl doctor` applies it from the beginning to prove that what is kept is true.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Birth, Card, Entry, Standing};
+
+/// What is known about a session: the fold of its log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// What a listing shows.
+    pub card: Card,
+    /// What the next request needs.
+    pub standing: Standing,
+}
+
+impl Record {
+    /// The record of a session in which nothing has happened.
+    pub fn new(birth: &Birth) -> Self {
+        Self {
+            card: Card::new(birth),
+            standing: Standing::default(),
+        }
+    }
+
+    /// Takes in the next entry.
+    pub fn apply(&mut self, entry: &Entry) {
+        debug_assert_eq!(entry.seq, self.card.head.next(), "entries come in order");
+        self.card.apply(entry);
+        self.standing.apply(entry);
+    }
+
+    /// A fork made where this record ends: its birth, completed, and its record.
+    ///
+    /// Equal to folding the shared entries from that birth, without reading them.
+    /// What the fork starts with (agent, project, folder) is what stands here; its name
+    /// and key are its own.
+    #[must_use]
+    pub fn fork(&self, mut birth: Birth) -> (Birth, Self) {
+        birth.agent.clone_from(&self.card.agent);
+        birth.project.clone_from(&self.card.project);
+        birth.workspace.clone_from(&self.card.workspace);
+        birth.at = birth.at.max(self.card.created_at);
+        let born = Card::new(&birth);
+        let card = Card {
+            id: born.id,
+            name: born.name,
+            named_by: born.named_by,
+            key: born.key,
+            status: born.status,
+            lineage: born.lineage,
+            created_at: born.created_at,
+            last_activity: self.card.last_activity.max(born.last_activity),
+            ..self.card.clone()
+        };
+        let standing = self.standing.clone();
+        (birth, Self { card, standing })
+    }
+}
+
+/// Folds a whole log.
+pub fn fold<'a>(birth: &Birth, entries: impl IntoIterator<Item = &'a Entry>) -> Record {
+    let mut record = Record::new(birth);
+    for entry in entries {
+        record.apply(entry);
+    }
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        AgentRef, Body, Checkpoint, Lineage, Message, NewEntry, Role, Seq, SessionId, StoredEntry,
+        Summary, Timestamp, Usage,
+    };
+
+    fn birth(id: &str) -> Birth {
+        Birth::new(id.parse().unwrap(), Timestamp::from_second(1_000).unwrap())
+    }
+
+    fn log(bodies: Vec<Body>) -> Vec<Entry> {
+        let mut digest = crate::GENESIS;
+        let mut entries = Vec::new();
+        for (index, body) in bodies.into_iter().enumerate() {
+            let seq = Seq(index as u64 + 1);
+            let at = Timestamp::from_second(2_000 + index as i64).unwrap();
+            let id = crate::EntryId::derived(&[&seq.0.to_le_bytes()]);
+            let stored =
+                StoredEntry::after(&digest, seq, &NewEntry::new(id, at, body), None).unwrap();
+            digest = stored.digest;
+            entries.push(stored.decode().unwrap());
+        }
+        entries
+    }
+
+    fn say(role: Role, text: &str) -> Body {
+        Body::Message(Message::text(role, text))
+    }
+
+    fn any_body() -> impl Strategy<Value = Body> {
+        prop_oneof![
+            4 => "[a-z ]{0,12}".prop_map(|text| say(Role::User, &text)),
+            4 => (any::<u16>(), "[a-z]{1,3}").prop_map(|(tokens, model)| {
+                let mut message = Message::text(Role::Assistant, "ok");
+                message.usage = Some(Usage { input: tokens.into(), ..Usage::default() });
+                message.model = Some(model);
+                Body::Message(message)
+            }),
+            1 => "[a-c]".prop_map(|text| Body::Pinned { text }),
+            1 => (1..20_u64).prop_map(|pin| Body::Unpinned { pin: Seq(pin) }),
+            1 => "[a-c]".prop_map(|text| Body::Decided { text }),
+            1 => "[a-z]{3}".prop_map(|name| Body::Renamed {
+                name: name.parse().ok(),
+                by: crate::NamedBy::Person,
+            }),
+            1 => "[a-c]".prop_map(|tag| Body::Tagged { tags: vec![tag.parse().unwrap()] }),
+            1 => "[a-c]".prop_map(|tag| Body::Untagged { tags: vec![tag.parse().unwrap()] }),
+            1 => "[a-c]".prop_map(|name| Body::AgentSet(AgentRef { name, path: None })),
+            1 => "[a-c]".prop_map(|workspace| Body::Moved { workspace, project: None }),
+            1 => (1..20_u64).prop_map(|to| Body::Rewound { to: Seq(to) }),
+            1 => (1..20_u64).prop_map(|covers| Body::Checkpoint(Checkpoint {
+                covers: Seq(covers),
+                summary: Summary::default(),
+                by: "test".into(),
+                messages: 1,
+                oldest: None,
+                newest: None,
+                usage: None,
+            })),
+            1 => (1..20_u64)
+                .prop_map(|seq| Body::CheckpointRetracted { checkpoint: Seq(seq) }),
+            1 => Just(Body::Cleared),
+            1 => Just(Body::Archived),
+            1 => Just(Body::Unarchived),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_fork_made_without_reading_equals_the_fold_of_what_it_shares(
+            bodies in prop::collection::vec(any_body(), 0..30),
+            at in 0..30_usize,
+        ) {
+            let entries = log(bodies);
+            let at = at.min(entries.len());
+            let origin = fold(&birth("origin"), &entries[..at]);
+            let mut fork = birth("fork");
+            fork.lineage = Lineage::Forked {
+                session: "origin".parse::<SessionId>().unwrap(),
+                at: Seq(at as u64),
+            };
+            fork.name = "mine".parse().ok();
+
+            let (birth, record) = origin.fork(fork);
+
+            prop_assert_eq!(&record, &fold(&birth, &entries[..at]));
+            prop_assert_eq!(record.card.title(), "mine");
+        }
+
+        #[test]
+        fn undoing_a_checkpoint_restores_what_stood_before(
+            bodies in prop::collection::vec(any_body(), 0..20),
+        ) {
+            let mut undone = bodies.clone();
+            let seq = Seq(bodies.len() as u64 + 1);
+            undone.push(Body::Checkpoint(Checkpoint {
+                covers: Seq(bodies.len() as u64),
+                summary: Summary::default(),
+                by: "test".into(),
+                messages: 0,
+                oldest: None,
+                newest: None,
+                usage: None,
+            }));
+            undone.push(Body::CheckpointRetracted { checkpoint: seq });
+            let before = fold(&birth("s"), &log(bodies)).standing;
+            let mut after = fold(&birth("s"), &log(undone)).standing;
+            after.changed = before.changed;
+            prop_assert_eq!(before, after);
+        }
+    }
+
+    #[test]
+    fn the_card_counts_what_was_said() {
+        let mut answer = Message::text(Role::Assistant, "hello");
+        answer.usage = Some(Usage {
+            input: 10,
+            output: 5,
+            ..Usage::default()
+        });
+        answer.model = Some("m1".into());
+        let entries = log(vec![
+            say(Role::User, "first\n question"),
+            Body::Message(answer),
+            say(Role::User, "second"),
+        ]);
+        let card = fold(&birth("s"), &entries).card;
+        assert_eq!(
+            (card.messages, card.queries, card.tokens.total()),
+            (3, 2, 15)
+        );
+        assert_eq!(card.preview, "first question");
+        assert_eq!(card.model.as_deref(), Some("m1"));
+        assert_eq!(card.head, Seq(3));
+        assert_eq!(card.digest, entries[2].digest);
+    }
+
+    #[test]
+    fn clearing_hides_the_past_from_the_model_only() {
+        let entries = log(vec![
+            say(Role::User, "a"),
+            Body::Cleared,
+            say(Role::User, "b"),
+        ]);
+        let record = fold(&birth("s"), &entries);
+        assert_eq!(record.card.messages, 2);
+        assert_eq!(record.standing.uncovered()[0].from, Seq(3));
+    }
+
+    #[test]
+    fn rewinding_hides_what_came_after_and_goes_on() {
+        let entries = log(vec![
+            say(Role::User, "1"),
+            say(Role::Assistant, "2"),
+            Body::Decided { text: "no".into() },
+            Body::Pinned {
+                text: "kept".into(),
+            },
+            Body::Rewound { to: Seq(2) },
+            say(Role::User, "6"),
+        ]);
+        let standing = fold(&birth("s"), &entries).standing;
+        let spans: Vec<_> = standing
+            .uncovered()
+            .iter()
+            .map(|s| (s.from.0, s.to))
+            .collect();
+        assert_eq!(spans, [(1, Some(Seq(2))), (6, None)]);
+        assert!(standing.decisions.is_empty());
+        assert_eq!(standing.pins.len(), 1);
+    }
+}

@@ -1,0 +1,279 @@
+//! What things are called by machines: sessions, entries, keys, places in a log.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::{is_reserved, serde_via_str};
+use crate::{Digest, Timestamp};
+
+/// Why a text cannot be an id or a key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdError {
+    /// Nothing there.
+    #[error("a session id cannot be empty")]
+    Empty,
+    /// Longer than [`SessionId::MAX`].
+    #[error("{0:?}… is too long for a session id: at most {max} characters", max = SessionId::MAX)]
+    TooLong(String),
+    /// A character outside the allowed set, or a path trick.
+    #[error("{0:?} is not a session id: use letters, digits, '-', '_' and '.', and no '..'")]
+    Malformed(String),
+    /// A word that means something else in files of sessions.
+    #[error("{0:?} is a reserved word and cannot be a session id")]
+    Reserved(String),
+    /// Keys are for machines, but not for control characters.
+    #[error("{0:?} is not a key: 1 to {max} characters, none of them control characters", max = Key::MAX)]
+    Key(String),
+}
+
+/// The id of a session: sortable by creation, safe as a file name.
+///
+/// Minted ones look like `2026-11-15-21-03-07-412-k3x9qd`; imported ones keep theirs.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// The longest id accepted.
+    pub const MAX: usize = 128;
+
+    /// Mints an id from an instant and 32 random bits.
+    pub fn mint(at: Timestamp, random: u32) -> Self {
+        const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+        let tail: String = (0..6)
+            .map(|digit| char::from(ALPHABET[(random >> (digit * 5)) as usize & 31]))
+            .collect();
+        let time = at.strftime("%Y-%m-%d-%H-%M-%S");
+        let millis = at.as_millisecond().rem_euclid(1000);
+        Self(format!("{time}-{millis:03}-{tail}"))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if text.is_empty() {
+            Err(IdError::Empty)
+        } else if text.chars().count() > Self::MAX {
+            Err(IdError::TooLong(text.chars().take(40).collect()))
+        } else if !text.chars().all(allowed) || text.contains("..") || text.starts_with(['.', '-'])
+        {
+            Err(IdError::Malformed(text.to_owned()))
+        } else if is_reserved(text) {
+            Err(IdError::Reserved(text.to_owned()))
+        } else {
+            Ok(Self(text.to_owned()))
+        }
+    }
+}
+
+serde_via_str!(SessionId);
+
+/// An agent's own stable name for a session, unique per owner: `telegram:123456`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(String);
+
+impl Key {
+    /// The longest key accepted.
+    pub const MAX: usize = 512;
+
+    /// The key of a feature-level session: `pm-feature-auth`.
+    pub fn feature(agent: &str, feature: &str) -> Result<Self, IdError> {
+        format!("{agent}-feature-{feature}").parse()
+    }
+
+    /// The key of a task-level session: `dev-task-auth-t1-in_dev`.
+    pub fn task(agent: &str, feature: &str, task: &str, state: &str) -> Result<Self, IdError> {
+        format!("{agent}-task-{feature}-{task}-{state}").parse()
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Key {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let length = text.chars().count();
+        if length == 0 || length > Self::MAX || text.chars().any(char::is_control) {
+            return Err(IdError::Key(text.chars().take(80).collect()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+serde_via_str!(Key);
+
+/// The id of an entry, given by whoever appends it: a repeat is recognised by it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EntryId(uuid::Uuid);
+
+impl EntryId {
+    /// Mints a time-ordered id (UUID version 7) from an instant and random bytes.
+    pub fn mint(at: Timestamp, random: [u8; 10]) -> Self {
+        let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
+        Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+
+    /// The id of the entry that another system calls `external` in this session.
+    ///
+    /// Always the same, so that what was imported once is recognised the next time.
+    pub fn from_external(session: &SessionId, external: &str) -> Self {
+        Self::derived(&[
+            b"external",
+            session.as_str().as_bytes(),
+            external.as_bytes(),
+        ])
+    }
+
+    /// An id that is a function of `parts` (UUID version 8).
+    pub fn derived(parts: &[&[u8]]) -> Self {
+        let mut whole = Vec::new();
+        for part in parts {
+            whole.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            whole.extend_from_slice(part);
+        }
+        let digest = Digest::of(&whole);
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest.as_bytes()[..16]);
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
+    /// The sixteen bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// An id from its sixteen bytes.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(uuid::Uuid::from_bytes(bytes))
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+/// The number of an entry within its session: 1, 2, 3… without gaps.
+///
+/// `Seq(0)` is the place before the first entry, the head of an empty session.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Before the first entry.
+    pub const ZERO: Self = Self(0);
+
+    /// The number after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for Seq {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minted_id_is_the_time_and_a_random_tail() {
+        let at: Timestamp = "2026-11-15T21:03:07.412Z".parse().unwrap();
+        assert_eq!(
+            SessionId::mint(at, 0).as_str(),
+            "2026-11-15-21-03-07-412-aaaaaa"
+        );
+        assert_ne!(SessionId::mint(at, 1), SessionId::mint(at, 2));
+        let id = SessionId::mint(at, u32::MAX);
+        assert_eq!(id.as_str().parse::<SessionId>().unwrap(), id);
+    }
+
+    #[test]
+    fn hostile_ids_are_refused() {
+        for text in [
+            "",
+            "..",
+            "a/b",
+            "a\\b",
+            "a\0b",
+            "../etc/passwd",
+            "con",
+            "NUL",
+            "index",
+            "a b",
+            "é",
+            ".hidden",
+            "-flag",
+        ] {
+            assert!(text.parse::<SessionId>().is_err(), "{text:?} was accepted");
+        }
+        assert!("a".repeat(129).parse::<SessionId>().is_err());
+    }
+
+    #[test]
+    fn keys_are_built_as_documented() {
+        assert_eq!(
+            Key::feature("pm", "auth").unwrap().as_str(),
+            "pm-feature-auth"
+        );
+        assert_eq!(
+            Key::task("dev", "auth", "t1", "in_dev").unwrap().as_str(),
+            "dev-task-auth-t1-in_dev"
+        );
+        assert!("telegram:123456".parse::<Key>().is_ok());
+        assert!("a\nb".parse::<Key>().is_err());
+    }
+
+    #[test]
+    fn an_external_id_always_gives_the_same_entry_id() {
+        let session: SessionId = "s".parse().unwrap();
+        let one = EntryId::from_external(&session, "m1");
+        assert_eq!(one, EntryId::from_external(&session, "m1"));
+        assert_ne!(one, EntryId::from_external(&session, "m2"));
+    }
+}

@@ -1,0 +1,65 @@
+//! JSON kept exactly as it was written.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A JSON value kept as its text: never reordered, rounded or limited in depth.
+///
+/// What other systems put into a tool call or an unknown block passes through
+/// unharmed, and reading a log does not pay for parsing what nobody looks at.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Json(Box<RawValue>);
+
+impl Json {
+    /// Checks that `text` is one JSON value and keeps it.
+    pub fn parse(text: impl Into<String>) -> Result<Self, serde_json::Error> {
+        RawValue::from_string(text.into()).map(Self)
+    }
+
+    /// The JSON text of any value that has one.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        serde_json::value::to_raw_value(value).map(Self)
+    }
+
+    /// The text as it was written.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Decodes the value into a type.
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.0.get())
+    }
+
+    /// The `type` member, where this is an object that has one.
+    pub(crate) fn type_tag(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Tagged {
+            r#type: String,
+        }
+        self.decode::<Tagged>().ok().map(|tagged| tagged.r#type)
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Json {}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,163 @@
+//! What stands: everything the next request needs to know of the past without
+//! reading it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Body, Entry, Seq};
+
+/// A fact or decision and the entry that holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noted {
+    /// The entry.
+    pub seq: Seq,
+    /// What it says.
+    pub text: String,
+}
+
+/// A checkpoint that stands: where it is and how far it reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointMark {
+    /// The checkpoint's own entry.
+    pub seq: Seq,
+    /// The last entry it summarizes.
+    pub covers: Seq,
+}
+
+/// A stretch of the log that the model may see, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// Its first entry.
+    pub from: Seq,
+    /// Its last entry; none for the stretch that is still growing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Seq>,
+}
+
+/// What stands at the head of a session: pins, decisions, context documents,
+/// checkpoints, and which stretches of the log the model may still see.
+///
+/// Small whatever the length of the log, and changed by few kinds of entry, so that
+/// stores keep it apart from what every append touches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Standing {
+    /// Facts always in view.
+    pub pins: Vec<Noted>,
+    /// Decisions not taken back.
+    pub decisions: Vec<Noted>,
+    /// Context documents, by the entry that set each.
+    pub context: BTreeMap<String, Seq>,
+    /// Checkpoints not taken back, oldest first. The last one is in force.
+    pub checkpoints: Vec<CheckpointMark>,
+    /// What the model may see, in order.
+    pub visible: Vec<Span>,
+    /// The last entry that changed any of this.
+    pub changed: Seq,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        Self {
+            pins: Vec::new(),
+            decisions: Vec::new(),
+            context: BTreeMap::new(),
+            checkpoints: Vec::new(),
+            visible: vec![Span {
+                from: Seq(1),
+                to: None,
+            }],
+            changed: Seq::ZERO,
+        }
+    }
+}
+
+impl Standing {
+    /// The checkpoint in force.
+    pub fn checkpoint(&self) -> Option<CheckpointMark> {
+        self.checkpoints.last().copied()
+    }
+
+    /// The stretches the model sees verbatim: what is visible and not summarized.
+    pub fn uncovered(&self) -> Vec<Span> {
+        let covers = self.checkpoint().map_or(Seq::ZERO, |mark| mark.covers);
+        self.visible
+            .iter()
+            .filter(|span| span.to.is_none_or(|to| to > covers))
+            .map(|span| Span {
+                from: span.from.max(covers.next()),
+                to: span.to,
+            })
+            .collect()
+    }
+
+    /// Takes in one entry.
+    pub(crate) fn apply(&mut self, entry: &Entry) {
+        match &entry.body {
+            Body::Pinned { text } => {
+                // Pinning the same fact twice does not say it twice.
+                if self.pins.iter().all(|pin| pin.text != *text) {
+                    self.pins.push(note(entry, text));
+                }
+            }
+            Body::Unpinned { pin } => self.pins.retain(|noted| noted.seq != *pin),
+            Body::Decided { text } => {
+                if self.decisions.iter().all(|decision| decision.text != *text) {
+                    self.decisions.push(note(entry, text));
+                }
+            }
+            Body::ContextSet { document, content } => {
+                if content.is_some() {
+                    self.context.insert(document.clone(), entry.seq);
+                } else {
+                    self.context.remove(document);
+                }
+            }
+            Body::Checkpoint(checkpoint) => self.checkpoints.push(CheckpointMark {
+                seq: entry.seq,
+                covers: checkpoint.covers,
+            }),
+            Body::CheckpointRetracted { checkpoint } => {
+                self.checkpoints.retain(|mark| mark.seq != *checkpoint);
+            }
+            Body::Cleared => {
+                self.checkpoints.clear();
+                self.visible = vec![open_after(entry.seq)];
+            }
+            Body::Rewound { to } => self.rewind(*to, entry.seq),
+            Body::Erased(_) => {
+                self.pins.retain(|noted| noted.seq != entry.seq);
+                self.decisions.retain(|noted| noted.seq != entry.seq);
+            }
+            _ => return,
+        }
+        self.changed = entry.seq;
+    }
+
+    /// Takes back what was said, not what was set: messages, checkpoints and decisions
+    /// after `to` go out of sight; pins, names, tags and documents stay.
+    fn rewind(&mut self, to: Seq, by: Seq) {
+        self.checkpoints.retain(|mark| mark.seq <= to);
+        self.decisions.retain(|decision| decision.seq <= to);
+        self.visible.retain(|span| span.from <= to);
+        if let Some(last) = self.visible.last_mut() {
+            last.to = Some(last.to.map_or(to, |end| end.min(to)));
+        }
+        self.visible.push(open_after(by));
+    }
+}
+
+fn note(entry: &Entry, text: &str) -> Noted {
+    Noted {
+        seq: entry.seq,
+        text: text.to_owned(),
+    }
+}
+
+fn open_after(seq: Seq) -> Span {
+    Span {
+        from: seq.next(),
+        to: None,
+    }
+}

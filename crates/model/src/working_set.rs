@@ -1,0 +1,154 @@
+//! The working set: what an agent keeps in mind, as one document.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Checkpoint, Content, Entry, Noted, Record, Role, Summary, files_touched};
+
+/// How many tokens are spent, of how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenBudget {
+    /// Spent.
+    pub used: u64,
+    /// Allowed.
+    pub limit: u64,
+}
+
+/// A message as a working set shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecentMessage {
+    /// Who spoke.
+    pub role: Role,
+    /// What they said.
+    pub content: Content,
+}
+
+/// What an agent keeps in mind: the last summary, what stands, and the latest messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkingSet {
+    /// What happened before the recent messages.
+    pub summary: String,
+    /// Facts always in view.
+    pub pinned_facts: Vec<String>,
+    /// Decisions that stand.
+    pub decisions: Vec<String>,
+    /// What remains to be done.
+    pub open_tasks: Vec<String>,
+    /// Files that were read or changed.
+    pub files_touched: Vec<String>,
+    /// The latest messages, oldest first.
+    pub recent_messages: Vec<RecentMessage>,
+    /// What is spent of the budget.
+    pub token_budget: TokenBudget,
+}
+
+impl WorkingSet {
+    /// Folds the record, the checkpoint in force and the entries after it.
+    pub fn of(
+        record: &Record,
+        checkpoint: Option<&Checkpoint>,
+        after: &[Entry],
+        recent: usize,
+        limit: u64,
+    ) -> Self {
+        let none = Summary::default();
+        let summary = checkpoint.map_or(&none, |checkpoint| &checkpoint.summary);
+        let standing = &record.standing;
+        let messages: Vec<_> = after.iter().filter_map(Entry::message).collect();
+        let tail = messages.len().saturating_sub(recent);
+        Self {
+            summary: in_prose(summary),
+            pinned_facts: merged(&standing.pins, &summary.facts),
+            decisions: merged(&standing.decisions, &summary.decisions),
+            open_tasks: merged(&[], summary.open_tasks.iter().chain(&summary.pending)),
+            files_touched: merged(
+                &[],
+                summary.files_touched.iter().chain(&files_touched(after)),
+            ),
+            recent_messages: messages[tail..]
+                .iter()
+                .map(|message| RecentMessage {
+                    role: message.role,
+                    content: message.content.clone(),
+                })
+                .collect(),
+            token_budget: TokenBudget {
+                used: record.card.tokens.total(),
+                limit,
+            },
+        }
+    }
+}
+
+fn in_prose(summary: &Summary) -> String {
+    let mut parts = Vec::new();
+    if !summary.background.is_empty() {
+        parts.push(summary.background.clone());
+    }
+    for (label, items) in [
+        ("Discussed", &summary.topics),
+        ("Done", &summary.completed),
+        ("In progress", &summary.in_progress),
+        ("Blocked by", &summary.blockers),
+    ] {
+        if !items.is_empty() {
+            parts.push(format!("{label}: {}.", items.join("; ")));
+        }
+    }
+    parts.join(" ")
+}
+
+/// What is noted, then what is said besides, each once.
+fn merged<'a>(noted: &[Noted], more: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let mut all: Vec<String> = noted.iter().map(|noted| noted.text.clone()).collect();
+    for text in more {
+        if !all.contains(text) {
+            all.push(text.clone());
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Birth, Seq, SessionId, Timestamp};
+
+    #[test]
+    fn it_has_the_members_of_the_reference_document() {
+        let birth = Birth::new("s".parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
+        let mut record = Record::new(&birth);
+        record.standing.pins.push(Noted {
+            seq: Seq(1),
+            text: "20 tools".into(),
+        });
+        let checkpoint = Checkpoint {
+            covers: Seq(1),
+            summary: Summary {
+                background: "We started.".into(),
+                completed: vec!["Renamed the package".into()],
+                facts: vec!["20 tools".into(), "Auth: key".into()],
+                open_tasks: vec!["Test".into()],
+                pending: vec!["Test".into(), "Ship".into()],
+                ..Summary::default()
+            },
+            by: "test".into(),
+            messages: 1,
+            oldest: None,
+            newest: None,
+            usage: None,
+        };
+        let set = WorkingSet::of(&record, Some(&checkpoint), &[], 20, 100_000);
+        assert_eq!(
+            serde_json::to_value(&set).unwrap(),
+            serde_json::json!({
+                "summary": "We started. Done: Renamed the package.",
+                "pinned_facts": ["20 tools", "Auth: key"],
+                "decisions": [],
+                "open_tasks": ["Test", "Ship"],
+                "files_touched": [],
+                "recent_messages": [],
+                "token_budget": {"used": 0, "limit": 100_000},
+            })
+        );
+    }
+}
