@@ -1,1 +1,46 @@
-//! wip
+//! Readers and writers of sessions in files, a format a file.
+//!
+//! Four formats, each with one purpose:
+//!
+//! | format | for | reader | writer |
+//! |---|---|---|---|
+//! | message lines | appending and importing from anywhere | [`MessageLines`], [`parse_message`] | |
+//! | log | moving sessions without losing a byte | [`LogItems`] | [`LogWriter`] |
+//! | document | one session as one JSON value | [`read_document`] | [`DocumentWriter`] |
+//! | transcript | people, and resuming from a file | [`read_transcript`] | [`MarkdownWriter`] |
+//!
+//! Message lines are read leniently, because they come from other systems: roles,
+//! blocks and figures are accepted under the names those use, and what has no
+//! counterpart here is kept as it was written. Log and document are read strictly,
+//! because they are ours: payloads pass through as text, so that their digests verify.
+//!
+//! Nothing here opens a file or knows the time; readers take any [`std::io::BufRead`],
+//! writers any [`std::io::Write`]. Whatever the bytes are, a reader answers with an
+//! error that says what is wrong, for that line alone where the format has lines.
+//!
+//! ```
+//! use throughline_formats::parse_message;
+//!
+//! let line = parse_message(r#"{"session":"auth","role":"human","content":"hello"}"#)?;
+//! assert_eq!(line.session.as_deref(), Some("auth"));
+//! assert_eq!(line.message.content.to_text(), "hello");
+//! # Ok::<(), throughline_formats::LineError>(())
+//! ```
+
+mod blocks;
+mod error;
+mod json;
+mod jsonl;
+mod lines;
+mod log;
+mod members;
+mod message;
+mod object;
+mod surrogate;
+
+pub use error::LineError;
+pub use json::{Document, DocumentError, DocumentWriter, read_document};
+pub use jsonl::MessageLines;
+pub use lines::DEFAULT_LINE_LIMIT;
+pub use log::{LogItem, LogItems, LogWriter, is_log};
+pub use message::{MessageLine, parse_message};

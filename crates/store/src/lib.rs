@@ -1,1 +1,36 @@
-//! wip
+//! What a store of sessions is: small traits, and the suite that holds every
+//! implementation to them.
+//!
+//! [`LogStore`] keeps logs, [`Catalog`] finds sessions, [`BlobStore`] keeps
+//! attachments and [`Upkeep`] proves that all of it is sound. A type that is all four
+//! is a [`Store`]. Every call says on whose behalf it is made; there is no call that
+//! reads without an owner but those of [`Upkeep`], which never return what was said.
+//!
+//! [`MemoryStore`] is the simplest thing that is right. It serves tests, and the
+//! random tests of every other store are run against it.
+
+mod append;
+mod blob;
+mod catalog;
+mod check;
+mod error;
+mod log;
+mod memory;
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
+pub use append::{
+    Append, Appended, Expect, How, MAX_ENTRY_BYTES, OnConflict, Settled, repeat_of, settle,
+};
+pub use blob::{BlobStore, MAX_BLOB_BYTES};
+pub use catalog::{Candidate, Catalog, Cursor, CursorError, Filter, Page, Scope, Trashed};
+pub use check::{Finding, LogCheck, Progress, Report, Upkeep};
+pub use error::{BoxError, ErrorKind, StoreError};
+pub use log::{Created, LogStore, Read};
+pub use memory::MemoryStore;
+
+/// A whole store.
+pub trait Store: LogStore + Catalog + BlobStore + Upkeep {}
+
+impl<T: LogStore + Catalog + BlobStore + Upkeep> Store for T {}

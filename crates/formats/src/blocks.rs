@@ -1,0 +1,186 @@
+//! Blocks of a message as they are written here and elsewhere.
+//!
+//! Ours, those of Anthropic and of OpenAI become blocks of the model; a block of any
+//! other type is kept verbatim. Nothing a tool was asked or answered is decoded, so
+//! that its JSON may be as deep as it likes.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use throughline_model::{Attachment, Block, Content, Json, ToolCall, ToolResult};
+
+use crate::LineError;
+use crate::error::reason;
+use crate::members::object;
+use crate::surrogate::repair;
+
+/// How deep results of tools may stand in results of tools.
+///
+/// No system nests them; what pretends to is kept as something foreign rather than
+/// followed down until the stack ends.
+const MAX_NESTING: usize = 4;
+
+/// A text or an array of blocks.
+pub(crate) fn content(raw: &RawValue) -> Result<Content, LineError> {
+    content_within(raw, 0)
+}
+
+fn content_within(raw: &RawValue, depth: usize) -> Result<Content, LineError> {
+    let bad = |_| LineError::BadMember {
+        member: "content",
+        expected: "a text or an array of blocks",
+    };
+    if raw.get().starts_with('"') {
+        let text: String = serde_json::from_str(raw.get()).map_err(bad)?;
+        return Ok(Content::text(text));
+    }
+    let elements: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(bad)?;
+    let mut blocks = Vec::with_capacity(elements.len());
+    for (index, element) in elements.into_iter().enumerate() {
+        let block = block(element.get(), depth).map_err(|reason| LineError::BadBlock {
+            index: index + 1,
+            reason,
+        })?;
+        blocks.push(block);
+    }
+    Ok(Content(blocks))
+}
+
+fn block(json: &str, depth: usize) -> Result<Block, String> {
+    #[derive(Deserialize)]
+    struct Tagged<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+    }
+    #[derive(Deserialize)]
+    struct Text {
+        text: String,
+    }
+    #[derive(Deserialize)]
+    struct Thinking {
+        #[serde(alias = "thinking")]
+        text: String,
+        signature: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Call {
+        id: String,
+        name: String,
+        input: Option<Json>,
+    }
+
+    if json.starts_with('"') {
+        let text = serde_json::from_str(json).map_err(|error| reason(&error))?;
+        return Ok(Block::Text(text));
+    }
+    let tagged: Tagged<'_> = object(json)?;
+    Ok(match &*tagged.r#type {
+        "text" | "input_text" | "output_text" => Block::Text(object::<Text>(json)?.text),
+        "thinking" => {
+            let Thinking { text, signature } = object(json)?;
+            Block::Thinking { text, signature }
+        }
+        "tool_call" | "tool_use" => {
+            let Call { id, name, input } = object(json)?;
+            let input = input.map_or_else(no_input, Ok)?;
+            Block::ToolCall(ToolCall { id, name, input })
+        }
+        "tool_result" if depth < MAX_NESTING => tool_result(json, depth)?,
+        "tool_result" => Block::foreign(&verbatim(json)?),
+        "attachment" => Block::Attachment(object::<Attachment>(json)?),
+        _ => Block::Foreign(verbatim(json)?),
+    })
+}
+
+fn tool_result(json: &str, depth: usize) -> Result<Block, String> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(alias = "tool_use_id")]
+        call_id: String,
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+        is_error: Option<bool>,
+    }
+    let answer: Answer<'_> = object(json)?;
+    let content = match answer.content {
+        Some(raw) => content_within(raw, depth + 1).map_err(|error| error.to_string())?,
+        None => Content::default(),
+    };
+    Ok(Block::ToolResult(ToolResult {
+        call_id: answer.call_id,
+        content,
+        is_error: answer.is_error.unwrap_or(false),
+    }))
+}
+
+/// The calls of a chat message, and whether the JSON of any had to be mended.
+///
+/// Both `{id, function: {name, arguments}}` and the flat `{id, name, args}` are known.
+pub(crate) fn tool_calls(raw: &RawValue) -> Result<(Vec<Block>, bool), LineError> {
+    #[derive(Deserialize)]
+    struct Called<'a> {
+        id: Option<String>,
+        name: Option<String>,
+        #[serde(borrow, alias = "args", alias = "input")]
+        arguments: Option<&'a RawValue>,
+        #[serde(borrow)]
+        function: Option<&'a RawValue>,
+    }
+
+    let bad = |_| LineError::BadMember {
+        member: "tool_calls",
+        expected: "an array of calls",
+    };
+    let elements: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(bad)?;
+    let mut blocks = Vec::with_capacity(elements.len());
+    let mut repaired = false;
+    for (index, element) in elements.into_iter().enumerate() {
+        let mut read = || {
+            let outer: Called<'_> = object(element.get())?;
+            let inner: Called<'_> = outer
+                .function
+                .map_or_else(|| object("{}"), |raw| object(raw.get()))?;
+            let name = inner.name.or(outer.name).ok_or("it has no name")?;
+            let (input, mended) = arguments(inner.arguments.or(outer.arguments))?;
+            repaired |= mended;
+            Ok(Block::ToolCall(ToolCall {
+                id: outer.id.unwrap_or_default(),
+                name,
+                input,
+            }))
+        };
+        blocks.push(read().map_err(|reason: String| LineError::BadToolCall {
+            index: index + 1,
+            reason,
+        })?);
+    }
+    Ok((blocks, repaired))
+}
+
+/// JSON, or JSON in a string; a string that holds none stays the string it is.
+fn arguments(raw: Option<&RawValue>) -> Result<(Json, bool), String> {
+    let Some(raw) = raw else {
+        return Ok((no_input()?, false));
+    };
+    if !raw.get().starts_with('"') {
+        return Ok((verbatim(raw.get())?, false));
+    }
+    let text: String = serde_json::from_str(raw.get()).map_err(|error| reason(&error))?;
+    if text.trim().is_empty() {
+        return Ok((no_input()?, false));
+    }
+    let mended = repair(&text);
+    match Json::parse(mended.as_deref().unwrap_or(&text)) {
+        Ok(input) => Ok((input, mended.is_some())),
+        Err(_) => Ok((verbatim(raw.get())?, false)),
+    }
+}
+
+fn no_input() -> Result<Json, String> {
+    verbatim("{}")
+}
+
+fn verbatim(json: &str) -> Result<Json, String> {
+    Json::parse(json).map_err(|error| reason(&error))
+}

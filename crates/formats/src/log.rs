@@ -1,0 +1,176 @@
+//! The log format: sessions as they are stored, a line for each entry.
+//!
+//! ```json
+//! {"throughline":1,"session":{"id":"s1","at":"…","lineage":{"from":"root"}},"head":1,"digest":"…"}
+//! {"seq":1,"id":"…","at":"2026-11-15T10:00:00.000000Z","digest":"…","payload":{"kind":"cleared"}}
+//! ```
+//!
+//! Several sessions may follow one another; each entry belongs to the session line
+//! before it.
+//!
+//! Invariant: what is read is what was written, to the byte, and verifies if it did
+//! before. Whether it does is for the reader's caller to check, against the digest in
+//! the session line.
+
+use std::io::{self, BufRead, Write};
+
+use throughline_model::{Birth, Digest, Seq, StoredEntry};
+
+use crate::LineError;
+use crate::error::reason;
+use crate::lines::Lines;
+use crate::object::{EntryObject, HeadObject, Signature, VERSION, write_entry, write_head};
+
+/// Writes sessions, one after the other.
+#[derive(Debug)]
+pub struct LogWriter<W: Write> {
+    out: W,
+}
+
+impl<W: Write> LogWriter<W> {
+    /// Starts a file with a session.
+    pub fn new(out: W, birth: &Birth, head: Seq, digest: &Digest) -> io::Result<Self> {
+        let mut writer = Self { out };
+        writer.session(birth, head, digest)?;
+        Ok(writer)
+    }
+
+    /// Starts a further session.
+    pub fn session(&mut self, birth: &Birth, head: Seq, digest: &Digest) -> io::Result<()> {
+        write_head(&mut self.out, birth, head, digest)?;
+        self.out.write_all(b"}\n")
+    }
+
+    /// Writes an entry of the session started last.
+    pub fn entry(&mut self, entry: &StoredEntry) -> io::Result<()> {
+        write_entry(&mut self.out, entry)?;
+        self.out.write_all(b"\n")
+    }
+
+    /// Flushes, and gives back what was written to.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// What a line of a log holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogItem {
+    /// A session begins; the entries after it are its own.
+    Session {
+        /// What was known of it at the start.
+        birth: Box<Birth>,
+        /// The number of its last entry when it was written.
+        head: Seq,
+        /// The digest of that entry.
+        digest: Digest,
+    },
+    /// An entry of the session.
+    Entry(StoredEntry),
+}
+
+/// The items of a log, each with the number of its line.
+///
+/// Errors are as with [`MessageLines`](crate::MessageLines): the inner one is the
+/// line's, the outer one the reader's. Entries after a session line that cannot be read
+/// are errors too, lest they be taken for entries of the session before.
+#[derive(Debug)]
+pub struct LogItems<R> {
+    lines: Lines<R>,
+    in_session: bool,
+}
+
+impl<R: BufRead> LogItems<R> {
+    /// The items in `reader`.
+    pub fn new(reader: R) -> Self {
+        Self {
+            lines: Lines::new(reader),
+            in_session: false,
+        }
+    }
+
+    /// The same, with lines of at most `limit` bytes.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.lines.set_limit(limit);
+        self
+    }
+
+    /// How many bytes have been read so far, for whoever shows progress.
+    pub fn bytes(&self) -> u64 {
+        self.lines.bytes()
+    }
+}
+
+impl<R: BufRead> Iterator for LogItems<R> {
+    type Item = io::Result<(u64, Result<LogItem, LineError>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let in_session = &mut self.in_session;
+        self.lines.next_with(|line| match parse(line) {
+            Ok(LogItem::Entry(_)) if !*in_session => Err(LineError::NoSession),
+            Ok(item) => {
+                *in_session = true;
+                Ok(item)
+            }
+            Err(error) => {
+                *in_session &= !has_signature(line);
+                Err(error)
+            }
+        })
+    }
+}
+
+/// Whether a file that begins with this line is a log.
+pub fn is_log(first_line: &str) -> bool {
+    has_signature(first_line.trim_start_matches('\u{feff}'))
+}
+
+fn has_signature(line: &str) -> bool {
+    signature(line).is_some()
+}
+
+fn signature(line: &str) -> Option<u64> {
+    let line = line.trim();
+    let signature: Signature = line
+        .starts_with('{')
+        .then(|| serde_json::from_str(line).ok())??;
+    Some(signature.throughline)
+}
+
+fn parse(line: &str) -> Result<LogItem, LineError> {
+    // Nearly every line is an entry, so that is tried first.
+    let not_an_entry = match serde_json::from_str::<EntryObject<'_>>(line) {
+        Ok(entry) if line.trim_start().starts_with('{') => {
+            let missing = || LineError::NotALogLine("missing field `payload`".to_owned());
+            return entry.stored().map(LogItem::Entry).ok_or_else(missing);
+        }
+        Ok(_) => return Err(LineError::NotAnObject),
+        Err(error) => error,
+    };
+    if not_an_entry.is_syntax() || not_an_entry.is_eof() {
+        return Err(LineError::not_json(&not_an_entry));
+    }
+    match signature(line) {
+        None => Err(LineError::NotALogLine(reason(&not_an_entry))),
+        Some(VERSION) => {
+            let HeadObject {
+                session,
+                head,
+                digest,
+            } = serde_json::from_str(line)
+                .map_err(|error| LineError::NotALogLine(reason(&error)))?;
+            Ok(LogItem::Session {
+                birth: Box::new(session),
+                head,
+                digest,
+            })
+        }
+        Some(version) => Err(LineError::Version(version)),
+    }
+}
+
+#[cfg(test)]
+#[path = "log_tests.rs"]
+mod tests;

@@ -1,0 +1,194 @@
+use proptest::prelude::*;
+use throughline_model::{
+    Body, EntryId, GENESIS, Json, Lineage, NewEntry, Role, SessionId, Timestamp,
+};
+
+use super::*;
+
+fn birth(id: &str) -> Birth {
+    let mut birth = Birth::new(id.parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
+    birth.lineage = Lineage::Continued {
+        session: "s0".parse().unwrap(),
+    };
+    birth
+}
+
+fn stored(seq: u64, payload: &str) -> StoredEntry {
+    let id = EntryId::from_bytes([u8::try_from(seq).unwrap(); 16]);
+    let at = "2026-11-15T10:00:00.5Z".parse().unwrap();
+    let payload_digest = Digest::of(payload.as_bytes());
+    StoredEntry {
+        seq: Seq(seq),
+        id,
+        at,
+        digest: GENESIS.chain(Seq(seq), id, at, &payload_digest),
+        payload: payload.to_owned(),
+    }
+}
+
+fn written(sessions: &[(Birth, Vec<StoredEntry>)]) -> String {
+    let (first, rest) = sessions.split_first().unwrap();
+    let mut log = LogWriter::new(Vec::new(), &first.0, Seq(1), &GENESIS).unwrap();
+    for entry in &first.1 {
+        log.entry(entry).unwrap();
+    }
+    for (birth, entries) in rest {
+        log.session(birth, Seq(1), &GENESIS).unwrap();
+        for entry in entries {
+            log.entry(entry).unwrap();
+        }
+    }
+    String::from_utf8(log.finish().unwrap()).unwrap()
+}
+
+fn items(text: &str) -> Vec<Result<LogItem, LineError>> {
+    LogItems::new(text.as_bytes())
+        .map(|item| item.unwrap().1)
+        .collect()
+}
+
+fn session(birth: &Birth) -> LogItem {
+    LogItem::Session {
+        birth: Box::new(birth.clone()),
+        head: Seq(1),
+        digest: GENESIS,
+    }
+}
+
+#[test]
+fn a_log_is_a_session_line_and_a_line_an_entry() {
+    let text = written(&[(birth("s1"), vec![stored(1, r#"{"kind":"cleared"}"#)])]);
+    let zeros = "0".repeat(64);
+    let digest = stored(1, r#"{"kind":"cleared"}"#).digest;
+    assert_eq!(
+        text,
+        format!(
+            r#"{{"throughline":1,"session":{{"id":"s1","at":"1970-01-01T00:00:00Z","lineage":{{"from":"continued","session":"s0"}}}},"head":1,"digest":"{zeros}"}}
+{{"seq":1,"id":"01010101-0101-0101-0101-010101010101","at":"2026-11-15T10:00:00.500000Z","digest":"{digest}","payload":{{"kind":"cleared"}}}}
+"#
+        )
+    );
+    assert!(is_log(text.lines().next().unwrap()));
+    assert!(is_log(&format!("\u{feff}{text}").lines().next().unwrap()));
+}
+
+#[test]
+fn other_files_are_not_taken_for_logs() {
+    for line in [
+        "",
+        "{",
+        r#"{"role":"user","content":"x"}"#,
+        "[1]",
+        "# Chat",
+        r#"{"throughline":"x"}"#,
+    ] {
+        assert!(!is_log(line), "{line}");
+    }
+}
+
+#[test]
+fn payloads_survive_whatever_they_look_like() {
+    for payload in [
+        r#"{"kind":"levitated", "height":3.50,"n":1e400}"#,
+        "{\"kind\":\n\"cleared\"}",
+        "{\"kind\":\r\"cleared\"}",
+        r#" {"kind":"cleared"} "#,
+        "{\"kind\":\"mess",
+        "null",
+        "",
+        "\u{0}\u{2028}",
+    ] {
+        let entry = stored(1, payload);
+        let text = written(&[(birth("s1"), vec![entry.clone()])]);
+        assert_eq!(text.lines().count(), 2, "{payload:?}");
+        assert_eq!(items(&text)[1], Ok(LogItem::Entry(entry.clone())));
+        entry.verify(&GENESIS).unwrap();
+    }
+}
+
+#[test]
+fn deep_payloads_survive_too() {
+    let deep = format!(
+        r#"{{"kind":"x","d":{}{}}}"#,
+        "[".repeat(50_000),
+        "]".repeat(50_000)
+    );
+    let entry = stored(1, &deep);
+    let text = written(&[(birth("s1"), vec![entry.clone()])]);
+    assert_eq!(items(&text)[1], Ok(LogItem::Entry(entry)));
+}
+
+#[test]
+fn an_entry_is_never_given_to_the_wrong_session() {
+    let text = written(&[
+        (birth("s1"), vec![stored(1, r#"{"kind":"cleared"}"#)]),
+        (birth("s2"), vec![stored(2, r#"{"kind":"cleared"}"#)]),
+        (birth("s3"), vec![stored(3, r#"{"kind":"cleared"}"#)]),
+    ]);
+    let broken = text.replace(r#""id":"s2""#, r#""id":"../s2""#);
+    let read = items(&broken);
+    assert_eq!(read[0], Ok(session(&birth("s1"))));
+    assert!(matches!(read[2], Err(LineError::NotALogLine(_))));
+    assert_eq!(read[3], Err(LineError::NoSession));
+    assert_eq!(read[4], Ok(session(&birth("s3"))));
+    assert!(read[5].is_ok());
+
+    let headless = text.split_once('\n').unwrap().1;
+    assert_eq!(items(headless)[0], Err(LineError::NoSession));
+}
+
+#[test]
+fn what_is_wrong_with_a_line_is_told() {
+    let read = items("{\"throughline\":2}\n{\n[1]\n{\"seq\":1}\n");
+    assert_eq!(read[0], Err(LineError::Version(2)));
+    assert!(matches!(read[1], Err(LineError::NotJson { .. })));
+    assert!(matches!(read[2], Err(LineError::NotALogLine(_))));
+    assert_eq!(
+        read[3],
+        Err(LineError::NotALogLine("missing field `id`".into()))
+    );
+}
+
+fn entries() -> impl Strategy<Value = Vec<StoredEntry>> {
+    let body = prop_oneof![
+        ".*".prop_map(|text| Body::Message(throughline_model::Message::text(Role::User, text))),
+        ".*".prop_map(|text| Body::Pinned { text }),
+        (".*", "[ \n\r\t]{0,3}").prop_map(|(text, space)| Body::Unknown {
+            kind: "later".into(),
+            payload: Json::parse(format!(
+                r#"{{"kind":"later",{space}"x":{}}}"#,
+                serde_json::to_string(&text).unwrap()
+            ))
+            .unwrap(),
+        }),
+    ];
+    let entry = (body, any::<[u8; 16]>(), 0..4_000_000_000_000_000_i64);
+    prop::collection::vec(entry, 0..8).prop_map(|entries| {
+        let mut previous = GENESIS;
+        let numbered = entries.into_iter().zip(1..);
+        numbered
+            .map(|((body, id, micros), seq)| {
+                let at = Timestamp::from_microsecond(micros).unwrap();
+                let new = NewEntry::new(EntryId::from_bytes(id), at, body);
+                let stored = StoredEntry::after(&previous, Seq(seq), &new, None).unwrap();
+                previous = stored.digest;
+                stored
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_what_is_read(one in entries(), two in entries()) {
+        let sessions = [(birth("s1"), one), (birth("s2"), two)];
+        let expected: Vec<_> = sessions
+            .iter()
+            .flat_map(|(birth, entries)| {
+                let entries = entries.iter().cloned().map(LogItem::Entry);
+                std::iter::once(session(birth)).chain(entries).map(Ok)
+            })
+            .collect();
+        prop_assert_eq!(items(&written(&sessions)), expected);
+    }
+}

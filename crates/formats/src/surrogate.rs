@@ -1,0 +1,81 @@
+//! Mending half characters in JSON text.
+//!
+//! Programs that count in UTF-16 sometimes cut a string between the two halves of a
+//! character and write the half as an escape. Such text has no meaning in UTF-8, and
+//! strict parsers refuse the whole line for it; some providers refuse the whole request.
+//!
+//! Invariant: only lone halves change, each into `\ufffd`, and the length stays.
+
+/// The text with every lone surrogate escape replaced, or nothing if it has none.
+pub(crate) fn repair(json: &str) -> Option<String> {
+    if !json.contains("\\ud") && !json.contains("\\uD") {
+        return None;
+    }
+    let bytes = json.as_bytes();
+    let mut mended = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(offset) = json.get(at..).and_then(|rest| rest.find('\\')) {
+        at += offset;
+        at += match (escape(bytes, at), escape(bytes, at + 6)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                mended.push_str(&json[copied..at]);
+                mended.push_str("\\ufffd");
+                copied = at + 6;
+                6
+            }
+            (Some(_), _) => 6,
+            // Past the escaped character, which may be a backslash itself.
+            (None, _) => 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+    }
+    if copied == 0 {
+        return None;
+    }
+    mended.push_str(&json[copied..]);
+    Some(mended)
+}
+
+/// The code unit of the `\uXXXX` escape at this place, if there is one.
+fn escape(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |unit, digit| {
+        Some(unit * 16 + char::from(*digit).to_digit(16)?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lone_halves_are_replaced() {
+        for (broken, mended) in [
+            (r"\ud800", r"\ufffd"),
+            (r"\uDC00x", r"\ufffdx"),
+            (r"a\ud83d\ud83d\ude00b", r"a\ufffd\ud83d\ude00b"),
+            (r"\\\ud800", r"\\\ufffd"),
+            (r"\ud800é\udfff", r"\ufffdé\ufffd"),
+        ] {
+            assert_eq!(repair(broken).as_deref(), Some(mended));
+        }
+    }
+
+    #[test]
+    fn whole_text_is_left_alone() {
+        for whole in [
+            "",
+            r"\ud83d\ude00",
+            r"\\ud800",
+            r"\u0000",
+            r"\uD7FF\uE000",
+            r"\ud8",
+            r"\ud8zz",
+            "\\",
+            "\\é\\ud",
+        ] {
+            assert_eq!(repair(whole), None, "{whole}");
+        }
+    }
+}

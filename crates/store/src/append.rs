@@ -1,0 +1,175 @@
+//! How entries are appended, and what happens when two writers meet.
+//!
+//! [`settle`] is the decision itself, pure, made by every store inside its
+//! transaction: what an append comes to, given the head it finds.
+
+use throughline_model::{Birth, Entry, EntryId, NewEntry, Seq, SessionId};
+
+use crate::StoreError;
+
+/// The largest payload of one entry, in bytes. Larger content belongs in a blob.
+pub const MAX_ENTRY_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The head a writer believes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Whatever it is.
+    Any,
+    /// Exactly this one: anything else means that somebody wrote meanwhile.
+    At(Seq),
+}
+
+/// What to do when the head is not the expected one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// Refuse with [`StoreError::Moved`], which has the new head.
+    Reject,
+    /// Append after what is there, marked with the head the writer believed in.
+    Rebase,
+    /// Put the entries into this new fork, made at the expected head.
+    ///
+    /// The writer chooses the fork's id, so that a retry finds the fork of the first try.
+    Fork(Box<Birth>),
+}
+
+/// An append: all of it happens or none.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// The head the writer believes in.
+    pub expect: Expect,
+    /// What to do if it is another.
+    pub on_conflict: OnConflict,
+    /// What to append.
+    pub entries: Vec<NewEntry>,
+}
+
+impl Append {
+    /// Appends after whatever is there.
+    pub fn any(entries: Vec<NewEntry>) -> Self {
+        Self {
+            expect: Expect::Any,
+            on_conflict: OnConflict::Reject,
+            entries,
+        }
+    }
+
+    /// Appends after `head`, or not at all.
+    pub fn after(head: Seq, entries: Vec<NewEntry>) -> Self {
+        Self {
+            expect: Expect::At(head),
+            on_conflict: OnConflict::Reject,
+            entries,
+        }
+    }
+}
+
+/// What became of an append.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The session that has the entries: another one where they became a fork.
+    pub session: SessionId,
+    /// The entries as stored.
+    pub entries: Vec<Entry>,
+    /// How it went.
+    pub how: How,
+}
+
+/// How an append went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// As asked.
+    Appended,
+    /// The session had moved; the entries follow what was there, marked.
+    Rebased,
+    /// The session had moved; the entries are in a fork.
+    Forked,
+    /// They were there already: a repeat of an earlier append, which changed nothing.
+    Repeated,
+}
+
+/// What an append comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// Append now; with the believed head where it was wrong.
+    Append {
+        /// Set where the entries are to be marked as rebased.
+        rebased: Option<Seq>,
+    },
+    /// Fork at this entry, and append there.
+    Fork(Seq),
+    /// Answer with the entries that start here: they are there already.
+    Repeat(Seq),
+}
+
+/// Decides what an append comes to, given the head of the session and where in it
+/// each of the entries' ids is found.
+pub fn settle(
+    session: &SessionId,
+    head: Seq,
+    append: &Append,
+    found: &[Option<Seq>],
+) -> Result<Settled, StoreError> {
+    if append.entries.is_empty() {
+        return Err(StoreError::NothingToAppend);
+    }
+    if let Some(start) = repeat_of(session, &append.entries, found)? {
+        return Ok(Settled::Repeat(start));
+    }
+    refuse_doubles(session, &append.entries)?;
+    match (append.expect, &append.on_conflict) {
+        (Expect::Any, _) => Ok(Settled::Append { rebased: None }),
+        (Expect::At(expected), _) if expected == head => Ok(Settled::Append { rebased: None }),
+        (Expect::At(expected), OnConflict::Reject) => Err(StoreError::Moved {
+            id: session.clone(),
+            expected,
+            found: head,
+        }),
+        (Expect::At(expected), _) if expected > head => Err(StoreError::NoSuchEntry {
+            id: session.clone(),
+            seq: expected,
+            head,
+        }),
+        (Expect::At(expected), OnConflict::Rebase) => Ok(Settled::Append {
+            rebased: Some(expected),
+        }),
+        (Expect::At(expected), OnConflict::Fork(_)) => Ok(Settled::Fork(expected)),
+    }
+}
+
+/// Where the entries stand already, if this is a repeat of the append that made them.
+///
+/// Some but not all of them, or in another order, is no repeat but a misuse of ids.
+pub fn repeat_of(
+    session: &SessionId,
+    entries: &[NewEntry],
+    found: &[Option<Seq>],
+) -> Result<Option<Seq>, StoreError> {
+    let Some(known) = found.iter().position(Option::is_some) else {
+        return Ok(None);
+    };
+    let start = found.first().copied().flatten();
+    let in_order = start.is_some_and(|start| {
+        (start.0..)
+            .zip(found)
+            .all(|(seq, found)| *found == Some(Seq(seq)))
+    });
+    match start {
+        Some(start) if in_order => Ok(Some(start)),
+        _ => Err(StoreError::EntryIdReused {
+            id: session.clone(),
+            entry: entries[known].id,
+        }),
+    }
+}
+
+fn refuse_doubles(session: &SessionId, entries: &[NewEntry]) -> Result<(), StoreError> {
+    let mut ids: Vec<EntryId> = entries.iter().map(|entry| entry.id).collect();
+    ids.sort_unstable();
+    match ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(StoreError::EntryIdReused {
+            id: session.clone(),
+            entry: pair[0],
+        }),
+    }
+}

@@ -1,0 +1,72 @@
+//! Attachments.
+
+use throughline_model::{Attachment, Block, Digest, Message, Role};
+
+use super::{at, message, owner, session_with};
+use crate::{Append, ErrorKind, Store};
+
+fn picture(blob: Digest) -> Message {
+    let mut picture = Message::text(Role::User, "look");
+    picture.content.0.push(Block::Attachment(Attachment {
+        blob,
+        media_type: "image/png".into(),
+        bytes: 3,
+        name: Some("a.png".into()),
+    }));
+    picture
+}
+
+/// What is put can be had.
+pub async fn bytes_come_back<S: Store>(store: &S) {
+    let bytes: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+    let digest = store.put_blob(&owner(), bytes.clone()).await.unwrap();
+    assert_eq!(digest, Digest::of(&bytes));
+    assert_eq!(store.blob(&owner(), &digest).await.unwrap(), bytes);
+    let none = store.blob(&owner(), &Digest::of(b"none")).await;
+    assert_eq!(none.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// The same bytes are kept once.
+pub async fn the_same_bytes_are_one_blob<S: Store>(store: &S) {
+    let first = store.put_blob(&owner(), b"png".to_vec()).await.unwrap();
+    let again = store.put_blob(&owner(), b"png".to_vec()).await.unwrap();
+    assert_eq!(first, again);
+    assert_eq!(store.check(&|_, _| ()).await.unwrap().blobs, 1);
+}
+
+/// An entry cannot name bytes that are not there.
+pub async fn an_append_needs_its_attachments<S: Store>(store: &S) {
+    let session = session_with(store, "s", &[]).await;
+    let missing = Append::any(vec![message(picture(Digest::of(b"png")))]);
+    let refused = store.append(&session, missing).await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
+    let blob = store.put_blob(&owner(), b"png".to_vec()).await.unwrap();
+    store
+        .append(&session, Append::any(vec![message(picture(blob))]))
+        .await
+        .unwrap();
+}
+
+/// A removed session takes its attachments with it, unless another has them too.
+pub async fn removal_takes_attachments_nobody_has<S: Store>(store: &S) {
+    let one = session_with(store, "one", &[]).await;
+    let two = session_with(store, "two", &[]).await;
+    let shared = store.put_blob(&owner(), b"both".to_vec()).await.unwrap();
+    let own = store.put_blob(&owner(), b"mine".to_vec()).await.unwrap();
+    store
+        .append(
+            &one,
+            Append::any(vec![message(picture(shared)), message(picture(own))]),
+        )
+        .await
+        .unwrap();
+    store
+        .append(&two, Append::any(vec![message(picture(shared))]))
+        .await
+        .unwrap();
+    store.trash(&one, at(0)).await.unwrap();
+    assert!(store.blob(&owner(), &own).await.is_ok());
+    store.remove(&one).await.unwrap();
+    assert!(store.blob(&owner(), &own).await.is_err());
+    assert!(store.blob(&owner(), &shared).await.is_ok());
+}

@@ -1,0 +1,202 @@
+//! Forks: sharing, reading through, and outliving the origin.
+
+use throughline_model::{Body, Lineage, NamedBy, Seq, SessionRef, fold};
+
+use super::{append, append_body, at, birth, owner, session_id, session_with, texts};
+use crate::{Append, ErrorKind, Read, Store};
+
+async fn fork<S: Store>(store: &S, of: &SessionRef, seq: u64, id: &str) -> SessionRef {
+    store.fork(of, Seq(seq), birth(id)).await.unwrap();
+    owner().session(&session_id(id))
+}
+
+async fn gone<S: Store>(store: &S, session: &SessionRef) {
+    store.trash(session, at(0)).await.unwrap();
+    store.remove(session).await.unwrap();
+}
+
+/// Entries have the same number in both; what follows is each one's own.
+pub async fn a_fork_shares_and_then_goes_its_own_way<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1", "2", "3"]).await;
+    let branch = fork(store, &origin, 2, "branch").await;
+
+    let appended = append(store, &branch, "branch 3").await;
+    append(store, &origin, "4").await;
+
+    assert_eq!(appended.entries[0].seq, Seq(3));
+    assert_eq!(texts(store, &branch).await, ["1", "2", "branch 3"]);
+    assert_eq!(texts(store, &origin).await, ["1", "2", "3", "4"]);
+    let tail = store.read(&branch, Read::tail(2)).await.unwrap();
+    assert_eq!(tail.iter().map(|e| e.seq.0).collect::<Vec<_>>(), [2, 3]);
+    let lineage = store.record(&branch).await.unwrap().card.lineage;
+    assert_eq!(
+        lineage,
+        Lineage::Forked {
+            session: session_id("origin"),
+            at: Seq(2)
+        }
+    );
+}
+
+/// However deep.
+pub async fn a_fork_of_a_fork_reads_through<S: Store>(store: &S) {
+    let mut session = session_with(store, "f0", &["0"]).await;
+    for depth in 1..=12_u64 {
+        session = fork(store, &session, depth, &format!("f{depth}")).await;
+        append(store, &session, &depth.to_string()).await;
+    }
+    let all: Vec<_> = (0..=12).map(|n| n.to_string()).collect();
+    assert_eq!(texts(store, &session).await, all);
+    let middle = store
+        .read(&session, Read::between(Seq(4), Seq(6), 10))
+        .await
+        .unwrap();
+    assert_eq!(
+        middle.iter().map(|e| e.seq.0).collect::<Vec<_>>(),
+        [4, 5, 6]
+    );
+    let tail = store.read(&session, Read::tail(3)).await.unwrap();
+    assert_eq!(
+        tail.iter().map(|e| e.seq.0).collect::<Vec<_>>(),
+        [11, 12, 13]
+    );
+}
+
+/// A fork may be made at an entry that its origin itself inherited.
+pub async fn a_fork_inside_what_is_inherited<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1", "2", "3"]).await;
+    let branch = fork(store, &origin, 3, "branch").await;
+    append(store, &branch, "4").await;
+    let twig = fork(store, &branch, 2, "twig").await;
+    append(store, &twig, "twig").await;
+    assert_eq!(texts(store, &twig).await, ["1", "2", "twig"]);
+    assert_eq!(texts(store, &branch).await, ["1", "2", "3", "4"]);
+}
+
+/// A fork at zero shares nothing.
+pub async fn a_fork_at_zero_is_empty<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1"]).await;
+    let branch = fork(store, &origin, 0, "branch").await;
+    assert!(texts(store, &branch).await.is_empty());
+    assert_eq!(append(store, &branch, "x").await.entries[0].seq, Seq(1));
+}
+
+/// There is nothing to fork at past the head.
+pub async fn a_fork_past_the_head_is_refused<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1"]).await;
+    let refused = store.fork(&origin, Seq(2), birth("branch")).await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
+    let nowhere = owner().session(&session_id("branch"));
+    assert!(store.record(&nowhere).await.is_err());
+}
+
+/// A fork's record is the fold of the entries it has, not of its origin's.
+pub async fn a_fork_has_the_record_of_its_entries<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1"]).await;
+    append_body(
+        store,
+        &origin,
+        Body::Pinned {
+            text: "early".into(),
+        },
+    )
+    .await;
+    append_body(
+        store,
+        &origin,
+        Body::Pinned {
+            text: "late".into(),
+        },
+    )
+    .await;
+    append(store, &origin, "4").await;
+
+    let branch = fork(store, &origin, 2, "branch").await;
+
+    let record = store.record(&branch).await.unwrap();
+    assert_eq!(record.card.messages, 1);
+    assert_eq!(record.standing.pins.len(), 1);
+    let log = store.read(&branch, Read::from(Seq(1), 10)).await.unwrap();
+    let birth = store.birth(&branch).await.unwrap();
+    assert_eq!(record, fold(&birth, &log));
+}
+
+/// Removing the origin takes nothing from the fork.
+pub async fn a_fork_survives_its_origin<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1", "2", "3"]).await;
+    let branch = fork(store, &origin, 2, "branch").await;
+    append(store, &branch, "b").await;
+
+    gone(store, &origin).await;
+
+    assert!(store.record(&origin).await.is_err());
+    assert_eq!(texts(store, &branch).await, ["1", "2", "b"]);
+    let twig = fork(store, &branch, 1, "twig").await;
+    assert_eq!(texts(store, &twig).await, ["1"]);
+}
+
+/// Nor does removing all of its ancestors, in any order; and what nobody has goes.
+pub async fn a_fork_survives_a_chain_of_removals<S: Store>(store: &S) {
+    let a = session_with(store, "a", &["1", "2"]).await;
+    let b = fork(store, &a, 2, "b").await;
+    append(store, &b, "3").await;
+    let c = fork(store, &b, 3, "c").await;
+    append(store, &c, "4").await;
+    gone(store, &b).await;
+    gone(store, &a).await;
+    assert_eq!(texts(store, &c).await, ["1", "2", "3", "4"]);
+    gone(store, &c).await;
+    // All ids are free again.
+    let again = session_with(store, "a", &["new"]).await;
+    assert_eq!(texts(store, &again).await, ["new"]);
+    assert!(store.check(&|_, _| ()).await.unwrap().findings.is_empty());
+}
+
+/// A fork does not answer to its origin's name, nor is it archived by it.
+pub async fn a_fork_is_not_named_by_its_origin<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1"]).await;
+    let name = Some("auth".parse().unwrap());
+    append_body(
+        store,
+        &origin,
+        Body::Renamed {
+            name,
+            by: NamedBy::Person,
+        },
+    )
+    .await;
+    append_body(store, &origin, Body::Archived).await;
+    let branch = fork(store, &origin, 3, "branch").await;
+    let card = store.record(&branch).await.unwrap().card;
+    assert_eq!(card.name, None);
+    assert_eq!(card.status, throughline_model::Status::Active);
+}
+
+/// A retried fork is the same fork.
+pub async fn forking_twice_with_one_id_is_one_fork<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1", "2"]).await;
+    let first = store.fork(&origin, Seq(1), birth("branch")).await.unwrap();
+    let again = store.fork(&origin, Seq(1), birth("branch")).await.unwrap();
+    assert_eq!(first, again);
+    let other = store.fork(&origin, Seq(2), birth("branch")).await;
+    assert_eq!(other.unwrap_err().kind(), ErrorKind::Conflict);
+}
+
+/// Wherever a long log is forked, the record is right.
+pub async fn forks_at_many_places_have_the_right_record<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &[]).await;
+    for batch in 0..5_u64 {
+        let entries = (0..500)
+            .map(|n| super::user(&format!("{batch} {n}")))
+            .collect();
+        store.append(&origin, Append::any(entries)).await.unwrap();
+    }
+    for seq in [1, 511, 512, 513, 1023, 1024, 1025, 1700, 2499, 2500] {
+        let branch = fork(store, &origin, seq, &format!("at-{seq}")).await;
+        let record = store.record(&branch).await.unwrap();
+        assert_eq!(record.card.messages, seq);
+        assert_eq!(record.card.head, Seq(seq));
+        append(store, &branch, "on").await;
+    }
+    assert!(store.check(&|_, _| ()).await.unwrap().findings.is_empty());
+}

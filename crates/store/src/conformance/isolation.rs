@@ -1,0 +1,98 @@
+//! Nobody's call can reach what is another's.
+
+use throughline_model::{Owner, Seq};
+
+use super::{append, at, birth, owner, session_id, session_with, texts, user};
+use crate::{Append, ErrorKind, Filter, Read, Store};
+
+fn stranger() -> Owner {
+    "mallory".parse().expect("an owner")
+}
+
+/// Another's session does not exist.
+pub async fn nobody_reads_anothers_session<S: Store>(store: &S) {
+    session_with(store, "s", &["secret"]).await;
+    let theirs = stranger().session(&session_id("s"));
+    let kinds = [
+        store.record(&theirs).await.map(|_| ()),
+        store.birth(&theirs).await.map(|_| ()),
+        store.read(&theirs, Read::tail(9)).await.map(|_| ()),
+        store.locate(&theirs, &[]).await.map(|_| ()),
+        store.fork(&theirs, Seq(1), birth("f")).await.map(|_| ()),
+    ];
+    for result in kinds {
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}
+
+/// Nor can it be changed.
+pub async fn nobody_changes_anothers_session<S: Store>(store: &S) {
+    let session = session_with(store, "s", &["mine"]).await;
+    let theirs = stranger().session(&session_id("s"));
+    let kinds = [
+        store
+            .append(&theirs, Append::any(vec![user("x")]))
+            .await
+            .map(|_| ()),
+        store.trash(&theirs, at(0)).await,
+        store.restore(&theirs).await,
+        store.remove(&theirs).await,
+        store.erase(&theirs, &[Seq(1)], None).await,
+    ];
+    for result in kinds {
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    assert_eq!(texts(store, &session).await, ["mine"]);
+}
+
+/// Ids are unique per owner only.
+pub async fn one_id_may_serve_two_owners<S: Store>(store: &S) {
+    let mine = session_with(store, "s", &["mine"]).await;
+    store.create(&stranger(), birth("s")).await.unwrap();
+    let theirs = stranger().session(&session_id("s"));
+    append(store, &theirs, "theirs").await;
+    assert_eq!(texts(store, &mine).await, ["mine"]);
+    assert_eq!(texts(store, &theirs).await, ["theirs"]);
+}
+
+/// Nothing of another's shows up in a list or look-up.
+pub async fn lists_and_candidates_are_apart<S: Store>(store: &S) {
+    let session = session_with(store, "s", &["mine"]).await;
+    store.trash(&session, at(0)).await.unwrap();
+    session_with(store, "t", &["mine"]).await;
+    let other = stranger();
+    assert!(
+        store
+            .list(&other, &Filter::default(), None, 10)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    assert_eq!(store.count(&other, &Filter::default()).await.unwrap(), 0);
+    assert!(store.candidates(&other, "t", 10).await.unwrap().is_empty());
+    assert!(store.trashed(&other, at(9)).await.unwrap().is_empty());
+    assert!(store.projects(&other).await.unwrap().is_empty());
+}
+
+/// Knowing a digest is no way to another's bytes.
+pub async fn blobs_are_apart<S: Store>(store: &S) {
+    let digest = store.put_blob(&owner(), b"private".to_vec()).await.unwrap();
+    let peek = store.blob(&stranger(), &digest).await;
+    assert_eq!(peek.unwrap_err().kind(), ErrorKind::NotFound);
+    store
+        .put_blob(&stranger(), b"private".to_vec())
+        .await
+        .unwrap();
+    assert!(store.blob(&stranger(), &digest).await.is_ok());
+}
+
+/// Nor is a key.
+pub async fn keys_are_apart<S: Store>(store: &S) {
+    let mut mine = birth("mine");
+    mine.key = Some("k".parse().unwrap());
+    store.create(&owner(), mine.clone()).await.unwrap();
+    let mut theirs = birth("theirs");
+    theirs.key = mine.key;
+    assert!(!store.create(&stranger(), theirs).await.unwrap().existed);
+}

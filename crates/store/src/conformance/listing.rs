@@ -1,0 +1,239 @@
+//! Lists and look-ups.
+
+use throughline_model::{
+    AgentRef, Body, Mark, NamedBy, NewEntry, Project, Role, Seq, SessionRef, Status,
+};
+
+use super::{append_body, at, birth, entry_id, owner, session_id, session_with};
+use crate::{Append, Cursor, ErrorKind, Filter, Store};
+
+async fn ids<S: Store>(store: &S, filter: &Filter) -> Vec<String> {
+    let page = store.list(&owner(), filter, None, 100).await.unwrap();
+    page.items.iter().map(|card| card.id.to_string()).collect()
+}
+
+async fn active_at<S: Store>(store: &S, id: &str, second: i64) -> SessionRef {
+    let session = session_with(store, id, &[]).await;
+    let new = NewEntry::text(entry_id(), at(second), Role::User, id);
+    store
+        .append(&session, Append::any(vec![new]))
+        .await
+        .unwrap();
+    session
+}
+
+/// The session in which something happened last comes first.
+pub async fn latest_activity_comes_first<S: Store>(store: &S) {
+    active_at(store, "a", 30).await;
+    active_at(store, "b", 50).await;
+    active_at(store, "c", 40).await;
+    assert_eq!(ids(store, &Filter::default()).await, ["b", "c", "a"]);
+    active_at(store, "d", 60).await;
+    let a = owner().session(&session_id("a"));
+    let new = NewEntry::text(entry_id(), at(70), Role::User, "again");
+    store.append(&a, Append::any(vec![new])).await.unwrap();
+    assert_eq!(ids(store, &Filter::default()).await, ["a", "d", "b", "c"]);
+}
+
+/// Pages follow one another without gap or double, and a cursor survives as text.
+pub async fn pages_are_complete_and_stable<S: Store>(store: &S) {
+    for n in 0..23 {
+        active_at(store, &format!("s{n:02}"), 100 + n).await;
+    }
+    let mut seen = Vec::new();
+    let mut after: Option<Cursor> = None;
+    loop {
+        let page = store
+            .list(&owner(), &Filter::default(), after.as_ref(), 5)
+            .await
+            .unwrap();
+        seen.extend(page.items.iter().map(|card| card.id.to_string()));
+        // What becomes active meanwhile moves to the front and disturbs nothing.
+        active_at(store, &format!("new-{}", seen.len()), 1_000).await;
+        match page.next {
+            Some(next) => after = Some(next.to_string().parse().unwrap()),
+            None => break,
+        }
+    }
+    let expected: Vec<_> = (0..23).rev().map(|n| format!("s{n:02}")).collect();
+    assert_eq!(seen, expected);
+}
+
+/// Sessions of the same instant have an order too.
+pub async fn ties_are_broken_by_id<S: Store>(store: &S) {
+    for id in ["b", "a", "c"] {
+        session_with(store, id, &[]).await;
+    }
+    assert_eq!(ids(store, &Filter::default()).await, ["c", "b", "a"]);
+    let first = store
+        .list(&owner(), &Filter::default(), None, 1)
+        .await
+        .unwrap();
+    let rest = store
+        .list(&owner(), &Filter::default(), first.next.as_ref(), 5)
+        .await
+        .unwrap();
+    assert_eq!(
+        rest.items.iter().map(|c| c.id.as_str()).collect::<Vec<_>>(),
+        ["b", "a"]
+    );
+}
+
+/// Each filter narrows, and together they narrow further.
+pub async fn filters_narrow<S: Store>(store: &S) {
+    let a = active_at(store, "a", 10).await;
+    let b = active_at(store, "b", 20).await;
+    let mut in_project = birth("c");
+    in_project.project = Some("dir:/work".parse().unwrap());
+    in_project.agent = Some(AgentRef {
+        name: "pm".into(),
+        path: None,
+    });
+    store.create(&owner(), in_project).await.unwrap();
+    let tags = |tags: &[&str]| Body::Tagged {
+        tags: tags.iter().map(|t| t.parse().unwrap()).collect(),
+    };
+    append_body(store, &a, tags(&["x", "y"])).await;
+    append_body(store, &b, tags(&["x"])).await;
+    append_body(store, &b, Body::Archived).await;
+
+    let with = |tags: &[&str]| Filter {
+        tags: tags.iter().map(|tag| tag.parse().unwrap()).collect(),
+        ..Filter::default()
+    };
+    assert_eq!(ids(store, &with(&["x"])).await, ["b", "a"]);
+    assert_eq!(ids(store, &with(&["x", "y"])).await, ["a"]);
+    assert!(ids(store, &with(&["z"])).await.is_empty());
+    let status = |status| Filter {
+        status: Some(status),
+        ..with(&["x"])
+    };
+    assert_eq!(ids(store, &status(Status::Archived)).await, ["b"]);
+    assert_eq!(ids(store, &status(Status::Active)).await, ["a"]);
+    let agent = Filter {
+        agent: Some("pm".into()),
+        ..Filter::default()
+    };
+    assert_eq!(ids(store, &agent).await, ["c"]);
+    let project = Filter {
+        project: Some("dir:/work".parse().unwrap()),
+        ..Filter::default()
+    };
+    assert_eq!(ids(store, &project).await, ["c"]);
+    let since = Filter {
+        since: Some(at(11)),
+        ..Filter::default()
+    };
+    assert_eq!(ids(store, &since).await, ["b", "a"]);
+    append_body(
+        store,
+        &a,
+        Body::Untagged {
+            tags: vec!["x".parse().unwrap()],
+        },
+    )
+    .await;
+    assert_eq!(ids(store, &with(&["x"])).await, ["b"]);
+}
+
+/// Counting is listing without the list.
+pub async fn counts_agree_with_lists<S: Store>(store: &S) {
+    let a = active_at(store, "a", 10).await;
+    active_at(store, "b", 20).await;
+    append_body(store, &a, Body::Archived).await;
+    let archived = Filter {
+        status: Some(Status::Archived),
+        ..Filter::default()
+    };
+    assert_eq!(store.count(&owner(), &Filter::default()).await.unwrap(), 2);
+    assert_eq!(store.count(&owner(), &archived).await.unwrap(), 1);
+}
+
+/// A session answers to its id, the beginning of it, its key and its name.
+pub async fn candidates_are_found_by_id_prefix_key_and_name<S: Store>(store: &S) {
+    let mut keyed = birth("2026-01-01-a");
+    keyed.key = Some("bot:7".parse().unwrap());
+    store.create(&owner(), keyed).await.unwrap();
+    let other = session_with(store, "2026-01-02_b", &[]).await;
+    let name = Some("auth".parse().unwrap());
+    append_body(
+        store,
+        &other,
+        Body::Renamed {
+            name,
+            by: NamedBy::Person,
+        },
+    )
+    .await;
+    let meant = async |text: &str| -> Vec<String> {
+        let found = store.candidates(&owner(), text, 10).await.unwrap();
+        found
+            .iter()
+            .map(|candidate| candidate.card.id.to_string())
+            .collect()
+    };
+    assert_eq!(meant("2026-01-01-a").await, ["2026-01-01-a"]);
+    assert_eq!(meant("2026-01-0").await.len(), 2);
+    assert_eq!(meant("bot:7").await, ["2026-01-01-a"]);
+    assert_eq!(meant("auth").await, ["2026-01-02_b"]);
+    assert!(meant("aut").await.is_empty());
+    // Characters that mean something to a database mean nothing here.
+    assert!(meant("2026-01-02%").await.is_empty());
+    assert!(meant("2026-01-01_").await.is_empty());
+    store.trash(&other, at(0)).await.unwrap();
+    assert!(store.candidates(&owner(), "auth", 10).await.unwrap()[0].trashed);
+}
+
+/// The same key always gives the same session.
+pub async fn a_key_gets_or_creates<S: Store>(store: &S) {
+    let mut first = birth("first");
+    first.key = Some("pm-feature-auth".parse().unwrap());
+    let mut second = birth("second");
+    second.key.clone_from(&first.key);
+    let made = store.create(&owner(), first).await.unwrap();
+    let found = store.create(&owner(), second).await.unwrap();
+    assert!(!made.existed && found.existed);
+    assert_eq!(found.record.card.id, session_id("first"));
+    assert_eq!(store.count(&owner(), &Filter::default()).await.unwrap(), 1);
+}
+
+/// An id belongs to whoever took it first.
+pub async fn an_id_is_taken_once<S: Store>(store: &S) {
+    session_with(store, "s", &["x"]).await;
+    let mut other = birth("s");
+    other.at = at(99);
+    let refused = store.create(&owner(), other).await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict);
+}
+
+/// A retried creation is the same session.
+pub async fn one_birth_twice_is_one_session<S: Store>(store: &S) {
+    let session = session_with(store, "s", &["x"]).await;
+    let again = store.create(&owner(), birth("s")).await.unwrap();
+    assert!(again.existed);
+    assert_eq!(again.record, store.record(&session).await.unwrap());
+}
+
+/// Projects keep their marks, and putting one again replaces it.
+pub async fn projects_are_kept<S: Store>(store: &S) {
+    let mut project = Project {
+        id: "git:example.org/x".parse().unwrap(),
+        name: "x".into(),
+        marks: vec![Mark::Remote("example.org/x".into())],
+    };
+    store.put_project(&owner(), &project).await.unwrap();
+    project.marks.push(Mark::Folder("/moved".into()));
+    store.put_project(&owner(), &project).await.unwrap();
+    assert_eq!(store.projects(&owner()).await.unwrap(), [project]);
+}
+
+/// Forks are found from their origin.
+pub async fn children_are_found_by_parent<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1"]).await;
+    store.fork(&origin, Seq(1), birth("child")).await.unwrap();
+    let children = Filter {
+        parent: Some(session_id("origin")),
+        ..Filter::default()
+    };
+    assert_eq!(ids(store, &children).await, ["child"]);
+}

@@ -1,0 +1,204 @@
+//! The suite every store passes, case by case.
+//!
+//! A store's tests call [`conformance!`](crate::conformance!) with an expression that
+//! makes an empty store; each case becomes a test of its own name. Cases take the
+//! store through its traits only, and say what any store must do.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a suite of tests"
+)]
+
+pub mod appends;
+pub mod blobs;
+pub mod erasure;
+pub mod forks;
+pub mod isolation;
+pub mod listing;
+pub mod random;
+pub mod reads;
+pub mod trash;
+pub mod upkeep;
+
+#[doc(hidden)]
+pub use proptest;
+
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use throughline_model::{
+    Birth, Body, EntryId, Message, NewEntry, Owner, Role, Seq, SessionId, SessionRef, Timestamp,
+};
+
+use crate::{Append, Appended, Expect, Store};
+
+/// An empty store, and whatever must live as long as it.
+#[derive(Debug)]
+pub struct Fixture<S> {
+    /// The store.
+    pub store: S,
+    /// A folder or server that goes with it.
+    pub keep: Box<dyn Any + Send>,
+}
+
+/// Runs a case to its end.
+pub fn run(case: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime for the test")
+        .block_on(case);
+}
+
+/// Gives each case a test of its own, on a store made by `$make`.
+#[macro_export]
+macro_rules! conformance {
+    ($make:expr) => {
+        $crate::conformance_cases! { $make;
+            appends: first_entry_is_number_one, numbers_have_no_gaps, an_append_is_all_or_nothing,
+                a_stale_head_is_refused, a_head_of_the_future_is_refused,
+                a_rebase_is_appended_and_marked, a_conflict_can_become_a_fork,
+                a_retried_fork_finds_the_first, a_repeated_append_changes_nothing,
+                a_repeat_is_known_however_far_the_session_moved, a_reused_id_is_refused,
+                an_id_may_not_come_twice_in_one_append, an_empty_append_is_refused,
+                an_append_to_no_session_is_refused, the_record_is_the_fold,
+                digests_chain, concurrent_appends_all_land,
+                of_writers_that_expect_one_head_one_wins, hostile_text_survives,
+                unknown_kinds_survive, a_log_is_adopted_as_it_is,
+                a_log_that_went_another_way_is_not_adopted, a_forged_log_is_not_adopted;
+            reads: the_tail_is_the_last_entries, pages_cover_the_log_once, a_stretch_has_both_ends,
+                reading_past_the_end_gives_nothing, large_entries_make_short_pages,
+                locating_finds_entries_by_id;
+            forks: a_fork_shares_and_then_goes_its_own_way, a_fork_of_a_fork_reads_through,
+                a_fork_inside_what_is_inherited, a_fork_at_zero_is_empty,
+                a_fork_past_the_head_is_refused, a_fork_has_the_record_of_its_entries,
+                a_fork_survives_its_origin, a_fork_survives_a_chain_of_removals,
+                a_fork_is_not_named_by_its_origin, forking_twice_with_one_id_is_one_fork,
+                forks_at_many_places_have_the_right_record;
+            listing: latest_activity_comes_first, pages_are_complete_and_stable,
+                ties_are_broken_by_id, filters_narrow, counts_agree_with_lists,
+                candidates_are_found_by_id_prefix_key_and_name, a_key_gets_or_creates,
+                an_id_is_taken_once, one_birth_twice_is_one_session, projects_are_kept,
+                children_are_found_by_parent;
+            trash: what_is_trashed_is_gone_from_lists_and_reads, restoring_brings_it_back_whole,
+                removal_is_from_the_trash_only, a_key_is_free_once_its_session_is_trashed,
+                a_restore_cannot_take_a_key_back, an_id_in_the_trash_is_still_taken,
+                the_trash_is_listed_by_age;
+            blobs: bytes_come_back, the_same_bytes_are_one_blob, an_append_needs_its_attachments,
+                removal_takes_attachments_nobody_has;
+            isolation: nobody_reads_anothers_session, one_id_may_serve_two_owners,
+                lists_and_candidates_are_apart, blobs_are_apart, keys_are_apart,
+                nobody_changes_anothers_session;
+            erasure: erased_content_is_gone_and_the_chain_whole,
+                erasing_reaches_forks, an_erased_first_message_leaves_no_preview;
+            upkeep: a_sound_store_has_no_findings, a_rebuild_changes_nothing, owners_are_known;
+        }
+        $crate::random_conformance! { $make }
+    };
+}
+
+/// See [`conformance!`](crate::conformance!).
+#[macro_export]
+#[doc(hidden)]
+macro_rules! conformance_cases {
+    ($make:expr; $($module:ident: $($case:ident),+;)+) => {
+        $(mod $module {
+            use super::*;
+            $(#[test]
+            fn $case() {
+                $crate::conformance::run(async {
+                    let fixture = $make;
+                    $crate::conformance::$module::$case(&fixture.store).await;
+                });
+            })+
+        })+
+    };
+}
+
+/// Owners, ids and times for cases; no two calls give the same id.
+static COUNTER: AtomicU64 = AtomicU64::new(1);
+
+pub(crate) fn count() -> u64 {
+    COUNTER.fetch_add(1, Ordering::Relaxed)
+}
+
+pub(crate) fn owner() -> Owner {
+    Owner::local()
+}
+
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).expect("in range")
+}
+
+pub(crate) fn entry_id() -> EntryId {
+    EntryId::derived(&[&count().to_le_bytes()])
+}
+
+pub(crate) fn session_id(text: &str) -> SessionId {
+    text.parse().expect("a session id")
+}
+
+pub(crate) fn birth(id: &str) -> Birth {
+    Birth::new(session_id(id), at(0))
+}
+
+pub(crate) fn user(text: &str) -> NewEntry {
+    let second = i64::try_from(count()).expect("small");
+    NewEntry::text(entry_id(), at(second), Role::User, text)
+}
+
+pub(crate) fn body(body: Body) -> NewEntry {
+    let second = i64::try_from(count()).expect("small");
+    NewEntry::new(entry_id(), at(second), body)
+}
+
+pub(crate) fn message(message: Message) -> NewEntry {
+    body(Body::Message(message))
+}
+
+/// A session with these messages.
+pub(crate) async fn session_with<S: Store>(store: &S, id: &str, texts: &[&str]) -> SessionRef {
+    let owner = owner();
+    store.create(&owner, birth(id)).await.expect("created");
+    let session = owner.session(&session_id(id));
+    for text in texts {
+        append(store, &session, text).await;
+    }
+    session
+}
+
+pub(crate) async fn append<S: Store>(store: &S, to: &SessionRef, text: &str) -> Appended {
+    store
+        .append(to, Append::any(vec![user(text)]))
+        .await
+        .expect("appended")
+}
+
+pub(crate) async fn append_body<S: Store>(store: &S, to: &SessionRef, new: Body) -> Seq {
+    let appended = store
+        .append(to, Append::any(vec![body(new)]))
+        .await
+        .expect("appended");
+    appended.entries[0].seq
+}
+
+pub(crate) fn expecting(head: u64, text: &str) -> Append {
+    Append {
+        expect: Expect::At(Seq(head)),
+        ..Append::any(vec![user(text)])
+    }
+}
+
+/// What was said, in order.
+pub(crate) async fn texts<S: Store>(store: &S, of: &SessionRef) -> Vec<String> {
+    let entries = store
+        .read(of, crate::Read::from(Seq(1), 10_000))
+        .await
+        .expect("read");
+    entries
+        .iter()
+        .filter_map(|entry| entry.message())
+        .map(|message| message.content.to_text().into_owned())
+        .collect()
+}

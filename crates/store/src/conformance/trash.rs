@@ -1,0 +1,118 @@
+//! The trash: nothing is deleted silently, and everything comes back.
+
+use throughline_model::Body;
+
+use super::{append, append_body, at, birth, owner, session_id, session_with, texts};
+use crate::{ErrorKind, Filter, Read, Scope, Store, StoreError};
+
+fn in_trash() -> Filter {
+    Filter {
+        scope: Scope::Trash,
+        ..Filter::default()
+    }
+}
+
+/// A session in the trash is neither listed nor read nor written.
+pub async fn what_is_trashed_is_gone_from_lists_and_reads<S: Store>(store: &S) {
+    let session = session_with(store, "s", &["1"]).await;
+    store.trash(&session, at(5)).await.unwrap();
+    store.trash(&session, at(9)).await.unwrap();
+    assert_eq!(store.count(&owner(), &Filter::default()).await.unwrap(), 0);
+    assert_eq!(store.count(&owner(), &in_trash()).await.unwrap(), 1);
+    assert!(matches!(
+        store.record(&session).await,
+        Err(StoreError::InTrash(_))
+    ));
+    assert!(store.read(&session, Read::tail(1)).await.is_err());
+    let refused = store
+        .append(&session, super::Append::any(vec![super::user("2")]))
+        .await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// Restored, it is as it was.
+pub async fn restoring_brings_it_back_whole<S: Store>(store: &S) {
+    let session = session_with(store, "s", &["1"]).await;
+    append_body(
+        store,
+        &session,
+        Body::Tagged {
+            tags: vec!["t".parse().unwrap()],
+        },
+    )
+    .await;
+    let before = store.record(&session).await.unwrap();
+    store.trash(&session, at(5)).await.unwrap();
+    store.restore(&session).await.unwrap();
+    assert_eq!(store.record(&session).await.unwrap(), before);
+    append(store, &session, "2").await;
+    assert_eq!(texts(store, &session).await, ["1", "2"]);
+    let again = store.restore(&session).await;
+    assert!(matches!(again, Err(StoreError::NotInTrash(_))));
+}
+
+/// Only what is in the trash can be removed; then it is gone for good.
+pub async fn removal_is_from_the_trash_only<S: Store>(store: &S) {
+    let session = session_with(store, "s", &["1"]).await;
+    assert!(matches!(
+        store.remove(&session).await,
+        Err(StoreError::NotInTrash(_))
+    ));
+    store.trash(&session, at(5)).await.unwrap();
+    store.remove(&session).await.unwrap();
+    assert!(matches!(
+        store.restore(&session).await,
+        Err(StoreError::NoSuchSession(_))
+    ));
+    assert!(matches!(
+        store.record(&session).await,
+        Err(StoreError::NoSuchSession(_))
+    ));
+    let fresh = session_with(store, "s", &["new"]).await;
+    assert_eq!(texts(store, &fresh).await, ["new"]);
+}
+
+/// An agent whose session was trashed gets a new one for its key.
+pub async fn a_key_is_free_once_its_session_is_trashed<S: Store>(store: &S) {
+    let mut first = birth("first");
+    first.key = Some("k".parse().unwrap());
+    store.create(&owner(), first).await.unwrap();
+    store
+        .trash(&owner().session(&session_id("first")), at(5))
+        .await
+        .unwrap();
+    let mut second = birth("second");
+    second.key = Some("k".parse().unwrap());
+    let created = store.create(&owner(), second).await.unwrap();
+    assert!(!created.existed);
+}
+
+/// A restored session does not take its key from the one that has it now.
+pub async fn a_restore_cannot_take_a_key_back<S: Store>(store: &S) {
+    a_key_is_free_once_its_session_is_trashed(store).await;
+    let first = owner().session(&session_id("first"));
+    let refused = store.restore(&first).await;
+    assert!(matches!(refused, Err(StoreError::KeyTaken { .. })));
+    let second = owner().session(&session_id("second"));
+    store.trash(&second, at(6)).await.unwrap();
+    store.restore(&first).await.unwrap();
+}
+
+/// A session in the trash keeps its id.
+pub async fn an_id_in_the_trash_is_still_taken<S: Store>(store: &S) {
+    let session = session_with(store, "s", &["1"]).await;
+    store.trash(&session, at(5)).await.unwrap();
+    let refused = store.create(&owner(), birth("s")).await;
+    assert!(matches!(refused, Err(StoreError::SessionExists(_))));
+}
+
+/// What has been in the trash longest comes first.
+pub async fn the_trash_is_listed_by_age<S: Store>(store: &S) {
+    for (id, second) in [("a", 30), ("b", 10), ("c", 20)] {
+        let session = session_with(store, id, &[]).await;
+        store.trash(&session, at(second)).await.unwrap();
+    }
+    let old = store.trashed(&owner(), at(25)).await.unwrap();
+    let ids: Vec<_> = old.iter().map(|t| (t.card.id.to_string(), t.at)).collect();
+    assert_eq!(ids, [("b".to_owned(), at(10)), ("c".to_owned(), at(20))]);
+}

@@ -1,0 +1,59 @@
+//! Checks and rebuilds.
+
+use throughline_model::{Body, Owner, Seq};
+
+use super::{append, append_body, at, birth, owner, session_id, session_with};
+use crate::{Filter, Store};
+
+/// Some of everything.
+async fn some_of_everything<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1", "2"]).await;
+    append_body(
+        store,
+        &origin,
+        Body::Tagged {
+            tags: vec!["t".parse().unwrap()],
+        },
+    )
+    .await;
+    append_body(store, &origin, Body::Pinned { text: "p".into() }).await;
+    store.fork(&origin, Seq(2), birth("branch")).await.unwrap();
+    append(store, &owner().session(&session_id("branch")), "3").await;
+    let gone = session_with(store, "gone", &["x"]).await;
+    store.trash(&gone, at(0)).await.unwrap();
+    store.put_blob(&owner(), b"bytes".to_vec()).await.unwrap();
+}
+
+/// A store that nothing happened to has nothing to tell.
+pub async fn a_sound_store_has_no_findings<S: Store>(store: &S) {
+    some_of_everything(store).await;
+    let report = store.check(&|_, _| ()).await.unwrap();
+    assert_eq!(report.findings, []);
+    assert_eq!((report.sessions, report.blobs), (3, 1));
+}
+
+/// A rebuild of what is right leaves it as it is.
+pub async fn a_rebuild_changes_nothing<S: Store>(store: &S) {
+    some_of_everything(store).await;
+    let before = store
+        .list(&owner(), &Filter::default(), None, 10)
+        .await
+        .unwrap();
+    let report = store.rebuild(&|_, _| ()).await.unwrap();
+    assert_eq!(report.findings, []);
+    assert_eq!(
+        store
+            .list(&owner(), &Filter::default(), None, 10)
+            .await
+            .unwrap(),
+        before
+    );
+}
+
+/// Everybody with sessions is known to upkeep.
+pub async fn owners_are_known<S: Store>(store: &S) {
+    let other: Owner = "other".parse().unwrap();
+    store.create(&other, birth("s")).await.unwrap();
+    session_with(store, "s", &[]).await;
+    assert_eq!(store.owners().await.unwrap(), [owner(), other]);
+}

@@ -1,0 +1,193 @@
+//! What can go wrong in a store, and what kind of wrong it is.
+
+use throughline_model::{DecodeError, Digest, EntryId, Key, Seq, SessionId};
+
+/// Any error, boxed.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What kind of failure an error is: what HTTP statuses and exit codes are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// What was named does not exist.
+    NotFound,
+    /// Somebody else got there first.
+    Conflict,
+    /// What was asked cannot be done as asked.
+    Invalid,
+    /// What is stored cannot be trusted.
+    Damaged,
+    /// The store cannot serve now; nothing was changed.
+    Unavailable,
+}
+
+/// What can go wrong in a store. Whatever it is, nothing acknowledged is lost.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// No such session for this owner.
+    #[error("session {0} does not exist")]
+    NoSuchSession(SessionId),
+    /// The session is in the trash.
+    #[error("session {0} is in the trash")]
+    InTrash(SessionId),
+    /// The session is not in the trash, where it would have to be.
+    #[error("session {0} is not in the trash")]
+    NotInTrash(SessionId),
+    /// The id is taken.
+    #[error("session {0} exists already")]
+    SessionExists(SessionId),
+    /// The key is taken.
+    #[error("key {key} is held by session {held_by}")]
+    KeyTaken {
+        /// The key.
+        key: Key,
+        /// The session that has it.
+        held_by: SessionId,
+    },
+    /// Another writer appended first.
+    #[error("session {id} moved: expected entry {expected}, found {found}")]
+    Moved {
+        /// The session.
+        id: SessionId,
+        /// The head the writer believed in.
+        expected: Seq,
+        /// The head it has.
+        found: Seq,
+    },
+    /// No such entry in the session.
+    #[error("session {id} has no entry {seq}: its last is {head}")]
+    NoSuchEntry {
+        /// The session.
+        id: SessionId,
+        /// The entry asked for.
+        seq: Seq,
+        /// The last entry it has.
+        head: Seq,
+    },
+    /// Entry ids of an append are partly known already.
+    #[error("entry id {entry} is used already in session {id}, by another append")]
+    EntryIdReused {
+        /// The session.
+        id: SessionId,
+        /// The entry id.
+        entry: EntryId,
+    },
+    /// An append of nothing.
+    #[error("there is nothing to append")]
+    NothingToAppend,
+    /// No such attachment for this owner.
+    #[error("there is no attachment {0}")]
+    NoSuchBlob(Digest),
+    /// Too large to store.
+    #[error("{what} of {bytes} bytes is too large: at most {max} are stored")]
+    TooLarge {
+        /// What.
+        what: &'static str,
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// An entry that is stored cannot be trusted.
+    #[error("entry {seq} of session {id} is damaged")]
+    Damaged {
+        /// The session.
+        id: SessionId,
+        /// The entry.
+        seq: Seq,
+        /// What is wrong with it.
+        source: DecodeError,
+    },
+    /// What is stored beside the log cannot be trusted.
+    #[error("the store is damaged: {what}")]
+    DamagedStore {
+        /// What is wrong.
+        what: String,
+        /// Why.
+        source: Option<BoxError>,
+    },
+    /// The store was written by a later version.
+    #[error(
+        "the store is of a later version of Throughline (schema {found}, this version knows {known})"
+    )]
+    Newer {
+        /// The schema it has.
+        found: String,
+        /// The last schema this version knows.
+        known: String,
+    },
+    /// The address of a store means nothing.
+    #[error("{url:?} is not the address of a store: {why}")]
+    Address {
+        /// The address.
+        url: String,
+        /// Why not.
+        why: String,
+    },
+    /// Others kept the store busy for too long.
+    #[error("the store was kept busy by others for {seconds} s while {during}")]
+    Busy {
+        /// What was being done.
+        during: &'static str,
+        /// How long it was tried.
+        seconds: u64,
+    },
+    /// The disk has no room, or a limit was reached.
+    #[error("there is no room on the disk while {during}")]
+    Full {
+        /// What was being done.
+        during: &'static str,
+        /// Why.
+        source: BoxError,
+    },
+    /// The store may be read but not written.
+    #[error("the store cannot be written while {during}")]
+    ReadOnly {
+        /// What was being done.
+        during: &'static str,
+        /// Why.
+        source: BoxError,
+    },
+    /// The store has been closed.
+    #[error("the store has been closed")]
+    Closed,
+    /// What was asked makes no sense for this kind of store.
+    #[error("this kind of store cannot {0}")]
+    Unsupported(&'static str),
+    /// Anything else below the store.
+    #[error("the store failed while {during}")]
+    Backend {
+        /// What was being done.
+        during: &'static str,
+        /// Why.
+        source: BoxError,
+    },
+}
+
+impl StoreError {
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoSuchSession(_)
+            | Self::InTrash(_)
+            | Self::NotInTrash(_)
+            | Self::NoSuchEntry { .. }
+            | Self::NoSuchBlob(_) => ErrorKind::NotFound,
+            Self::SessionExists(_)
+            | Self::KeyTaken { .. }
+            | Self::Moved { .. }
+            | Self::EntryIdReused { .. } => ErrorKind::Conflict,
+            Self::NothingToAppend
+            | Self::TooLarge { .. }
+            | Self::Address { .. }
+            | Self::Unsupported(_) => ErrorKind::Invalid,
+            Self::Damaged { .. } | Self::DamagedStore { .. } => ErrorKind::Damaged,
+            Self::Newer { .. }
+            | Self::Busy { .. }
+            | Self::Full { .. }
+            | Self::ReadOnly { .. }
+            | Self::Closed
+            | Self::Backend { .. } => ErrorKind::Unavailable,
+        }
+    }
+}

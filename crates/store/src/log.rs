@@ -1,0 +1,152 @@
+//! The append-only log of one session.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use throughline_model::{Birth, Entry, EntryId, Owner, Record, Seq, SessionRef, StoredEntry};
+
+use crate::{Append, Appended, StoreError};
+
+/// A session that was asked for, made if it was not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// What is known about it.
+    pub record: Record,
+    /// Whether it was there already.
+    pub existed: bool,
+}
+
+/// Which stretch of a log to read. Entries always come in order, oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// The first entry wanted.
+    pub from: Seq,
+    /// The last entry wanted; none for the end of the log.
+    pub to: Option<Seq>,
+    /// At most this many.
+    pub limit: usize,
+    /// Whether the limit counts from the end of the stretch.
+    pub from_end: bool,
+}
+
+impl Read {
+    /// A page holds at most about this many bytes of payload, and at least one entry.
+    pub const PAGE_BYTES: usize = 16 * 1024 * 1024;
+
+    /// From an entry on.
+    pub fn from(from: Seq, limit: usize) -> Self {
+        Self {
+            from,
+            to: None,
+            limit,
+            from_end: false,
+        }
+    }
+
+    /// The last entries.
+    pub fn tail(limit: usize) -> Self {
+        Self::before(None, limit)
+    }
+
+    /// The last entries up to and including `to`.
+    pub fn before(to: Option<Seq>, limit: usize) -> Self {
+        Self {
+            from: Seq(1),
+            to,
+            limit,
+            from_end: true,
+        }
+    }
+
+    /// Everything from one entry to another.
+    pub fn between(from: Seq, to: Seq, limit: usize) -> Self {
+        Self {
+            from,
+            to: Some(to),
+            limit,
+            from_end: false,
+        }
+    }
+}
+
+/// Where logs live. Every implementation passes the conformance suite.
+#[async_trait]
+pub trait LogStore: Send + Sync + Debug {
+    /// Makes a session, or finds the one that holds the birth's key.
+    ///
+    /// Fails with [`StoreError::SessionExists`] if the id is taken by one that was born
+    /// otherwise; the same birth again finds the same session.
+    async fn create(&self, owner: &Owner, birth: Birth) -> Result<Created, StoreError>;
+
+    /// Appends; answers once the entries are durable.
+    ///
+    /// All or nothing, even if the future is dropped. Appending the same entry ids again
+    /// changes nothing and answers as the first time.
+    async fn append(&self, to: &SessionRef, append: Append) -> Result<Appended, StoreError>;
+
+    /// What is known about a session: one lookup, whatever its length.
+    async fn record(&self, of: &SessionRef) -> Result<Record, StoreError>;
+
+    /// How the session was born.
+    async fn birth(&self, of: &SessionRef) -> Result<Birth, StoreError>;
+
+    /// Reads entries as they are stored: touches only what it returns.
+    ///
+    /// A page may be shorter than the limit where entries are large; it is empty only
+    /// when the stretch is.
+    async fn read_stored(
+        &self,
+        of: &SessionRef,
+        read: Read,
+    ) -> Result<Vec<StoredEntry>, StoreError>;
+
+    /// Reads entries.
+    async fn read(&self, of: &SessionRef, read: Read) -> Result<Vec<Entry>, StoreError> {
+        let stored = self.read_stored(of, read).await?;
+        stored
+            .iter()
+            .map(|entry| {
+                entry.decode().map_err(|source| StoreError::Damaged {
+                    id: of.id.clone(),
+                    seq: entry.seq,
+                    source,
+                })
+            })
+            .collect()
+    }
+
+    /// Makes a session that shares the entries up to `at` and goes on from there.
+    ///
+    /// Costs the same whatever the length of the log. The birth is completed with what
+    /// stood at that entry.
+    async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError>;
+
+    /// Where each of these entries is in the session's own part of the log, if it is.
+    async fn locate(
+        &self,
+        of: &SessionRef,
+        ids: &[EntryId],
+    ) -> Result<Vec<Option<Seq>>, StoreError>;
+
+    /// Replaces the content of entries for good; the chain stays whole.
+    ///
+    /// Forks that share the entries lose the content too. Costs the length of the log.
+    async fn erase(
+        &self,
+        of: &SessionRef,
+        entries: &[Seq],
+        reason: Option<&str>,
+    ) -> Result<(), StoreError>;
+
+    /// Brings in a log from elsewhere as it is, digests included.
+    ///
+    /// Continues what is there: the session is made if need be, entries that are there
+    /// already are passed over, and a log that has gone another way is refused with
+    /// [`StoreError::Moved`]. Answers how many entries were new.
+    async fn adopt(
+        &self,
+        owner: &Owner,
+        birth: Birth,
+        entries: Vec<StoredEntry>,
+    ) -> Result<u64, StoreError>;
+}

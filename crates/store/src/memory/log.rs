@@ -1,0 +1,163 @@
+//! Logs in memory.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use throughline_model::{Birth, EntryId, Owner, Record, Seq, SessionRef, StoredEntry};
+
+use super::{MemoryStore, Session, decode, encoding, fold, refuse_large, usize_of};
+use crate::{Append, Appended, Created, LogStore, Read, StoreError};
+
+#[async_trait]
+impl LogStore for MemoryStore {
+    async fn create(&self, owner: &Owner, birth: Birth) -> Result<Created, StoreError> {
+        self.with(owner, |space| space.create(birth))
+    }
+
+    async fn append(&self, to: &SessionRef, append: Append) -> Result<Appended, StoreError> {
+        self.with(&to.owner, |space| space.append(&to.id, append))
+    }
+
+    async fn record(&self, of: &SessionRef) -> Result<Record, StoreError> {
+        self.with(&of.owner, |space| Ok(space.live(&of.id)?.record.clone()))
+    }
+
+    async fn birth(&self, of: &SessionRef) -> Result<Birth, StoreError> {
+        self.with(&of.owner, |space| Ok(space.live(&of.id)?.birth.clone()))
+    }
+
+    async fn read_stored(
+        &self,
+        of: &SessionRef,
+        read: Read,
+    ) -> Result<Vec<StoredEntry>, StoreError> {
+        self.with(&of.owner, |space| {
+            let log = &space.live(&of.id)?.log;
+            let end = read.to.map_or(log.len(), |to| usize_of(to).min(log.len()));
+            let start = usize_of(read.from).max(1) - 1;
+            let stretch = log.get(start..end).unwrap_or(&[]);
+            let stretch = if read.from_end {
+                &stretch[stretch.len().saturating_sub(read.limit)..]
+            } else {
+                &stretch[..stretch.len().min(read.limit)]
+            };
+            Ok(stretch.iter().map(|entry| (**entry).clone()).collect())
+        })
+    }
+
+    async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError> {
+        self.with(&of.owner, |space| space.fork(&of.id, at, birth))
+    }
+
+    async fn locate(
+        &self,
+        of: &SessionRef,
+        ids: &[EntryId],
+    ) -> Result<Vec<Option<Seq>>, StoreError> {
+        self.with(&of.owner, |space| Ok(space.live(&of.id)?.locate(ids)))
+    }
+
+    async fn erase(
+        &self,
+        of: &SessionRef,
+        entries: &[Seq],
+        reason: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.with(&of.owner, |space| {
+            let session = space.live(&of.id)?;
+            let head = session.record.card.head;
+            let mut tombstones = Vec::new();
+            for seq in entries {
+                let Some(stored) = usize_of(*seq)
+                    .checked_sub(1)
+                    .and_then(|i| session.log.get(i))
+                else {
+                    return Err(StoreError::NoSuchEntry {
+                        id: of.id.clone(),
+                        seq: *seq,
+                        head,
+                    });
+                };
+                let erased = stored.erased(reason).map_err(|e| encoding(e.into()))?;
+                tombstones.push((Arc::clone(stored), Arc::new(erased)));
+            }
+            // Forks share the very entry, so they are found by it.
+            for session in space.sessions.values_mut() {
+                for (stored, erased) in &tombstones {
+                    if let Some(slot) = session
+                        .log
+                        .get_mut(usize_of(stored.seq) - 1)
+                        .filter(|slot| Arc::ptr_eq(slot, stored))
+                    {
+                        *slot = Arc::clone(erased);
+                    }
+                }
+                session.record = fold(&session.birth, &session.log)?;
+            }
+            Ok(())
+        })
+    }
+
+    async fn adopt(
+        &self,
+        owner: &Owner,
+        birth: Birth,
+        entries: Vec<StoredEntry>,
+    ) -> Result<u64, StoreError> {
+        self.with(owner, |space| {
+            let id = birth.id.clone();
+            let mut next = match space.sessions.get(&id) {
+                Some(_) => space.live(&id)?.clone(),
+                None => {
+                    if let Some(key) = &birth.key {
+                        space.refuse_taken_key(key)?;
+                    }
+                    Session {
+                        record: Record::new(&birth),
+                        birth,
+                        log: Vec::new(),
+                        trashed: None,
+                    }
+                }
+            };
+            let mut new = 0;
+            for stored in entries {
+                let card = &next.record.card;
+                if stored.seq <= card.head {
+                    let index = usize_of(stored.seq).saturating_sub(1);
+                    if next
+                        .log
+                        .get(index)
+                        .is_none_or(|kept| kept.digest != stored.digest)
+                    {
+                        return Err(StoreError::Moved {
+                            id,
+                            expected: Seq(stored.seq.0.saturating_sub(1)),
+                            found: card.head,
+                        });
+                    }
+                    continue;
+                }
+                if stored.seq != card.head.next() {
+                    return Err(StoreError::Moved {
+                        id,
+                        expected: Seq(stored.seq.0 - 1),
+                        found: card.head,
+                    });
+                }
+                refuse_large(&stored)?;
+                let damaged = |source| StoreError::Damaged {
+                    id: id.clone(),
+                    seq: stored.seq,
+                    source,
+                };
+                stored.verify(&card.digest).map_err(damaged)?;
+                next.record.apply(&decode(&id, &stored)?);
+                next.log.push(Arc::new(stored));
+                new += 1;
+            }
+            space.sessions.insert(id, next);
+            Ok(new)
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! Attachments in memory, and proof that all is sound.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use throughline_model::{Digest, Owner, Record};
+
+use super::{MemoryStore, fold};
+use crate::{BlobStore, Finding, LogCheck, MAX_BLOB_BYTES, Progress, Report, StoreError, Upkeep};
+
+#[async_trait]
+impl BlobStore for MemoryStore {
+    async fn put_blob(&self, owner: &Owner, bytes: Vec<u8>) -> Result<Digest, StoreError> {
+        let size = bytes.len() as u64;
+        if size > MAX_BLOB_BYTES {
+            return Err(StoreError::TooLarge {
+                what: "an attachment",
+                bytes: size,
+                max: MAX_BLOB_BYTES,
+            });
+        }
+        let digest = Digest::of(&bytes);
+        self.with(owner, |space| {
+            space.blobs.entry(digest).or_insert(bytes);
+        });
+        Ok(digest)
+    }
+
+    async fn blob(&self, owner: &Owner, digest: &Digest) -> Result<Vec<u8>, StoreError> {
+        self.with(owner, |space| space.blobs.get(digest).cloned())
+            .ok_or(StoreError::NoSuchBlob(*digest))
+    }
+}
+
+#[async_trait]
+impl Upkeep for MemoryStore {
+    async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
+        Ok(self.lock().keys().cloned().collect())
+    }
+
+    async fn check(&self, progress: Progress<'_>) -> Result<Report, StoreError> {
+        let mut report = Report::default();
+        for (owner, space) in self.lock().iter() {
+            for session in space.sessions.values() {
+                let mut check = LogCheck::new(owner.clone(), Record::new(&session.birth));
+                for stored in &session.log {
+                    report.findings.extend(check.entry(stored));
+                    report.entries += 1;
+                }
+                report.findings.extend(check.finish(&session.record));
+                report.sessions += 1;
+                progress(report.entries, report.entries);
+            }
+            for (digest, bytes) in &space.blobs {
+                report.blobs += 1;
+                if Digest::of(bytes) != *digest {
+                    report.findings.push(Finding::Blob { digest: *digest });
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    async fn rebuild(&self, progress: Progress<'_>) -> Result<Report, StoreError> {
+        for space in self.lock().values_mut() {
+            for session in space.sessions.values_mut() {
+                session.record = fold(&session.birth, &session.log)?;
+            }
+        }
+        self.check(progress).await
+    }
+
+    async fn backup(&self, _: &Path, _: Progress<'_>) -> Result<(), StoreError> {
+        Err(StoreError::Unsupported("be copied to a file"))
+    }
+
+    async fn size(&self) -> Result<u64, StoreError> {
+        let spaces = self.lock();
+        let sessions = spaces.values().flat_map(|space| space.sessions.values());
+        let entries = sessions.flat_map(|session| session.log.iter());
+        Ok(entries.map(|entry| entry.payload.len() as u64).sum())
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
