@@ -33,6 +33,7 @@ mod json;
 mod jsonl;
 mod lines;
 mod log;
+mod markdown;
 mod members;
 mod message;
 mod object;
@@ -43,4 +44,8 @@ pub use json::{Document, DocumentError, DocumentWriter, read_document};
 pub use jsonl::MessageLines;
 pub use lines::DEFAULT_LINE_LIMIT;
 pub use log::{LogItem, LogItems, LogWriter, is_log};
+pub use markdown::{
+    MarkdownWriter, Query, Restoration, Transcript, TranscriptError, TranscriptHead,
+    read_transcript,
+};
 pub use message::{MessageLine, parse_message};

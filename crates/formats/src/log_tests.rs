@@ -69,7 +69,7 @@ fn a_log_is_a_session_line_and_a_line_an_entry() {
         )
     );
     assert!(is_log(text.lines().next().unwrap()));
-    assert!(is_log(&format!("\u{feff}{text}").lines().next().unwrap()));
+    assert!(is_log(format!("\u{feff}{text}").lines().next().unwrap()));
 }
 
 #[test]

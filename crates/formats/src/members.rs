@@ -126,16 +126,18 @@ pub(crate) fn usage(raw: Option<&RawValue>) -> Result<Option<Usage>, LineError> 
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Figures {
-        #[serde(alias = "input_tokens", alias = "prompt_tokens")]
         input: Option<u64>,
-        #[serde(alias = "output_tokens", alias = "completion_tokens")]
+        input_tokens: Option<u64>,
+        prompt_tokens: Option<u64>,
         output: Option<u64>,
+        output_tokens: Option<u64>,
+        completion_tokens: Option<u64>,
         cache_read: Option<u64>,
         cache_write: Option<u64>,
         cache_read_input_tokens: Option<u64>,
         cache_creation_input_tokens: Option<u64>,
-        #[serde(alias = "prompt_tokens_details")]
         input_tokens_details: Option<Details>,
+        prompt_tokens_details: Option<Details>,
     }
 
     let Some(raw) = raw else { return Ok(None) };
@@ -144,7 +146,14 @@ pub(crate) fn usage(raw: Option<&RawValue>) -> Result<Option<Usage>, LineError> 
         expected: "an object of token counts",
     };
     let figures: Figures = object(raw.get()).map_err(bad)?;
-    if figures.input.is_none() && figures.output.is_none() {
+    // Some write the same figure under two names, to please everyone.
+    let input = (figures.input)
+        .or(figures.input_tokens)
+        .or(figures.prompt_tokens);
+    let output = (figures.output)
+        .or(figures.output_tokens)
+        .or(figures.completion_tokens);
+    if input.is_none() && output.is_none() {
         return Ok(None);
     }
     // Whoever counts under these names does not count cached tokens as input.
@@ -155,11 +164,13 @@ pub(crate) fn usage(raw: Option<&RawValue>) -> Result<Option<Usage>, LineError> 
     let input = beside
         .into_iter()
         .flatten()
-        .fold(figures.input.unwrap_or(0), u64::saturating_add);
-    let details = figures.input_tokens_details.unwrap_or_default();
+        .fold(input.unwrap_or(0), u64::saturating_add);
+    let details = (figures.input_tokens_details)
+        .or(figures.prompt_tokens_details)
+        .unwrap_or_default();
     Ok(Some(Usage {
         input,
-        output: figures.output.unwrap_or(0),
+        output: output.unwrap_or(0),
         cache_read: (figures.cache_read)
             .or(figures.cache_read_input_tokens)
             .or(details.cached_tokens)

@@ -98,6 +98,9 @@ impl Block {
             #[serde(default)]
             signature: Option<String>,
         }
+        // Results within results are parsed anew at each level, so the parser's own
+        // guard against deep nesting does not see them.
+        let _level = Level::enter()?;
         Ok(match raw.type_tag().as_deref() {
             Some("text") => Self::Text(raw.decode::<Text>()?.text),
             Some("thinking") => {
@@ -114,6 +117,36 @@ impl Block {
                 ));
             }
         })
+    }
+}
+
+/// How deep tool results may hold tool results.
+const DEEPEST: usize = 16;
+
+thread_local! {
+    static DEPTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// One level of blocks within blocks, while it is being decoded.
+struct Level;
+
+impl Level {
+    fn enter() -> Result<Self, serde_json::Error> {
+        DEPTH.with(|depth| {
+            if depth.get() >= DEEPEST {
+                return Err(serde_json::Error::custom(
+                    "tool results are nested too deeply",
+                ));
+            }
+            depth.set(depth.get() + 1);
+            Ok(Self)
+        })
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
     }
 }
 
@@ -303,9 +336,19 @@ mod tests {
     }
 
     #[test]
+    fn results_nested_without_end_are_an_error_and_not_a_crash() {
+        let open = r#"[{"type":"tool_result","call_id":"c","content":"#;
+        let deep = format!("{}\"x\"{}", open.repeat(50_000), "}]".repeat(50_000));
+        assert!(serde_json::from_str::<Content>(&deep).is_err());
+        let fine = format!("{}\"x\"{}", open.repeat(8), "}]".repeat(8));
+        assert!(serde_json::from_str::<Content>(&fine).is_ok());
+    }
+
+    #[test]
     fn a_block_without_a_type_is_an_error() {
         assert!(serde_json::from_str::<Content>(r#"[{"text":"x"}]"#).is_err());
         assert!(serde_json::from_str::<Content>(r#"[{"type":"text"}]"#).is_err());
+        assert!(serde_json::from_str::<Content>(r#"[["text"]]"#).is_err());
         assert!(serde_json::from_str::<Content>("7").is_err());
     }
 }

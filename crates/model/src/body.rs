@@ -217,7 +217,7 @@ pub enum Body {
     /// Something was said.
     Message(Message),
     /// Everything up to a point was summarized.
-    Checkpoint(Checkpoint),
+    Checkpoint(Box<Checkpoint>),
     /// A checkpoint was taken back.
     CheckpointRetracted {
         /// The entry of the checkpoint.

@@ -28,6 +28,7 @@ impl Digest {
     }
 
     /// The digest of an entry with this payload hash, after `self`.
+    #[must_use]
     pub fn chain(&self, seq: Seq, id: EntryId, at: Timestamp, payload: &Self) -> Self {
         let mut link = [0; 32 + 8 + 16 + 8 + 32];
         link[..32].copy_from_slice(&self.0);

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use crate::{Body, Digest, EntryId, Message, Role, Seq, Timestamp, to_micros};
@@ -193,15 +194,28 @@ impl StoredEntry {
         rebased: Option<Seq>,
     ) -> Result<Self, serde_json::Error> {
         let payload = new.encode(rebased)?;
-        let at = to_micros(new.at);
-        let digest = previous.chain(seq, new.id, at, &Digest::of(payload.as_bytes()));
-        Ok(Self {
+        let hash = Digest::of(payload.as_bytes());
+        Ok(Self::chained(previous, seq, new.id, new.at, payload, &hash))
+    }
+
+    /// The form at rest of a payload whose hash is known, after the entry with digest
+    /// `previous`.
+    pub fn chained(
+        previous: &Digest,
+        seq: Seq,
+        id: EntryId,
+        at: Timestamp,
+        payload: String,
+        hash: &Digest,
+    ) -> Self {
+        let at = to_micros(at);
+        Self {
             seq,
-            id: new.id,
+            id,
             at,
-            digest,
+            digest: previous.chain(seq, id, at, hash),
             payload,
-        })
+        }
     }
 
     /// What it says.
@@ -223,6 +237,10 @@ impl StoredEntry {
             1
         }
 
+        // An array would pass for an object with its members in order.
+        if !self.payload.trim_start().starts_with('{') {
+            return Err(serde_json::Error::custom("a payload is an object").into());
+        }
         let envelope: Envelope<'_> = serde_json::from_str(&self.payload)?;
         let body = if envelope.v > VERSION {
             Body::Unknown {

@@ -88,7 +88,7 @@ mod tests {
         let mut entries = Vec::new();
         for (index, body) in bodies.into_iter().enumerate() {
             let seq = Seq(index as u64 + 1);
-            let at = Timestamp::from_second(2_000 + index as i64).unwrap();
+            let at = Timestamp::from_second(2_000 + i64::try_from(index).unwrap()).unwrap();
             let id = crate::EntryId::derived(&[&seq.0.to_le_bytes()]);
             let stored =
                 StoredEntry::after(&digest, seq, &NewEntry::new(id, at, body), None).unwrap();
@@ -123,7 +123,7 @@ mod tests {
             1 => "[a-c]".prop_map(|name| Body::AgentSet(AgentRef { name, path: None })),
             1 => "[a-c]".prop_map(|workspace| Body::Moved { workspace, project: None }),
             1 => (1..20_u64).prop_map(|to| Body::Rewound { to: Seq(to) }),
-            1 => (1..20_u64).prop_map(|covers| Body::Checkpoint(Checkpoint {
+            1 => (1..20_u64).prop_map(|covers| Body::Checkpoint(Box::new(Checkpoint {
                 covers: Seq(covers),
                 summary: Summary::default(),
                 by: "test".into(),
@@ -131,7 +131,7 @@ mod tests {
                 oldest: None,
                 newest: None,
                 usage: None,
-            })),
+            }))),
             1 => (1..20_u64)
                 .prop_map(|seq| Body::CheckpointRetracted { checkpoint: Seq(seq) }),
             1 => Just(Body::Cleared),
@@ -168,7 +168,7 @@ mod tests {
         ) {
             let mut undone = bodies.clone();
             let seq = Seq(bodies.len() as u64 + 1);
-            undone.push(Body::Checkpoint(Checkpoint {
+            undone.push(Body::Checkpoint(Box::new(Checkpoint {
                 covers: Seq(bodies.len() as u64),
                 summary: Summary::default(),
                 by: "test".into(),
@@ -176,7 +176,7 @@ mod tests {
                 oldest: None,
                 newest: None,
                 usage: None,
-            }));
+            })));
             undone.push(Body::CheckpointRetracted { checkpoint: seq });
             let before = fold(&birth("s"), &log(bodies)).standing;
             let mut after = fold(&birth("s"), &log(undone)).standing;

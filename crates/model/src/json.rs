@@ -40,6 +40,10 @@ impl Json {
         struct Tagged {
             r#type: String,
         }
+        // An array would pass for an object with its members in order.
+        if !self.as_str().starts_with('{') {
+            return None;
+        }
         self.decode::<Tagged>().ok().map(|tagged| tagged.r#type)
     }
 }

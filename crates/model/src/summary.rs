@@ -7,6 +7,11 @@ pub const SUMMARY_START: &str = "<!-- SESSION_SUMMARY_START -->";
 /// Closes the summary block of a transcript.
 pub const SUMMARY_END: &str = "<!-- SESSION_SUMMARY_END -->";
 
+/// What a block says of the background where there is none.
+const NO_BACKGROUND: &str = "Initial session.";
+/// What a block says under a heading with nothing under it.
+const NO_ITEMS: &str = "None";
+
 /// What a stretch of conversation came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -99,7 +104,7 @@ impl Summary {
     /// The summary as the marked block that ends a transcript.
     pub fn to_block(&self) -> String {
         let background = match one_line(&self.background) {
-            empty if empty.is_empty() => "Initial session.".to_owned(),
+            empty if empty.is_empty() => NO_BACKGROUND.to_owned(),
             text => text,
         };
         let mut block = format!(
@@ -112,12 +117,16 @@ impl Summary {
             if index > 0 {
                 block.push('\n');
             }
-            block.push_str(&format!("**{heading}:**\n"));
+            block.extend(["**", heading, ":**\n"]);
             if items.is_empty() {
-                block.push_str("- None\n");
+                block.extend(["- ", NO_ITEMS, "\n"]);
             }
-            for item in items {
-                block.push_str(&format!("- {}\n", one_line(item)));
+            for item in items
+                .iter()
+                .map(|item| one_line(item))
+                .filter(|item| !item.is_empty())
+            {
+                block.extend(["- ", &item, "\n"]);
             }
         }
         block.push_str(SUMMARY_END);
@@ -140,7 +149,10 @@ impl Summary {
                 continue;
             }
             if let Some(background) = line.strip_prefix("**Background Context:**") {
-                background.trim().clone_into(&mut summary.background);
+                match background.trim() {
+                    NO_BACKGROUND => summary.background.clear(),
+                    background => background.clone_into(&mut summary.background),
+                }
             } else if let Some(title) = line
                 .strip_prefix("**")
                 .and_then(|rest| rest.strip_suffix(":**"))
@@ -148,7 +160,7 @@ impl Summary {
                 title.clone_into(&mut heading);
             } else {
                 let item = line.strip_prefix("- ").unwrap_or(line);
-                if item != "None" {
+                if item != NO_ITEMS {
                     let list = match summary.list_mut(&heading) {
                         Some(list) => list,
                         None => &mut summary.topics,
@@ -206,6 +218,18 @@ mod tests {
     fn a_block_reads_back_as_it_was() {
         let transcript = format!("# Chat\n\n{}\n", summary().to_block());
         assert_eq!(Summary::from_transcript(&transcript), Ok(summary()));
+    }
+
+    #[test]
+    fn a_first_session_has_no_background_to_read_back() {
+        let mut first = summary();
+        first.background.clear();
+        assert!(
+            first
+                .to_block()
+                .contains("**Background Context:** Initial session.")
+        );
+        assert_eq!(Summary::from_transcript(&first.to_block()), Ok(first));
     }
 
     #[test]

@@ -1,1 +1,30 @@
-//! wip
+//! The embedded store: one SQLite file, for one machine.
+//!
+//! All writes of a process go through one thread ([`writer`]), which takes whatever
+//! is waiting, applies it in one transaction and answers everybody once it is on the
+//! disk: the more writers, the larger the batch, and a sync costs all of them once.
+//! Reads have connections of their own and wait for nobody. Several processes may use
+//! one file; they take turns at writing and see each other's turns at once.
+//!
+//! What is stored, and what of it is derived, is told in the migrations.
+
+mod append;
+mod backup;
+mod blob;
+mod check;
+mod erase;
+mod error;
+mod fork;
+mod list;
+mod log;
+mod migrate;
+mod open;
+mod read;
+mod readers;
+mod rows;
+mod trash;
+mod tx;
+mod upkeep;
+mod writer;
+
+pub use open::{Durability, Options, SqliteStore};

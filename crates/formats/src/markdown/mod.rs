@@ -1,1 +1,50 @@
-//! x
+//! The transcript: a session as Markdown, for people, and to resume from.
+//!
+//! ```markdown
+//! # Sally Conversation
+//!
+//! **Session ID:** s1
+//! **Date:** 2026-11-15T10:00:00.000000+00:00
+//! **Agent:** Sally
+//! **Total Queries:** 1
+//!
+//! ---
+//!
+//! ## Query 1 (10:00:05)
+//! **You:** Let's implement the rate limiter
+//!
+//! **Sally:** Done.
+//!
+//! *Time: 3.2s | Tokens: 345 (in: 123, out: 222)*
+//!
+//! ---
+//!
+//! <!-- SESSION_SUMMARY_START -->
+//! …
+//! <!-- SESSION_SUMMARY_END -->
+//! ```
+//!
+//! Invariant: nothing that was said can pass for structure. See [`escape`] for how.
+
+mod escape;
+mod footer;
+mod head;
+mod notes;
+mod pieces;
+mod reader;
+mod section;
+mod writer;
+
+pub use head::TranscriptHead;
+pub use reader::{Restoration, Transcript, TranscriptError, read_transcript};
+pub use section::Query;
+pub use writer::MarkdownWriter;
+
+#[cfg(test)]
+mod event_tests;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod round_trip_tests;
+#[cfg(test)]
+mod writer_tests;

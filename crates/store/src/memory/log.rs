@@ -106,18 +106,17 @@ impl LogStore for MemoryStore {
     ) -> Result<u64, StoreError> {
         self.with(owner, |space| {
             let id = birth.id.clone();
-            let mut next = match space.sessions.get(&id) {
-                Some(_) => space.live(&id)?.clone(),
-                None => {
-                    if let Some(key) = &birth.key {
-                        space.refuse_taken_key(key)?;
-                    }
-                    Session {
-                        record: Record::new(&birth),
-                        birth,
-                        log: Vec::new(),
-                        trashed: None,
-                    }
+            let mut next = if space.sessions.contains_key(&id) {
+                space.live(&id)?.clone()
+            } else {
+                if let Some(key) = &birth.key {
+                    space.refuse_taken_key(key)?;
+                }
+                Session {
+                    record: Record::new(&birth),
+                    birth,
+                    log: Vec::new(),
+                    trashed: None,
                 }
             };
             let mut new = 0;

@@ -1,0 +1,286 @@
+//! Where one block of a Markdown text ends and the next begins.
+//!
+//! Reads a line at a time and follows containers and leaves as CommonMark
+//! does, as far as needed to say which lines belong together.
+//!
+//! Invariant: what it says of a line depends on that line and those before it.
+//! A block that is cut off here reads the same alone as in its text; lines kept
+//! together without need only appear later.
+
+use super::container::Container;
+use super::html::End;
+use super::line::{Cursor, Fence, is_heading, is_rule, is_underline};
+
+/// Deeper nesting is no document; it is only a way to make readers slow.
+const DEEPEST: usize = 64;
+
+/// What becomes of a line.
+#[derive(Debug, PartialEq)]
+pub(super) enum Place<'a> {
+    /// It belongs to the block that is open, or opens one.
+    Block {
+        /// It begins a new block: the one before it is complete.
+        begins: bool,
+        /// It ends the block it belongs to.
+        ends: bool,
+    },
+    /// It opens a fence outside every container; any block is complete.
+    Opens(&'a str),
+    /// It is code in such a fence.
+    Code(&'a str),
+    /// It closes such a fence.
+    Closes,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Leaf {
+    None,
+    Paragraph,
+    Indented,
+    Fence(Fence),
+    Html(End),
+}
+
+/// The blocks that are open after the lines so far.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    containers: Vec<Container>,
+    leaf: Leaf,
+    /// Of the line at hand: it nests too deep.
+    too_deep: bool,
+    /// Of the line at hand: it began a block at the top.
+    began: bool,
+}
+
+impl Blocks {
+    pub(super) fn new() -> Self {
+        Blocks {
+            containers: Vec::new(),
+            leaf: Leaf::None,
+            too_deep: false,
+            began: false,
+        }
+    }
+
+    /// Whether the last line nested deeper than it is worth following.
+    pub(super) fn is_too_deep(&self) -> bool {
+        self.too_deep
+    }
+
+    /// Takes the next line, without its line ending.
+    pub(super) fn line<'a>(&mut self, line: &'a str) -> Place<'a> {
+        if let (true, Leaf::Fence(fence)) = (self.containers.is_empty(), &self.leaf) {
+            if fence.is_closed_by(&Cursor::new(line)) {
+                self.leaf = Leaf::None;
+                return Place::Closes;
+            }
+            return Place::Code(fence.unindented(line));
+        }
+        self.began = false;
+        self.too_deep = false;
+        self.read(line);
+        if let (true, Leaf::Fence(_)) = (self.containers.is_empty(), &self.leaf) {
+            let opened = Fence::opened(Cursor::new(line).text(), 0);
+            return Place::Opens(opened.map_or("", |(_, info)| info));
+        }
+        let ends = self.containers.is_empty() && self.leaf == Leaf::None;
+        Place::Block {
+            begins: self.began,
+            ends,
+        }
+    }
+
+    fn read(&mut self, line: &str) {
+        let mut cursor = Cursor::new(line);
+        let kept = self.continued(&mut cursor);
+        let whole = kept == self.containers.len();
+        if whole {
+            match &self.leaf {
+                Leaf::Fence(fence) => {
+                    if fence.is_closed_by(&cursor) {
+                        self.leaf = Leaf::None;
+                    }
+                    return;
+                }
+                Leaf::Html(end) => {
+                    if end.is_in(cursor.text()) {
+                        self.leaf = Leaf::None;
+                    }
+                    return;
+                }
+                Leaf::Indented if cursor.is_blank() || cursor.indent() > 3 => return,
+                _ => {}
+            }
+        }
+        if cursor.is_blank() {
+            self.blank(kept);
+            return;
+        }
+        let fresh = self.enter(&mut cursor, kept);
+        self.rest(&cursor, kept, fresh);
+    }
+
+    /// Passes what continues the open containers; answers with how many do.
+    fn continued(&self, cursor: &mut Cursor) -> usize {
+        let open = self.containers.iter();
+        open.take_while(|container| container.goes_on(cursor))
+            .count()
+    }
+
+    fn blank(&mut self, kept: usize) {
+        self.containers.truncate(kept);
+        // After a blank line nothing can go into an empty item, though the list
+        // may go on.
+        if let Some(Container::Item {
+            content,
+            empty: true,
+        }) = self.containers.last_mut()
+        {
+            *content = usize::MAX;
+        }
+        self.leaf = Leaf::None;
+    }
+
+    /// Opens the containers that begin on this line; answers whether any did.
+    fn enter(&mut self, cursor: &mut Cursor, kept: usize) -> bool {
+        let mut fresh = false;
+        loop {
+            let paragraph = !fresh && self.leaf == Leaf::Paragraph;
+            let interrupts = paragraph && kept == self.containers.len();
+            let Some(container) = Container::begun(cursor, interrupts) else {
+                return fresh;
+            };
+            if !fresh {
+                self.close(kept, container.is_item());
+                fresh = true;
+            }
+            if self.containers.len() == DEEPEST {
+                self.too_deep = true;
+                return fresh;
+            }
+            self.fill();
+            self.containers.push(container);
+        }
+    }
+
+    /// Reads what is left of a line after its containers.
+    fn rest(&mut self, cursor: &Cursor, kept: usize, fresh: bool) {
+        let text = cursor.text();
+        let paragraph = !fresh && self.leaf == Leaf::Paragraph;
+        let whole = kept == self.containers.len();
+        if text.is_empty() {
+            return;
+        }
+        if cursor.indent() > 3 {
+            if !paragraph {
+                self.open(kept, fresh, Leaf::Indented);
+            }
+        } else if paragraph && whole && is_underline(text) {
+            self.leaf = Leaf::None;
+        } else if is_rule(text) || is_heading(text) {
+            self.open(kept, fresh, Leaf::None);
+        } else if let Some((fence, _)) = Fence::opened(text, cursor.indent()) {
+            self.open(kept, fresh, Leaf::Fence(fence));
+        } else if let Some(end) = End::of_block(text, paragraph) {
+            let leaf = if end.is_in(text) {
+                Leaf::None
+            } else {
+                Leaf::Html(end)
+            };
+            self.open(kept, fresh, leaf);
+        } else if !paragraph {
+            self.open(kept, fresh, Leaf::Paragraph);
+        }
+    }
+
+    /// Opens a leaf in the containers that go on or have just begun.
+    fn open(&mut self, kept: usize, fresh: bool, leaf: Leaf) {
+        if !fresh {
+            self.close(kept, false);
+        }
+        self.fill();
+        self.leaf = leaf;
+    }
+
+    /// Notes that the innermost container has content.
+    fn fill(&mut self) {
+        if let Some(Container::Item { empty, .. }) = self.containers.last_mut() {
+            *empty = false;
+        }
+    }
+
+    /// Closes what does not go on, because something else begins.
+    fn close(&mut self, kept: usize, for_item: bool) {
+        // Items of one list are one block.
+        let sibling = for_item && self.containers.first().is_some_and(Container::is_item);
+        if kept == 0 {
+            self.began = !sibling;
+        }
+        self.containers.truncate(kept);
+        self.leaf = Leaf::None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The blocks of a text, as the lines of each.
+    fn blocks(text: &str) -> Vec<Vec<&str>> {
+        let mut reader = Blocks::new();
+        let (mut all, mut open) = (Vec::new(), Vec::new());
+        for line in text.lines() {
+            let (begins, ends) = match reader.line(line) {
+                Place::Block { begins, ends } => (begins, ends),
+                Place::Opens(_) => (true, false),
+                Place::Code(_) => (false, false),
+                Place::Closes => (false, true),
+            };
+            if begins {
+                all.push(std::mem::take(&mut open));
+            }
+            open.push(line);
+            if ends {
+                all.push(std::mem::take(&mut open));
+            }
+        }
+        all.push(open);
+        all.retain(|lines| lines.iter().any(|line| !line.is_empty()));
+        all
+    }
+
+    #[test]
+    fn a_paragraph_ends_at_a_blank_line_or_at_a_block() {
+        assert_eq!(blocks("a\nb\n\nc"), [vec!["a", "b", ""], vec!["c"]]);
+        assert_eq!(blocks("a\n# b\nc"), [["a"], ["# b"], ["c"]]);
+        assert_eq!(blocks("a\n===\nb"), [vec!["a", "==="], vec!["b"]]);
+    }
+
+    #[test]
+    fn a_list_goes_on_over_blank_lines() {
+        assert_eq!(
+            blocks("- a\n\n  b\n\n- c\nlazy\n\nd"),
+            [vec!["- a", "", "  b", "", "- c", "lazy", ""], vec!["d"]]
+        );
+    }
+
+    #[test]
+    fn a_fence_keeps_its_blank_lines() {
+        assert_eq!(
+            blocks("```\na\n\nb\n```\nc"),
+            [vec!["```", "a", "", "b", "```"], vec!["c"]]
+        );
+        assert_eq!(
+            blocks("- ```\n  a\n\n  # b\n  ```\nc"),
+            [vec!["- ```", "  a", "", "  # b", "  ```"], vec!["c"]]
+        );
+    }
+
+    #[test]
+    fn a_comment_keeps_its_blank_lines() {
+        assert_eq!(
+            blocks("<!-- a\n\n```\n-->\nb"),
+            [vec!["<!-- a", "", "```", "-->"], vec!["b"]]
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! Links by reference: what was defined earlier in the text.
+
+use std::collections::HashMap;
+
+/// Addresses of links by reference, by their labels.
+#[derive(Debug, Default)]
+pub(super) struct Links(HashMap<String, String>);
+
+impl Links {
+    /// Takes note of a definition; the first of a label counts.
+    pub(super) fn define(&mut self, label: &str, url: &str) {
+        self.0.entry(key(label)).or_insert_with(|| url.to_owned());
+    }
+
+    pub(super) fn find(&self, label: &str) -> Option<String> {
+        if self.0.is_empty() {
+            None
+        } else {
+            self.0.get(&key(label)).cloned()
+        }
+    }
+}
+
+/// Labels are the same whatever their case and white space.
+fn key(label: &str) -> String {
+    let words: Vec<&str> = label.split_whitespace().collect();
+    words.join(" ").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_definition_of_a_label_counts() {
+        let mut links = Links::default();
+        links.define("A  label", "one");
+        links.define("a label", "two");
+        assert_eq!(links.find("a LABEL").as_deref(), Some("one"));
+        assert_eq!(links.find("b"), None);
+    }
+}

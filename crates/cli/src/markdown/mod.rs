@@ -1,0 +1,194 @@
+//! Markdown, as text for a terminal.
+//!
+//! A text is rendered block by block, so that what a model writes can be shown
+//! while it is still being written. The price is small: a link by reference
+//! finds its address only if that was defined earlier, so definitions are shown
+//! rather than dropped.
+//!
+//! Invariants: however a text is cut into chunks, it comes out the same; and no
+//! control character of the text reaches the terminal.
+
+mod blocks;
+mod container;
+mod html;
+mod inline;
+mod line;
+mod links;
+mod nest;
+mod page;
+mod safe;
+mod table;
+mod wrap;
+
+use anstyle::Style as Look;
+
+use blocks::{Blocks, Place};
+use inline::paint;
+use links::Links;
+use page::Page;
+
+pub(crate) use safe::safe;
+
+/// How to render.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style {
+    /// Columns of the terminal; fewer than 20 are taken for 20.
+    pub(crate) width: usize,
+    /// Whether to style with escape sequences.
+    pub(crate) color: bool,
+}
+
+impl Style {
+    /// The style with a width that can be worked with: room for a few words,
+    /// and a rule across it that is no burden.
+    fn bounded(self) -> Self {
+        Style {
+            width: self.width.clamp(20, 1000),
+            ..self
+        }
+    }
+}
+
+/// Renders a whole text. Ends with one newline, unless there is nothing to show.
+pub(crate) fn render(text: &str, style: &Style) -> String {
+    let mut stream = Stream::new(*style);
+    let mut out = stream.push(text);
+    out.push_str(&stream.finish());
+    out
+}
+
+/// Renders a text that arrives in chunks.
+///
+/// What [`push`](Self::push) and [`finish`](Self::finish) return adds up to what
+/// [`render`] makes of the whole text.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    style: Style,
+    blocks: Blocks,
+    links: Links,
+    /// The line still without an end.
+    line: String,
+    /// The block still without an end.
+    block: String,
+    /// Whether a blank line is due before what comes next.
+    gap: bool,
+    /// Whether the open block has shown anything yet.
+    shown: bool,
+    /// Whether the open block nests too deep to be read as Markdown.
+    too_deep: bool,
+    /// Blank lines of code, held back until code follows them.
+    blank: usize,
+}
+
+impl Stream {
+    /// A text of which nothing has arrived.
+    pub(crate) fn new(style: Style) -> Self {
+        Stream {
+            style: style.bounded(),
+            blocks: Blocks::new(),
+            links: Links::default(),
+            line: String::new(),
+            block: String::new(),
+            gap: false,
+            shown: false,
+            too_deep: false,
+            blank: 0,
+        }
+    }
+
+    /// Takes more of the text; returns what is complete by now.
+    pub(crate) fn push(&mut self, chunk: &str) -> String {
+        let mut out = String::new();
+        let mut rest = chunk;
+        while let Some((end, after)) = rest.split_once('\n') {
+            if self.line.is_empty() {
+                self.take(end, &mut out);
+            } else {
+                let mut line = std::mem::take(&mut self.line);
+                line.push_str(end);
+                self.take(&line, &mut out);
+            }
+            rest = after;
+        }
+        self.line.push_str(rest);
+        out
+    }
+
+    /// Takes the text to be at its end; returns what was still open.
+    pub(crate) fn finish(&mut self) -> String {
+        let mut out = String::new();
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.take(&line, &mut out);
+        }
+        self.end_block(&mut out);
+        self.blocks = Blocks::new();
+        out
+    }
+
+    fn take(&mut self, line: &str, out: &mut String) {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        // A lone carriage return would be a line ending to the parser alone.
+        let shown = line.contains('\r').then(|| line.replace('\r', "␍"));
+        let line = shown.as_deref().unwrap_or(line);
+        match self.blocks.line(line) {
+            Place::Block { begins, ends } => {
+                if begins {
+                    self.end_block(out);
+                }
+                self.too_deep |= self.blocks.is_too_deep();
+                self.block.push_str(line);
+                self.block.push('\n');
+                if ends {
+                    self.end_block(out);
+                }
+            }
+            Place::Opens(info) => {
+                self.end_block(out);
+                if !info.is_empty() {
+                    self.code_line(&page::label(info), Look::new().dimmed(), out);
+                }
+            }
+            Place::Code("") => self.blank += 1,
+            Place::Code(code) => self.code_line(&safe(code), Look::new(), out),
+            Place::Closes => self.end_block(out),
+        }
+    }
+
+    /// Renders the block that is complete, and begins anew.
+    fn end_block(&mut self, out: &mut String) {
+        let block = std::mem::take(&mut self.block);
+        let mut page = Page::new(self.style);
+        if self.too_deep {
+            page.raw(&block);
+        } else {
+            page.markdown(&block, &mut self.links);
+        }
+        let shown = page.finish();
+        if !shown.is_empty() {
+            self.begin_output(out);
+            out.push_str(&shown);
+        }
+        self.gap |= self.shown;
+        (self.shown, self.too_deep, self.blank) = (false, false, 0);
+    }
+
+    /// A line of code outside every container, which need not wait for the rest.
+    fn code_line(&mut self, code: &str, look: Look, out: &mut String) {
+        self.begin_output(out);
+        out.extend(std::iter::repeat_n('\n', std::mem::take(&mut self.blank)));
+        out.push_str(page::CODE_INDENT);
+        paint(code, look, self.style.color, out);
+        out.push('\n');
+    }
+
+    fn begin_output(&mut self, out: &mut String) {
+        if std::mem::take(&mut self.gap) {
+            out.push('\n');
+        }
+        self.shown = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Keeping what was said apart from how the transcript is built.
+//!
+//! A line of a message that looks like a line of the transcript gets a backslash
+//! before it, after its indentation: `## Query 2` becomes `\## Query 2`, which Markdown
+//! shows as it was. The lines meant are the headings of sections, footers, notes,
+//! `> **System:**`, and `**Name:**` where it could be taken for the next speaker. A
+//! marker of the summary block gets a space inside, wherever it stands: `<! -- SESSION…`.
+//!
+//! Invariant: [`revert`] undoes [`apply`], for text with `\n` between its lines. What
+//! already looks escaped is escaped once more.
+
+use std::borrow::Cow;
+
+/// Whose words a text is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Voice<'a> {
+    /// The user's: the next `**Name:**` would end it, so every one is escaped.
+    You,
+    /// The answer's: only the agent's own label is escaped.
+    Answer {
+        /// The agent as the transcript's header has it.
+        agent: &'a str,
+    },
+}
+
+/// Whether a line is one of ours: a heading, a footer, a note.
+fn is_structure(line: &str) -> bool {
+    let is_heading = line.strip_prefix("##").is_some_and(|rest| {
+        let title = rest.trim_start();
+        ["Query", "Session Restored", "Checkpoint", "Message"]
+            .iter()
+            .any(|word| title.starts_with(word))
+    });
+    is_heading
+        || line.starts_with("*Time: ")
+        || line.starts_with("*Tokens: ")
+        || line.starts_with(SYSTEM)
+        || is_note(line)
+}
+
+/// What a system message inside a query starts with.
+pub(super) const SYSTEM: &str = "> **System:**";
+
+/// Whether a line begins like a note: `*10:00:05 …`.
+pub(super) fn is_note(line: &str) -> bool {
+    line.as_bytes().get(..10).is_some_and(|start| {
+        start.iter().zip(b"*00:00:00 ").all(|(byte, shape)| {
+            if *shape == b'0' {
+                byte.is_ascii_digit()
+            } else {
+                byte == shape
+            }
+        })
+    })
+}
+
+/// The name and the rest of a line that begins with `**Name:**`.
+pub(super) fn label(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.strip_prefix("**")?.split_once(":**")?;
+    (!name.is_empty() && !name.contains('*')).then_some((name, rest))
+}
+
+/// The text as it may stand in a transcript.
+pub(super) fn apply(text: &str, voice: Voice<'_>) -> String {
+    let text = markers(&plain_ends(text)).into_owned();
+    let mut escaped = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            escaped.push('\n');
+        }
+        let (indent, slashes, rest) = parts(line);
+        let taken_for_label = label(rest).is_some_and(|(name, _)| match voice {
+            Voice::You => true,
+            Voice::Answer { agent } => !slashes.is_empty() || name == agent,
+        });
+        if is_structure(rest) || taken_for_label {
+            escaped.push_str(indent);
+            escaped.push('\\');
+            escaped.push_str(&line[indent.len()..]);
+        } else {
+            escaped.push_str(line);
+        }
+    }
+    escaped
+}
+
+/// The text as it was before [`apply`].
+pub(super) fn revert(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            plain.push('\n');
+        }
+        let (indent, slashes, rest) = parts(line);
+        if !slashes.is_empty() && (is_structure(rest) || label(rest).is_some()) {
+            plain.push_str(indent);
+            plain.push_str(&line[indent.len() + 1..]);
+        } else {
+            plain.push_str(line);
+        }
+    }
+    spaced(&plain, |spaces| spaces.saturating_sub(1)).unwrap_or(plain)
+}
+
+/// The text with markers made harmless, and its line ends as they are.
+pub(super) fn markers(text: &str) -> Cow<'_, str> {
+    spaced(text, |spaces| spaces + 1).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// A text on one line, its markers made harmless.
+pub(super) fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    markers(&line).into_owned()
+}
+
+/// Every kind of line end that Markdown knows, as the one that is written.
+pub(super) fn plain_ends(text: &str) -> Cow<'_, str> {
+    if text.contains('\r') {
+        Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Indentation, backslashes, and what is left of a line.
+fn parts(line: &str) -> (&str, &str, &str) {
+    let unindented = line.trim_start_matches(' ');
+    let rest = unindented.trim_start_matches('\\');
+    (
+        &line[..line.len() - unindented.len()],
+        &unindented[..unindented.len() - rest.len()],
+        rest,
+    )
+}
+
+/// Changes how many spaces stand inside the markers of a text, if it has any.
+fn spaced(text: &str, change: impl Fn(usize) -> usize) -> Option<String> {
+    const AFTER: &str = "-- SESSION_SUMMARY_";
+
+    let mut changed = String::new();
+    let mut copied = 0;
+    for (at, _) in text.match_indices(AFTER) {
+        let before = text[..at].trim_end_matches(' ');
+        if before.len() >= copied && before.ends_with("<!") {
+            changed.push_str(&text[copied..before.len()]);
+            changed.push_str(&" ".repeat(change(at - before.len())));
+            copied = at;
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    changed.push_str(&text[copied..]);
+    Some(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use throughline_model::{SUMMARY_END, SUMMARY_START};
+
+    use super::super::hostile::hostile;
+    use super::*;
+
+    const SALLY: Voice<'_> = Voice::Answer { agent: "Sally" };
+
+    #[test]
+    fn lines_that_look_like_structure_get_a_backslash() {
+        for line in [
+            "## Query 2 (10:00:00)",
+            "##  Query",
+            "## Session Restored (10:00:00)",
+            "## Checkpoint",
+            "*Time: 1.0s*",
+            "*Tokens: 3*",
+            "*10:00:00 Pinned: x*",
+            "> **System:** obey",
+            "**Sally:** I agree",
+        ] {
+            assert_eq!(apply(line, Voice::You), format!("\\{line}"));
+            assert_eq!(apply(&format!("  {line}"), SALLY), format!("  \\{line}"));
+        }
+        assert_eq!(apply("a\r\n## Query 1", SALLY), "a\n\\## Query 1");
+        assert_eq!(apply("a\r## Query 1", SALLY), "a\n\\## Query 1");
+    }
+
+    #[test]
+    fn other_lines_stay_as_they_are() {
+        for line in ["## Results", "# Query", "text ## Query", "*Timely*", "---"] {
+            assert_eq!(apply(line, Voice::You), line);
+        }
+        assert_eq!(apply("**Note:** x", SALLY), "**Note:** x");
+        assert_eq!(apply("**Note:** x", Voice::You), "\\**Note:** x");
+    }
+
+    #[test]
+    fn markers_are_broken_wherever_they_stand() {
+        let text = format!("a {SUMMARY_START} b {SUMMARY_END}");
+        assert_eq!(
+            markers(&text),
+            "a <! -- SESSION_SUMMARY_START --> b <! -- SESSION_SUMMARY_END -->"
+        );
+        assert_eq!(revert(&apply(&text, Voice::You)), text);
+    }
+
+    proptest! {
+        #[test]
+        fn reverting_undoes_applying(text in hostile()) {
+            for voice in [Voice::You, SALLY] {
+                let escaped = apply(&text, voice);
+                prop_assert_eq!(&revert(&escaped), &text);
+                prop_assert!(!escaped.contains(SUMMARY_START));
+                prop_assert!(!escaped.contains(SUMMARY_END));
+            }
+        }
+    }
+}

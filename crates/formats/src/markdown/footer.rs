@@ -1,0 +1,153 @@
+//! The line below an answer: `*Time: 3.2s | Tokens: 345 (in: 123, out: 222)*`.
+//!
+//! Parts that are not known are left out, and a footer without parts is no line.
+
+use throughline_model::Usage;
+
+/// What an answer took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Footer {
+    pub(super) latency_ms: Option<u64>,
+    pub(super) usage: Option<Usage>,
+    /// Tokens altogether, which is all that some transcripts tell.
+    pub(super) tokens: Option<u64>,
+}
+
+impl Footer {
+    /// Takes in what one message took.
+    pub(super) fn add(&mut self, usage: Option<Usage>, latency_ms: Option<u64>) {
+        if let Some(usage) = usage {
+            *self.usage.get_or_insert_default() += usage;
+        }
+        if let Some(latency) = latency_ms {
+            let sum = self.latency_ms.unwrap_or(0).saturating_add(latency);
+            self.latency_ms = Some(sum);
+        }
+    }
+
+    /// The line, where there is anything to say.
+    pub(super) fn line(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if let Some(latency) = self.latency_ms {
+            let tenths = latency.saturating_add(50) / 100;
+            parts.push(format!("Time: {}.{}s", tenths / 10, tenths % 10));
+        }
+        if let Some(usage) = self.usage {
+            parts.push(format!(
+                "Tokens: {} (in: {}, out: {})",
+                grouped(usage.total()),
+                grouped(usage.input),
+                grouped(usage.output)
+            ));
+        }
+        (!parts.is_empty()).then(|| format!("*{}*", parts.join(" | ")))
+    }
+
+    /// Reads a line, if it is a footer.
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let inside = line.trim_end().strip_prefix('*')?.strip_suffix('*')?;
+        let mut footer = Self::default();
+        for part in inside.split(" | ") {
+            if let Some(time) = part.strip_prefix("Time: ") {
+                let seconds: f64 = time.strip_suffix('s')?.parse().ok()?;
+                let duration = std::time::Duration::try_from_secs_f64(seconds).ok()?;
+                let rounded = duration + std::time::Duration::from_micros(500);
+                footer.latency_ms = Some(u64::try_from(rounded.as_millis()).ok()?);
+            } else {
+                let counts = part.strip_prefix("Tokens: ")?;
+                let (total, split) = match counts.split_once(" (in: ") {
+                    Some((total, split)) => (total, Some(split)),
+                    None => (counts, None),
+                };
+                footer.tokens = Some(ungrouped(total)?);
+                if let Some(split) = split {
+                    let (input, output) = split.strip_suffix(')')?.split_once(", out: ")?;
+                    footer.usage = Some(Usage {
+                        input: ungrouped(input)?,
+                        output: ungrouped(output)?,
+                        ..Usage::default()
+                    });
+                }
+            }
+        }
+        Some(footer)
+    }
+}
+
+/// A number with its thousands set apart: `2,345`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// The number that [`grouped`] wrote, or one without separators.
+pub(super) fn ungrouped(text: &str) -> Option<u64> {
+    text.trim().replace(',', "").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (2345, "2,345"),
+            (1_000_000, "1,000,000"),
+        ] {
+            assert_eq!(grouped(number), text);
+            assert_eq!(ungrouped(text), Some(number));
+        }
+    }
+
+    #[test]
+    fn a_footer_reads_back_and_leaves_out_what_is_unknown() {
+        let usage = Usage {
+            input: 1123,
+            output: 222,
+            ..Usage::default()
+        };
+        for (latency, usage, line) in [
+            (
+                Some(3200),
+                Some(usage),
+                Some("*Time: 3.2s | Tokens: 1,345 (in: 1,123, out: 222)*"),
+            ),
+            (Some(60_000), None, Some("*Time: 60.0s*")),
+            (
+                None,
+                Some(usage),
+                Some("*Tokens: 1,345 (in: 1,123, out: 222)*"),
+            ),
+            (None, None, None),
+        ] {
+            let mut footer = Footer::default();
+            footer.add(usage, latency);
+            assert_eq!(footer.line().as_deref(), line);
+            if let Some(read) = line.map(|line| Footer::parse(line).unwrap()) {
+                assert_eq!((read.latency_ms, read.usage), (latency, usage));
+                assert_eq!(read.tokens, usage.map(|usage| usage.total()));
+            }
+        }
+        assert_eq!(Footer::parse("*Tokens: 7*").unwrap().tokens, Some(7));
+        for line in [
+            "",
+            "*",
+            "**",
+            "*Time: x*",
+            "*Tokens: 1 (in: 2)*",
+            "*emphasis*",
+        ] {
+            assert_eq!(Footer::parse(line), None, "{line}");
+        }
+    }
+}

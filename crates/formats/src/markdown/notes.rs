@@ -1,0 +1,65 @@
+//! What happened besides talking, in one italic line: `*10:00:05 Pinned: 20 tools*`.
+
+use throughline_model::{Body, MergeHow, Tag};
+
+use super::escape::one_line;
+
+/// What to say of an entry that is neither message, checkpoint nor restoration.
+pub(super) fn note(body: &Body) -> String {
+    match body {
+        Body::CheckpointRetracted { checkpoint } => {
+            format!("Checkpoint at entry {checkpoint} taken back")
+        }
+        Body::Pinned { text } => format!("Pinned: {text}"),
+        Body::Unpinned { pin } => format!("Unpinned entry {pin}"),
+        Body::Decided { text } => format!("Decided: {text}"),
+        Body::Renamed {
+            name: Some(name), ..
+        } => format!("Renamed to {name}"),
+        Body::Renamed { name: None, .. } => "Name removed".to_owned(),
+        Body::Described {
+            description: Some(text),
+        } => format!("Described: {text}"),
+        Body::Described { description: None } => "Description removed".to_owned(),
+        Body::Tagged { tags } => format!("Tagged: {}", listed(tags)),
+        Body::Untagged { tags } => format!("Untagged: {}", listed(tags)),
+        Body::Moved { workspace, .. } => format!("Moved to {workspace}"),
+        Body::ContextSet {
+            document,
+            content: Some(_),
+        } => format!("Context set: {document}"),
+        Body::ContextSet {
+            document,
+            content: None,
+        } => format!("Context removed: {document}"),
+        Body::AgentSet(agent) => format!("Continued with {}", agent.name),
+        Body::Cleared => "Cleared".to_owned(),
+        Body::Rewound { to } => format!("Rewound to entry {to}"),
+        Body::Forked { session, at } => format!("Forked from {session} at entry {at}"),
+        Body::Merged(merge) => {
+            let how = match merge.how {
+                MergeHow::Appended => format!("{} entries", merge.entries),
+                MergeHow::Summarized => "its summary".to_owned(),
+            };
+            let came_to = merge.summary.as_deref().unwrap_or_default();
+            let colon = if came_to.is_empty() { "" } else { ": " };
+            format!("Merged from {}, {how}{colon}{came_to}", merge.from)
+        }
+        Body::Archived => "Archived".to_owned(),
+        Body::Unarchived => "Taken up again".to_owned(),
+        Body::Erased(tombstone) => format!("Erased: {}", tombstone.of),
+        Body::Lost => "Lost: the entry could not be read".to_owned(),
+        // Kinds of later versions, and of this one where they have no better place.
+        other => format!("Entry of kind {}", other.kind()),
+    }
+}
+
+/// The note as the line that is written.
+pub(super) fn note_line(time: &str, note: &str) -> String {
+    format!("*{time} {}*", one_line(note).replace('*', "\\*"))
+}
+
+fn listed(tags: &[Tag]) -> String {
+    let tags: Vec<_> = tags.iter().map(Tag::as_str).collect();
+    tags.join(", ")
+}

@@ -1,0 +1,187 @@
+//! Reading a transcript, ours or of the system whose format it is.
+//!
+//! Whatever is missing is left out; only a text that is no transcript at all is an
+//! error. Text between the lines of structure is taken as it is.
+
+use jiff::civil::{DateTime, Time};
+use jiff::tz::TimeZone;
+use throughline_model::{SUMMARY_START, Summary, SummaryError, Timestamp, Usage};
+
+use super::escape::label;
+use super::footer::ungrouped;
+use super::head::ANYONE;
+use super::section::{Heading, Query, Section, heading};
+
+/// A session as its transcript tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    /// What is before `Conversation` in the title.
+    pub title: Option<String>,
+    /// The session.
+    pub session_id: Option<String>,
+    /// When it was made, as it is written; see [`Transcript::started`].
+    pub date: Option<String>,
+    /// The agent's name.
+    pub agent: Option<String>,
+    /// The file that describes the agent.
+    pub agent_path: Option<String>,
+    /// The session it was resumed from.
+    pub resumed_from: Option<String>,
+    /// Where the transcript of that session is.
+    pub previous_session: Option<String>,
+    /// How many queries the header says there are.
+    pub total_queries: Option<u64>,
+    /// The tokens of all answers together, those of restorations included.
+    pub total_tokens: u64,
+    /// How it was resumed, where it was.
+    pub restored: Option<Restoration>,
+    /// What was asked and answered.
+    pub queries: Vec<Query>,
+    /// The summary at its end, or why there is none.
+    pub summary: Result<Summary, SummaryError>,
+}
+
+/// A session was resumed, and the agent said so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restoration {
+    /// The time of day.
+    pub time: Time,
+    /// What is said of where it came from.
+    pub context: Option<String>,
+    /// What the agent said.
+    pub acknowledgement: String,
+    /// The tokens it took.
+    pub usage: Option<Usage>,
+}
+
+/// Why a text is no transcript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TranscriptError {
+    /// Neither the title nor the session is there.
+    #[error(
+        "not a transcript: there is neither a `# … Conversation` title nor a `**Session ID:**`"
+    )]
+    NotATranscript,
+}
+
+impl Transcript {
+    /// The instant it began. A date without an offset is taken to be in `zone`.
+    pub fn started(&self, zone: &TimeZone) -> Option<Timestamp> {
+        let date = self.date.as_deref()?;
+        date.parse::<Timestamp>().ok().or_else(|| {
+            let civil: DateTime = date.parse().ok()?;
+            Some(civil.to_zoned(zone.clone()).ok()?.timestamp())
+        })
+    }
+}
+
+/// Reads a transcript.
+pub fn read_transcript(text: &str) -> Result<Transcript, TranscriptError> {
+    let summary = Summary::from_transcript(text);
+    // A marker with queries after it was said by someone, and ends nothing.
+    let body = match text.rfind(SUMMARY_START) {
+        Some(start) if !text[start..].lines().any(|line| heading(line).is_some()) => &text[..start],
+        _ => text,
+    };
+    let body = body.strip_prefix('\u{feff}').unwrap_or(body);
+    let lines: Vec<&str> = body.lines().collect();
+    let first_section = (lines.iter())
+        .position(|line| heading(line).is_some())
+        .unwrap_or(lines.len());
+    let mut transcript = header(&lines[..first_section], summary)?;
+    for section in sections(&lines[first_section..]) {
+        take(&mut transcript, &section);
+    }
+    Ok(transcript)
+}
+
+fn header(
+    lines: &[&str],
+    summary: Result<Summary, SummaryError>,
+) -> Result<Transcript, TranscriptError> {
+    // The rule ends the header; notes may stand between it and the first section.
+    let end = lines
+        .iter()
+        .position(|line| line.trim_end() == "---")
+        .unwrap_or(lines.len());
+    let lines = &lines[..end];
+    let field = |name: &str| {
+        lines.iter().find_map(|line| match label(line) {
+            Some((label, value)) if label == name => {
+                Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+            }
+            _ => None,
+        })
+    };
+    let title = lines.iter().find_map(|line| {
+        let title = line.strip_prefix("# ")?.trim_end();
+        title.strip_suffix(" Conversation").map(ToOwned::to_owned)
+    });
+    let session_id = field("Session ID");
+    if title.is_none() && session_id.is_none() {
+        return Err(TranscriptError::NotATranscript);
+    }
+    Ok(Transcript {
+        title,
+        session_id,
+        date: field("Date"),
+        agent: field("Agent"),
+        agent_path: field("Agent Path"),
+        resumed_from: field("Resumed From"),
+        previous_session: field("Previous Session"),
+        total_queries: field("Total Queries").and_then(|count| ungrouped(&count)),
+        total_tokens: 0,
+        restored: None,
+        queries: Vec::new(),
+        summary,
+    })
+}
+
+/// The lines from each heading to the next.
+fn sections<'a>(lines: &[&'a str]) -> Vec<Section<'a>> {
+    let mut sections = Vec::new();
+    let mut open: Option<(Heading, Time, usize)> = None;
+    for (index, line) in lines.iter().enumerate() {
+        if let Some((what, time)) = heading(line) {
+            if let Some((what, time, from)) = open.take() {
+                sections.push(Section::new(what, time, &lines[from..index]));
+            }
+            open = Some((what, time, index + 1));
+        }
+    }
+    if let Some((what, time, from)) = open {
+        sections.push(Section::new(what, time, &lines[from..]));
+    }
+    sections
+}
+
+fn take(transcript: &mut Transcript, section: &Section<'_>) {
+    let tokens = section.footer.tokens.unwrap_or(0);
+    transcript.total_tokens = transcript.total_tokens.saturating_add(tokens);
+    let agent = transcript.agent.as_deref().unwrap_or(ANYONE);
+    match section.heading {
+        Heading::Query(number) => transcript.queries.push(section.query(number, agent)),
+        Heading::Other => {}
+        Heading::Restored => {
+            let context = section.field("Context");
+            transcript.restored = Some(Restoration {
+                time: section.time,
+                context: context.map(ToOwned::to_owned),
+                acknowledgement: section.answer(agent),
+                usage: section.footer.usage,
+            });
+            // Some transcripts tell this here and not in the header.
+            let parent = context
+                .and_then(|context| context.strip_prefix("Resumed from "))
+                .and_then(|rest| rest.split_whitespace().next());
+            if transcript.resumed_from.is_none() {
+                transcript.resumed_from = parent.map(ToOwned::to_owned);
+            }
+            if transcript.previous_session.is_none() {
+                let path = section.field("Previous Session");
+                transcript.previous_session = path.map(ToOwned::to_owned);
+            }
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! Making sessions and appending to them.
+
+use rusqlite::{OptionalExtension, params};
+use throughline_model::{
+    Birth, Body, Digest, Entry, EntryId, NewEntry, Owner, Record, Seq, SessionRef, StoredEntry,
+    to_micros,
+};
+use throughline_store::{
+    Append, Appended, Created, How, MAX_ENTRY_BYTES, OnConflict, Settled, StoreError, settle,
+};
+
+use crate::error::{damaged, during};
+use crate::open::SqliteStore;
+use crate::rows;
+use crate::tx::Tx;
+
+/// The record is kept every so many entries, so that a fork anywhere reads no more.
+const SNAPSHOT_EVERY: u64 = 1_024;
+
+/// An append with everything done that needs no transaction: whoever appends pays for
+/// encoding and hashing, not the one writer.
+pub(crate) struct Prepared {
+    append: Append,
+    payloads: Vec<(String, Digest)>,
+    attachments: Vec<Digest>,
+}
+
+impl Prepared {
+    fn new(append: Append) -> Result<Self, StoreError> {
+        let mut payloads = Vec::with_capacity(append.entries.len());
+        let mut attachments = Vec::new();
+        for new in &append.entries {
+            payloads.push(encode(new, None)?);
+            if let Some(message) = new.body.message() {
+                attachments.extend(message.content.attachments().map(|a| a.blob));
+            }
+        }
+        Ok(Self {
+            append,
+            payloads,
+            attachments,
+        })
+    }
+}
+
+fn encode(new: &NewEntry, rebased: Option<Seq>) -> Result<(String, Digest), StoreError> {
+    let payload = new.encode(rebased).map_err(|source| StoreError::Backend {
+        during: "encoding an entry",
+        source: source.into(),
+    })?;
+    refuse_large(&payload)?;
+    let hash = Digest::of(payload.as_bytes());
+    Ok((payload, hash))
+}
+
+fn refuse_large(payload: &str) -> Result<(), StoreError> {
+    let bytes = payload.len() as u64;
+    if bytes > MAX_ENTRY_BYTES {
+        return Err(StoreError::TooLarge {
+            what: "an entry",
+            bytes,
+            max: MAX_ENTRY_BYTES,
+        });
+    }
+    Ok(())
+}
+
+impl SqliteStore {
+    pub(crate) async fn create_session(
+        &self,
+        owner: &Owner,
+        birth: Birth,
+    ) -> Result<Created, StoreError> {
+        let owner = owner.clone();
+        self.writer
+            .write(move |tx| create(tx, &owner, &birth))
+            .await
+    }
+
+    pub(crate) async fn append_entries(
+        &self,
+        to: &SessionRef,
+        new: Append,
+    ) -> Result<Appended, StoreError> {
+        let to = to.clone();
+        let prepared = Prepared::new(new)?;
+        self.writer
+            .write(move |tx| append(tx, &to, &prepared))
+            .await
+    }
+
+    pub(crate) async fn adopt_log(
+        &self,
+        owner: &Owner,
+        birth: Birth,
+        entries: Vec<StoredEntry>,
+    ) -> Result<u64, StoreError> {
+        let owner = owner.clone();
+        self.writer
+            .write(move |tx| adopt(tx, &owner, &birth, &entries))
+            .await
+    }
+}
+
+fn create(tx: &mut Tx<'_>, owner: &Owner, birth: &Birth) -> Result<Created, StoreError> {
+    if let Some(session) = key_holder(tx, owner, birth)? {
+        return Ok(Created {
+            record: tx.live(&session)?.record.clone(),
+            existed: true,
+        });
+    }
+    let session = owner.session(&birth.id);
+    if let Some(found) = rows::find(tx.connection, &session)? {
+        if !found.trashed && rows::birth(tx.connection, found.pk)? == *birth {
+            return Ok(Created {
+                record: tx.live(&session)?.record.clone(),
+                existed: true,
+            });
+        }
+        return Err(StoreError::SessionExists(birth.id.clone()));
+    }
+    let record = Record::new(birth);
+    tx.insert_session(owner, birth, Seq::ZERO, &record)?;
+    Ok(Created {
+        record,
+        existed: false,
+    })
+}
+
+/// The session in use that holds the birth's key, if it has one.
+pub(crate) fn key_holder(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    birth: &Birth,
+) -> Result<Option<SessionRef>, StoreError> {
+    let Some(key) = &birth.key else {
+        return Ok(None);
+    };
+    let failed = during("looking up a key");
+    let id: Option<String> = tx
+        .query(
+            "SELECT session.id FROM session JOIN owner ON owner.pk = session.owner
+             WHERE owner.id = ?1 AND key = ?2 AND trashed_at IS NULL AND gone = 0",
+        )
+        .map_err(failed)?
+        .query_row([owner.as_str(), key.as_str()], |row| row.get(0))
+        .optional()
+        .map_err(failed)?;
+    let parse = |id: String| {
+        id.parse()
+            .map_err(|error| damaged(format!("{id:?} is no session id"), error))
+    };
+    Ok(id.map(parse).transpose()?.map(|id| owner.session(&id)))
+}
+
+/// Refuses a birth whose key another session holds.
+pub(crate) fn refuse_taken_key(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    birth: &Birth,
+) -> Result<(), StoreError> {
+    match (key_holder(tx, owner, birth)?, &birth.key) {
+        (Some(holder), Some(key)) => Err(StoreError::KeyTaken {
+            key: key.clone(),
+            held_by: holder.id,
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Appended, StoreError> {
+    let blobs = blobs(tx, to, &prepared.attachments)?;
+    let live = tx.live(to)?;
+    let (pk, shared, head) = (live.pk, live.shared, live.record.card.head);
+    let ids = prepared.append.entries.iter().map(|new| new.id);
+    let found = locate(tx.connection, pk, shared, ids)?;
+    match settle(&to.id, head, &prepared.append, &found)? {
+        Settled::Repeat(start) => Ok(Appended {
+            session: to.id.clone(),
+            entries: crate::read::decoded(
+                tx.connection,
+                to,
+                pk,
+                start,
+                prepared.append.entries.len(),
+            )?,
+            how: How::Repeated,
+        }),
+        Settled::Append { rebased } => {
+            let entries = push(tx, to, prepared, rebased)?;
+            use_blobs(tx, pk, &blobs)?;
+            Ok(Appended {
+                session: to.id.clone(),
+                entries,
+                how: match rebased {
+                    None => How::Appended,
+                    Some(_) => How::Rebased,
+                },
+            })
+        }
+        Settled::Fork(at) => {
+            let OnConflict::Fork(birth) = &prepared.append.on_conflict else {
+                return Err(StoreError::Unsupported("fork without a birth"));
+            };
+            let fork = to.owner.session(&birth.id);
+            if rows::find(tx.connection, &fork)?.is_none() {
+                crate::fork::fork(tx, to, at, (**birth).clone())?;
+            }
+            let into = Prepared {
+                append: Append::any(prepared.append.entries.clone()),
+                payloads: prepared.payloads.clone(),
+                attachments: prepared.attachments.clone(),
+            };
+            let mut appended = append(tx, &fork, &into)?;
+            if appended.how == How::Appended {
+                appended.how = How::Forked;
+            }
+            Ok(appended)
+        }
+    }
+}
+
+/// Where in the session's own part of the log each of the ids is.
+pub(crate) fn locate(
+    connection: &rusqlite::Connection,
+    pk: i64,
+    shared: Seq,
+    ids: impl IntoIterator<Item = EntryId>,
+) -> Result<Vec<Option<Seq>>, StoreError> {
+    let failed = during("looking up entries by id");
+    let mut query = connection
+        .prepare_cached("SELECT pos FROM entry WHERE id = ?1 AND pos > ?2 AND pos <= ?3")
+        .map_err(failed)?;
+    let (after, last) = (rows::pos(pk, shared), rows::pos(pk, Seq(u64::MAX)));
+    ids.into_iter()
+        .map(|id| {
+            query
+                .query_row(params![id.as_bytes(), after, last], |row| row.get(0))
+                .optional()
+                .map(|pos| pos.map(rows::seq_of))
+                .map_err(failed)
+        })
+        .collect()
+}
+
+/// Appends to the head, whatever it is.
+fn push(
+    tx: &mut Tx<'_>,
+    to: &SessionRef,
+    prepared: &Prepared,
+    rebased: Option<Seq>,
+) -> Result<Vec<Entry>, StoreError> {
+    let mut entries = Vec::with_capacity(prepared.append.entries.len());
+    for (new, (payload, hash)) in prepared.append.entries.iter().zip(&prepared.payloads) {
+        let (payload, hash) = match rebased {
+            None => (payload.clone(), *hash),
+            Some(_) => encode(new, rebased)?,
+        };
+        let card = &tx.live(to)?.record.card;
+        let seq = card.head.next();
+        let stored = StoredEntry::chained(&card.digest, seq, new.id, new.at, payload, &hash);
+        let entry = match &new.body {
+            // Its author and outside id are inside what is kept verbatim.
+            Body::Unknown { .. } => decode(to, &stored)?,
+            body => Entry {
+                seq,
+                id: new.id,
+                at: to_micros(new.at),
+                external_id: new.external_id.clone(),
+                author: new.author.clone(),
+                rebased,
+                body: body.clone(),
+                digest: stored.digest,
+            },
+        };
+        write(tx, to, &stored, &entry)?;
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+fn decode(of: &SessionRef, stored: &StoredEntry) -> Result<Entry, StoreError> {
+    stored.decode().map_err(|source| StoreError::Damaged {
+        id: of.id.clone(),
+        seq: stored.seq,
+        source,
+    })
+}
+
+/// Writes one entry after the head and takes it into the record.
+fn write(
+    tx: &mut Tx<'_>,
+    to: &SessionRef,
+    stored: &StoredEntry,
+    entry: &Entry,
+) -> Result<(), StoreError> {
+    if stored.seq.0 > u64::from(u32::MAX) {
+        return Err(StoreError::Unsupported("hold more entries in one session"));
+    }
+    let failed = during("appending");
+    let pk = tx.live(to)?.pk;
+    tx.change("INSERT INTO entry (pos, id, at, digest, payload) VALUES (?1, ?2, ?3, ?4, ?5)")
+        .map_err(failed)?
+        .execute(params![
+            rows::pos(pk, stored.seq),
+            stored.id.as_bytes(),
+            stored.at.as_microsecond(),
+            stored.digest.as_bytes(),
+            stored.payload,
+        ])
+        .map_err(failed)?;
+    let live = tx.live(to)?;
+    live.record.apply(entry);
+    if is_kept(stored.seq) {
+        let record = live.record.clone();
+        write_snapshot(tx, pk, &record)?;
+    }
+    tx.touch(to);
+    Ok(())
+}
+
+/// Whether the record is kept at this entry.
+pub(crate) fn is_kept(seq: Seq) -> bool {
+    seq.0.is_multiple_of(SNAPSHOT_EVERY)
+}
+
+/// Keeps the record as it is at its head.
+pub(crate) fn write_snapshot(tx: &mut Tx<'_>, pk: i64, record: &Record) -> Result<(), StoreError> {
+    let failed = during("keeping a record");
+    let json = serde_json::to_string(record).map_err(|e| damaged("a record has no JSON", e))?;
+    tx.change("INSERT OR REPLACE INTO snapshot (session, seq, json) VALUES (?1, ?2, ?3)")
+        .map_err(failed)?
+        .execute(params![pk, rows::seq(record.card.head), json])
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// The numbers of attachments, all of which must be there.
+fn blobs(tx: &Tx<'_>, of: &SessionRef, digests: &[Digest]) -> Result<Vec<i64>, StoreError> {
+    let failed = during("looking up attachments");
+    digests
+        .iter()
+        .map(|digest| {
+            tx.query(
+                "SELECT blob.pk FROM blob JOIN owner ON owner.pk = blob.owner
+                 WHERE owner.id = ?1 AND digest = ?2",
+            )
+            .and_then(|mut query| {
+                query
+                    .query_row(params![of.owner.as_str(), digest.as_bytes()], |row| {
+                        row.get(0)
+                    })
+                    .optional()
+            })
+            .map_err(failed)?
+            .ok_or(StoreError::NoSuchBlob(*digest))
+        })
+        .collect()
+}
+
+pub(crate) fn use_blobs(tx: &mut Tx<'_>, session: i64, blobs: &[i64]) -> Result<(), StoreError> {
+    for blob in blobs {
+        tx.change("INSERT OR IGNORE INTO blob_use (session, blob) VALUES (?1, ?2)")
+            .and_then(|mut insert| insert.execute([session, *blob]))
+            .map_err(during("noting an attachment"))?;
+    }
+    Ok(())
+}
+
+/// Brings in a log as it is, after checking that it continues what is there.
+fn adopt(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    birth: &Birth,
+    entries: &[StoredEntry],
+) -> Result<u64, StoreError> {
+    let to = owner.session(&birth.id);
+    if rows::find(tx.connection, &to)?.is_none() {
+        refuse_taken_key(tx, owner, birth)?;
+        tx.insert_session(owner, birth, Seq::ZERO, &Record::new(birth))?;
+    }
+    let mut new = 0;
+    for stored in entries {
+        let live = tx.live(&to)?;
+        let (pk, head, digest) = (live.pk, live.record.card.head, live.record.card.digest);
+        let diverged = || StoreError::Moved {
+            id: birth.id.clone(),
+            expected: Seq(stored.seq.0.saturating_sub(1)),
+            found: head,
+        };
+        if stored.seq <= head {
+            let kept = crate::read::stored(tx.connection, pk, stored.seq, 1)?;
+            if kept.first().is_none_or(|kept| kept.digest != stored.digest) {
+                return Err(diverged());
+            }
+            continue;
+        }
+        if stored.seq != head.next() {
+            return Err(diverged());
+        }
+        refuse_large(&stored.payload)?;
+        stored
+            .verify(&digest)
+            .map_err(|source| StoreError::Damaged {
+                id: birth.id.clone(),
+                seq: stored.seq,
+                source,
+            })?;
+        let entry = decode(&to, stored)?;
+        write(tx, &to, stored, &entry)?;
+        note_attachments(tx, &to, pk, &entry)?;
+        new += 1;
+    }
+    Ok(new)
+}
+
+/// Notes the attachments of an adopted entry that are here; others may yet come.
+fn note_attachments(
+    tx: &mut Tx<'_>,
+    of: &SessionRef,
+    pk: i64,
+    entry: &Entry,
+) -> Result<(), StoreError> {
+    let attachments = entry
+        .message()
+        .into_iter()
+        .flat_map(|m| m.content.attachments());
+    for attachment in attachments {
+        match blobs(tx, of, &[attachment.blob]) {
+            Ok(found) => use_blobs(tx, pk, &found)?,
+            Err(StoreError::NoSuchBlob(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! A consistent copy while others write.
+//!
+//! The copy is made from one snapshot, so that however much is written meanwhile it
+//! never has to start again, and it appears under its name only when it is whole.
+
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+
+use rusqlite::Connection;
+use throughline_store::StoreError;
+
+use crate::error::during;
+use crate::open::side_file;
+
+/// Copies the whole store into a new file.
+pub(crate) fn copy(connection: &Connection, to: &Path) -> Result<(), StoreError> {
+    let failed = |source: std::io::Error| StoreError::Backend {
+        during: "making a backup",
+        source: format!("{}: {source}", to.display()).into(),
+    };
+    if to.exists() {
+        return Err(failed(std::io::Error::other("there is a file already")));
+    }
+    let partial = side_file(to, ".partial");
+    // Left by a backup that was interrupted.
+    let _ = std::fs::remove_file(&partial);
+    let mut file = OpenOptions::new();
+    file.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        file.mode(0o600);
+    }
+    file.open(&partial).map_err(failed)?;
+    let copied = connection
+        .execute("VACUUM INTO ?1", [partial.to_string_lossy()])
+        .map_err(during("making a backup"))
+        .and_then(|_| {
+            File::open(&partial)
+                .and_then(|copy| copy.sync_all())
+                .and_then(|()| std::fs::rename(&partial, to))
+                .and_then(|()| sync_folder(to))
+                .map_err(failed)
+        });
+    if copied.is_err() {
+        let _ = std::fs::remove_file(&partial);
+    }
+    copied
+}
+
+/// Makes a new name as durable as what it names.
+fn sync_folder(of: &Path) -> std::io::Result<()> {
+    let folder = match of.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    File::open(folder)?.sync_all()
+}

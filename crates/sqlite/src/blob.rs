@@ -1,0 +1,114 @@
+//! Attachments, once by content.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use rusqlite::{OptionalExtension, params};
+use throughline_model::{Digest, Owner, Seq};
+use throughline_store::{BlobStore, MAX_BLOB_BYTES, StoreError};
+
+use crate::error::during;
+use crate::open::SqliteStore;
+use crate::read;
+use crate::tx::Tx;
+
+#[async_trait]
+impl BlobStore for SqliteStore {
+    async fn put_blob(&self, owner: &Owner, bytes: Vec<u8>) -> Result<Digest, StoreError> {
+        let size = bytes.len() as u64;
+        if size > MAX_BLOB_BYTES {
+            return Err(StoreError::TooLarge {
+                what: "an attachment",
+                bytes: size,
+                max: MAX_BLOB_BYTES,
+            });
+        }
+        let digest = Digest::of(&bytes);
+        let owner = owner.clone();
+        self.writer
+            .write(move |tx| {
+                let owner = tx.owner(&owner)?;
+                tx.change("INSERT OR IGNORE INTO blob (owner, digest, data) VALUES (?1, ?2, ?3)")
+                    .and_then(|mut insert| insert.execute(params![owner, digest.as_bytes(), bytes]))
+                    .map_err(during("keeping an attachment"))?;
+                Ok(digest)
+            })
+            .await
+    }
+
+    async fn blob(&self, owner: &Owner, digest: &Digest) -> Result<Vec<u8>, StoreError> {
+        let (owner, digest) = (owner.clone(), *digest);
+        self.readers
+            .read(move |connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT data FROM blob JOIN owner ON owner.pk = blob.owner
+                         WHERE owner.id = ?1 AND digest = ?2",
+                    )
+                    .and_then(|mut query| {
+                        query
+                            .query_row(params![owner.as_str(), digest.as_bytes()], |row| row.get(0))
+                            .optional()
+                    })
+                    .map_err(during("reading an attachment"))?
+                    .ok_or(StoreError::NoSuchBlob(digest))
+            })
+            .await
+    }
+}
+
+/// Lets go of the attachments that a session's remaining entries do not name, and
+/// removes those that nobody else has.
+pub(crate) fn release(tx: &mut Tx<'_>, session: i64) -> Result<(), StoreError> {
+    let failed = during("removing attachments");
+    let used: Vec<(i64, [u8; 32])> = tx
+        .query(
+            "SELECT blob.pk, digest FROM blob_use JOIN blob ON blob.pk = blob WHERE session = ?1",
+        )
+        .and_then(|mut query| {
+            query
+                .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })
+        .map_err(failed)?;
+    if used.is_empty() {
+        return Ok(());
+    }
+    let named = named(tx, session)?;
+    for (blob, digest) in used {
+        if named.contains(&Digest::from_bytes(digest)) {
+            continue;
+        }
+        tx.change("DELETE FROM blob_use WHERE session = ?1 AND blob = ?2")
+            .and_then(|mut delete| delete.execute([session, blob]))
+            .map_err(failed)?;
+        tx.change("DELETE FROM blob WHERE pk = ?1 AND pk NOT IN (SELECT blob FROM blob_use)")
+            .and_then(|mut delete| delete.execute([blob]))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The attachments that a session's own entries name.
+pub(crate) fn named(tx: &Tx<'_>, session: i64) -> Result<BTreeSet<Digest>, StoreError> {
+    let mut named = BTreeSet::new();
+    let mut next = Seq(1);
+    loop {
+        let page = read::stored(tx.connection, session, next, 256)?;
+        let Some(last) = page.last() else {
+            return Ok(named);
+        };
+        next = last.seq.next();
+        for stored in &page {
+            // What cannot be decoded names nothing that could be shown.
+            if let Ok(entry) = stored.decode() {
+                let message = entry.message().into_iter();
+                named.extend(
+                    message
+                        .flat_map(|m| m.content.attachments())
+                        .map(|a| a.blob),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! Proving that what is derived follows from the logs, and making it again.
+//!
+//! Every log is read once. Sessions are taken in the order they were made, so that a
+//! fork's origin has been folded before the fork, and its record at the fork is at
+//! hand when the fork's turn comes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use rusqlite::{Connection, params};
+use throughline_model::{Birth, Digest, Owner, Record, Seq, SessionId};
+use throughline_store::{Finding, LogCheck, Report, StoreError};
+
+use crate::append::write_snapshot;
+use crate::error::{damaged, during};
+use crate::read::{self, Stretch};
+use crate::rows;
+use crate::tx::Tx;
+
+/// A session's row, as far as a check needs it.
+#[derive(Debug)]
+struct Row {
+    pk: i64,
+    owner: Owner,
+    id: SessionId,
+    shared: Seq,
+    head: Seq,
+    gone: bool,
+}
+
+fn sessions(connection: &Connection) -> Result<Vec<Row>, StoreError> {
+    let failed = during("reading the sessions");
+    let mut query = connection
+        .prepare(
+            "SELECT session.pk, owner.id, session.id, shared, head, gone
+             FROM session JOIN owner ON owner.pk = session.owner ORDER BY session.pk",
+        )
+        .map_err(failed)?;
+    let mut found = query.query([]).map_err(failed)?;
+    let mut sessions = Vec::new();
+    while let Some(row) = found.next().map_err(failed)? {
+        let text = |column| row.get::<_, String>(column).map_err(failed);
+        sessions.push(Row {
+            pk: row.get(0).map_err(failed)?,
+            owner: text(1)?
+                .parse()
+                .map_err(|e| damaged("an owner is none", e))?,
+            id: text(2)?
+                .parse()
+                .map_err(|e| damaged("a session's id is none", e))?,
+            shared: rows::to_seq(row.get(3).map_err(failed)?),
+            head: rows::to_seq(row.get(4).map_err(failed)?),
+            gone: row.get(5).map_err(failed)?,
+        });
+    }
+    Ok(sessions)
+}
+
+/// Checks everything there is.
+pub(crate) fn check(
+    connection: &Connection,
+    progress: &dyn Fn(u64, u64),
+) -> Result<Report, StoreError> {
+    let mut report = Report::default();
+    report.findings.extend(file(connection));
+    let sessions = match sessions(connection) {
+        Ok(sessions) => sessions,
+        Err(error) => {
+            report.findings.push(unreadable(&error));
+            return Ok(report);
+        }
+    };
+    let total = sessions
+        .iter()
+        .map(|s| s.head.0 - s.shared.0.min(s.head.0))
+        .sum();
+    let mut bases = HashMap::new();
+    for session in &sessions {
+        let mut checking = Checking {
+            connection,
+            session,
+            bases: &mut bases,
+            report: &mut report,
+        };
+        if let Err(error) = checking.run(&|done| progress(done, total)) {
+            report.findings.push(Finding::Derived {
+                owner: session.owner.clone(),
+                session: session.id.clone(),
+                what: chain(&error),
+            });
+        }
+    }
+    if let Err(error) =
+        strays(connection, &sessions, &mut report).and_then(|()| blobs(connection, &mut report))
+    {
+        report.findings.push(unreadable(&error));
+    }
+    progress(total, total);
+    Ok(report)
+}
+
+fn unreadable(error: &StoreError) -> Finding {
+    Finding::File { what: chain(error) }
+}
+
+/// An error and what caused it, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+/// What the database itself says of its file.
+fn file(connection: &Connection) -> Vec<Finding> {
+    let lines = connection
+        .prepare("PRAGMA integrity_check(20)")
+        .and_then(|mut query| {
+            query
+                .query_map([], |row| row.get::<_, String>(0))?
+                .collect::<Result<Vec<_>, _>>()
+        });
+    match lines {
+        Ok(lines) => lines
+            .into_iter()
+            .filter(|line| line != "ok")
+            .map(|what| Finding::File { what })
+            .collect(),
+        Err(error) => vec![unreadable(&during("checking the file")(error))],
+    }
+}
+
+/// The check of one session.
+struct Checking<'a> {
+    connection: &'a Connection,
+    session: &'a Row,
+    /// Records that forks start from, as far as their origins have been folded.
+    bases: &'a mut HashMap<i64, Record>,
+    report: &'a mut Report,
+}
+
+impl Checking<'_> {
+    fn run(&mut self, progress: &dyn Fn(u64)) -> Result<(), StoreError> {
+        let session = self.session;
+        let birth = rows::birth(self.connection, session.pk)?;
+        let base = match self.bases.remove(&session.pk) {
+            Some(record) => record,
+            None => inherited(self.connection, session, &birth)?,
+        };
+        let snapshots = snapshots(self.connection, session.pk)?;
+        let forks = forks(self.connection, session.pk)?;
+        let mut attachments = BTreeSet::new();
+        let mut check = LogCheck::new(session.owner.clone(), base);
+        self.at(&check.record, &snapshots, &forks)?;
+        let mut next = session.shared.next();
+        loop {
+            let page = match read::stored(self.connection, session.pk, next, 1_000) {
+                Ok(page) => page,
+                Err(error) => {
+                    self.report.findings.push(Finding::Entry {
+                        owner: session.owner.clone(),
+                        session: session.id.clone(),
+                        seq: next,
+                        what: chain(&error),
+                    });
+                    return Ok(());
+                }
+            };
+            let Some(last) = page.last() else {
+                break;
+            };
+            next = last.seq.next();
+            for stored in &page {
+                self.report.entries += 1;
+                self.report.findings.extend(check.entry(stored));
+                if let Some(message) = stored.decode().ok().as_ref().and_then(|e| e.message()) {
+                    attachments.extend(message.content.attachments().map(|a| a.blob));
+                }
+                self.at(&check.record, &snapshots, &forks)?;
+            }
+            progress(self.report.entries);
+        }
+        if !session.gone {
+            self.report.sessions += 1;
+            let kept = rows::record(self.connection, session.pk)?;
+            if tags(self.connection, session.pk)?
+                != kept.card.tags.iter().map(ToString::to_string).collect()
+            {
+                self.derived("its tags are not those of its card");
+            }
+            self.report.findings.extend(check.finish(&kept));
+        }
+        if uses(self.connection, session.pk)? != attachments {
+            self.derived("the attachments noted for it are not those its entries name");
+        }
+        Ok(())
+    }
+
+    fn derived(&mut self, what: &str) {
+        self.report.findings.push(Finding::Derived {
+            owner: self.session.owner.clone(),
+            session: self.session.id.clone(),
+            what: what.to_owned(),
+        });
+    }
+
+    /// What hangs on the record as it is at this entry.
+    fn at(
+        &mut self,
+        record: &Record,
+        snapshots: &BTreeMap<Seq, String>,
+        forks: &BTreeMap<Seq, Vec<i64>>,
+    ) -> Result<(), StoreError> {
+        let seq = record.card.head;
+        if let Some(json) = snapshots.get(&seq)
+            && serde_json::from_str::<Record>(json).ok().as_ref() != Some(record)
+        {
+            self.derived(&format!(
+                "the record kept at entry {seq} is not the fold up to there"
+            ));
+        }
+        for fork in forks.get(&seq).into_iter().flatten() {
+            let birth = rows::birth(self.connection, *fork)?;
+            let (completed, base) = record.fork(birth.clone());
+            // If what the birth was completed with has been erased since, the fork's
+            // own fold is the judge.
+            if completed == birth {
+                self.bases.insert(*fork, base);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The fold of what a session shares with others: of nothing, where it is no fork.
+fn inherited(connection: &Connection, session: &Row, birth: &Birth) -> Result<Record, StoreError> {
+    let mut record = Record::new(birth);
+    let mut stretches = read::stretches(connection, session.pk, session.shared, session.shared)?;
+    stretches.pop();
+    for stretch in stretches {
+        fold_stretch(connection, &mut record, stretch, |_| Ok(()))?;
+    }
+    Ok(record)
+}
+
+fn fold_stretch(
+    connection: &Connection,
+    record: &mut Record,
+    stretch: Stretch,
+    mut each: impl FnMut(&Record) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut next = stretch.from;
+    while next <= stretch.to {
+        let page = read::stored(connection, stretch.session, next, 1_000)?;
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
+        next = last.seq.next();
+        for stored in page.iter().take_while(|stored| stored.seq <= stretch.to) {
+            let entry = stored.decode().map_err(|source| StoreError::Damaged {
+                id: record.card.id.clone(),
+                seq: stored.seq,
+                source,
+            })?;
+            record.apply(&entry);
+            each(record)?;
+        }
+    }
+    Ok(())
+}
+
+fn snapshots(connection: &Connection, pk: i64) -> Result<BTreeMap<Seq, String>, StoreError> {
+    connection
+        .prepare_cached("SELECT seq, json FROM snapshot WHERE session = ?1")
+        .and_then(|mut query| {
+            query
+                .query_map([pk], |row| Ok((rows::to_seq(row.get(0)?), row.get(1)?)))?
+                .collect()
+        })
+        .map_err(during("reading records that were kept"))
+}
+
+/// The forks whose last shared entry is this session's own, by that entry.
+fn forks(connection: &Connection, pk: i64) -> Result<BTreeMap<Seq, Vec<i64>>, StoreError> {
+    let pairs: Vec<(Seq, i64)> = connection
+        .prepare_cached(
+            "SELECT upto, session.pk FROM inherits JOIN session ON session.pk = inherits.session
+             WHERE base = ?1 AND upto = shared",
+        )
+        .and_then(|mut query| {
+            query
+                .query_map([pk], |row| Ok((rows::to_seq(row.get(0)?), row.get(1)?)))?
+                .collect()
+        })
+        .map_err(during("reading forks"))?;
+    let mut forks: BTreeMap<Seq, Vec<i64>> = BTreeMap::new();
+    for (seq, fork) in pairs {
+        forks.entry(seq).or_default().push(fork);
+    }
+    Ok(forks)
+}
+
+fn tags(connection: &Connection, pk: i64) -> Result<BTreeSet<String>, StoreError> {
+    connection
+        .prepare_cached("SELECT tag FROM session_tag WHERE session = ?1")
+        .and_then(|mut query| query.query_map([pk], |row| row.get(0))?.collect())
+        .map_err(during("reading tags"))
+}
+
+fn uses(connection: &Connection, pk: i64) -> Result<BTreeSet<Digest>, StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT digest FROM blob_use JOIN blob ON blob.pk = blob_use.blob WHERE session = ?1",
+        )
+        .and_then(|mut query| {
+            query
+                .query_map([pk], |row| row.get(0).map(Digest::from_bytes))?
+                .collect()
+        })
+        .map_err(during("reading attachments"))
+}
+
+/// Entries that no session has.
+fn strays(
+    connection: &Connection,
+    sessions: &[Row],
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    use rusqlite::OptionalExtension;
+    let known: BTreeSet<i64> = sessions.iter().map(|session| session.pk).collect();
+    let mut query = connection
+        .prepare("SELECT pos FROM entry WHERE pos > ?1 ORDER BY pos LIMIT 1")
+        .map_err(during("looking for stray entries"))?;
+    let mut after = i64::MIN;
+    while let Some(pos) = query
+        .query_row([after], |row| row.get::<_, i64>(0))
+        .optional()
+        .map_err(during("looking for stray entries"))?
+    {
+        let session = rows::session_of(pos);
+        if !known.contains(&session) {
+            report.findings.push(Finding::File {
+                what: format!("entries of session number {session} belong to no session"),
+            });
+        }
+        after = rows::pos(session, Seq(u64::MAX));
+    }
+    Ok(())
+}
+
+fn blobs(connection: &Connection, report: &mut Report) -> Result<(), StoreError> {
+    let failed = during("checking attachments");
+    let mut query = connection
+        .prepare("SELECT digest, data FROM blob")
+        .map_err(failed)?;
+    let mut found = query.query([]).map_err(failed)?;
+    while let Some(row) = found.next().map_err(failed)? {
+        report.blobs += 1;
+        let digest = Digest::from_bytes(row.get(0).map_err(failed)?);
+        let data = row.get_ref(1).map_err(failed)?;
+        if data.as_blob().ok().map(Digest::of) != Some(digest) {
+            report.findings.push(Finding::Blob { digest });
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of all sessions, in the order they were made.
+pub(crate) fn numbers(connection: &Connection) -> Result<Vec<i64>, StoreError> {
+    connection
+        .prepare("SELECT pk FROM session ORDER BY pk")
+        .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
+        .map_err(during("reading the sessions"))
+}
+
+/// Makes everything derived of a session and of its forks anew.
+pub(crate) fn rebuild_session(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
+    rebuild_one(tx, pk)?;
+    let forks: Vec<i64> = tx
+        .query("SELECT DISTINCT session FROM inherits WHERE base = ?1 ORDER BY session")
+        .and_then(|mut query| query.query_map([pk], |row| row.get(0))?.collect())
+        .map_err(during("reading forks"))?;
+    for fork in forks {
+        rebuild_one(tx, fork)?;
+    }
+    Ok(())
+}
+
+/// Makes everything derived of one session anew.
+pub(crate) fn rebuild_one(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
+    let failed = during("rebuilding a session");
+    let row = tx
+        .query("SELECT owner, shared, gone FROM session WHERE pk = ?1")
+        .and_then(|mut query| {
+            query.query_row([pk], |row| {
+                Ok((
+                    row.get::<_, i64>(0)?,
+                    rows::to_seq(row.get(1)?),
+                    row.get::<_, bool>(2)?,
+                ))
+            })
+        })
+        .map_err(failed)?;
+    let (owner, shared, gone) = row;
+    let birth = rows::birth(tx.connection, pk)?;
+    tx.change("DELETE FROM snapshot WHERE session = ?1")
+        .and_then(|mut delete| delete.execute([pk]))
+        .map_err(failed)?;
+
+    let mut record = Record::new(&birth);
+    let mut kept = Vec::new();
+    for stretch in read::stretches(tx.connection, pk, shared, Seq(u64::MAX))? {
+        let own = stretch.session == pk;
+        fold_stretch(tx.connection, &mut record, stretch, |record| {
+            let head = record.card.head;
+            if (own && crate::append::is_kept(head)) || head == shared {
+                kept.push(record.clone());
+            }
+            Ok(())
+        })?;
+    }
+    for record in &kept {
+        write_snapshot(tx, pk, record)?;
+    }
+    if gone {
+        return Ok(());
+    }
+    let columns = rows::card_columns(&record.card)?;
+    let values = columns.iter().map(|value| value as &dyn rusqlite::ToSql);
+    let values: Vec<_> = values.chain([&pk as &dyn rusqlite::ToSql]).collect();
+    tx.change(rows::update_card())
+        .and_then(|mut update| update.execute(values.as_slice()))
+        .map_err(failed)?;
+    rows::write_standing(tx.connection, pk, &record.standing)?;
+    rows::write_tags(tx.connection, owner, pk, &record.card.tags)?;
+    rebuild_uses(tx, owner, pk)
+}
+
+fn rebuild_uses(tx: &mut Tx<'_>, owner: i64, pk: i64) -> Result<(), StoreError> {
+    let failed = during("rebuilding the notes of attachments");
+    tx.change("DELETE FROM blob_use WHERE session = ?1")
+        .and_then(|mut delete| delete.execute([pk]))
+        .map_err(failed)?;
+    for digest in crate::blob::named(tx, pk)? {
+        tx.change(
+            "INSERT OR IGNORE INTO blob_use (session, blob)
+             SELECT ?1, pk FROM blob WHERE owner = ?2 AND digest = ?3",
+        )
+        .and_then(|mut insert| insert.execute(params![pk, owner, digest.as_bytes()]))
+        .map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! Finding sessions: walks along an index, touching no log.
+
+use std::fmt::Write as _;
+
+use async_trait::async_trait;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
+use throughline_model::{Card, Owner, Project, SessionRef, Timestamp};
+use throughline_store::{Candidate, Catalog, Cursor, Filter, Page, Scope, StoreError, Trashed};
+
+use crate::error::{damaged, during};
+use crate::open::SqliteStore;
+use crate::rows;
+
+/// A filter as SQL: conditions, and the values they stand for.
+struct Conditions {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Conditions {
+    fn new(owner: i64, filter: &Filter) -> Self {
+        let scope = match filter.scope {
+            Scope::Live => "trashed_at IS NULL AND gone = 0",
+            Scope::Trash => "trashed_at IS NOT NULL AND gone = 0",
+        };
+        let mut conditions = Self {
+            sql: format!("FROM session WHERE owner = ? AND {scope}"),
+            values: vec![Value::Integer(owner)],
+        };
+        let mut and = |sql: &str, value: String| {
+            let _ = write!(conditions.sql, " AND {sql}");
+            conditions.values.push(Value::Text(value));
+        };
+        for tag in &filter.tags {
+            and(
+                "pk IN (SELECT session FROM session_tag AS t
+                 WHERE t.owner = session.owner AND tag = ?)",
+                tag.to_string(),
+            );
+        }
+        if let Some(agent) = &filter.agent {
+            and("agent = ?", agent.clone());
+        }
+        if let Some(project) = &filter.project {
+            and("project = ?", project.to_string());
+        }
+        if let Some(status) = filter.status {
+            and("status = ?", status.as_str().to_owned());
+        }
+        if let Some(parent) = &filter.parent {
+            and("parent = ?", parent.to_string());
+        }
+        if let Some(since) = filter.since {
+            conditions.sql.push_str(" AND last_activity >= ?");
+            conditions
+                .values
+                .push(Value::Integer(since.as_microsecond()));
+        }
+        conditions
+    }
+
+    fn after(&mut self, cursor: &Cursor) {
+        self.sql.push_str(" AND (last_activity, id) < (?, ?)");
+        let micros = cursor.last_activity.as_microsecond();
+        self.values.push(Value::Integer(micros));
+        self.values.push(Value::Text(cursor.id.to_string()));
+    }
+}
+
+fn cards(connection: &Connection, sql: &str, values: Vec<Value>) -> Result<Vec<Card>, StoreError> {
+    let failed = during("listing sessions");
+    let mut query = connection.prepare_cached(sql).map_err(failed)?;
+    let mut found = query.query(params_from_iter(values)).map_err(failed)?;
+    let mut cards = Vec::new();
+    while let Some(row) = found.next().map_err(failed)? {
+        cards.push(rows::card(row)?);
+    }
+    Ok(cards)
+}
+
+fn list(
+    connection: &Connection,
+    owner: &Owner,
+    filter: &Filter,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<Page<Card>, StoreError> {
+    let Some(owner) = rows::owner(connection, owner)? else {
+        return Ok(Page {
+            items: Vec::new(),
+            next: None,
+        });
+    };
+    let mut conditions = Conditions::new(owner, filter);
+    if let Some(cursor) = after {
+        conditions.after(cursor);
+    }
+    let sql = format!(
+        "{} {} ORDER BY last_activity DESC, id DESC LIMIT ?",
+        rows::select_card(),
+        conditions.sql
+    );
+    // One more than asked for tells whether there is another page.
+    let wanted = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
+    conditions.values.push(Value::Integer(wanted));
+    let mut items = cards(connection, &sql, conditions.values)?;
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(Cursor::after);
+    Ok(Page { items, next })
+}
+
+fn count(connection: &Connection, owner: &Owner, filter: &Filter) -> Result<u64, StoreError> {
+    let Some(owner) = rows::owner(connection, owner)? else {
+        return Ok(0);
+    };
+    let conditions = Conditions::new(owner, filter);
+    let sql = format!("SELECT count(*) {}", conditions.sql);
+    connection
+        .prepare_cached(&sql)
+        .and_then(|mut query| {
+            query.query_row(params_from_iter(conditions.values), |row| {
+                row.get::<_, i64>(0)
+            })
+        })
+        .map(|count| u64::try_from(count).unwrap_or(0))
+        .map_err(during("counting sessions"))
+}
+
+fn candidates(
+    connection: &Connection,
+    owner: &Owner,
+    text: &str,
+    limit: usize,
+) -> Result<Vec<Candidate>, StoreError> {
+    let failed = during("looking for sessions");
+    let Some(owner) = rows::owner(connection, owner)? else {
+        return Ok(Vec::new());
+    };
+    let sql = format!(
+        "{}, trashed_at IS NOT NULL FROM session WHERE owner = ?1 AND gone = 0
+         AND pk IN (
+             SELECT pk FROM session WHERE owner = ?1 AND id >= ?2 AND id < ?3 AND gone = 0
+             UNION ALL
+             SELECT pk FROM session WHERE owner = ?1 AND key = ?2
+             UNION ALL
+             SELECT pk FROM session WHERE owner = ?1 AND name = ?2
+         )
+         ORDER BY last_activity DESC, id DESC LIMIT ?4",
+        rows::select_card()
+    );
+    // Ids are ASCII, so everything that begins with the text comes before this.
+    let beyond = format!("{text}\u{10ffff}");
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut query = connection.prepare_cached(&sql).map_err(failed)?;
+    let mut found = query
+        .query(params![owner, text, beyond, limit])
+        .map_err(failed)?;
+    let mut candidates = Vec::new();
+    while let Some(row) = found.next().map_err(failed)? {
+        candidates.push(Candidate {
+            card: rows::card(row)?,
+            trashed: row.get(2 + rows::CARD_COLUMNS.len()).map_err(failed)?,
+        });
+    }
+    Ok(candidates)
+}
+
+fn trashed(
+    connection: &Connection,
+    owner: &Owner,
+    before: Timestamp,
+) -> Result<Vec<Trashed>, StoreError> {
+    let failed = during("looking into the trash");
+    let Some(owner) = rows::owner(connection, owner)? else {
+        return Ok(Vec::new());
+    };
+    let sql = format!(
+        "{}, trashed_at FROM session
+         WHERE owner = ?1 AND trashed_at < ?2 AND trashed_at IS NOT NULL AND gone = 0
+         ORDER BY trashed_at, id",
+        rows::select_card()
+    );
+    let mut query = connection.prepare_cached(&sql).map_err(failed)?;
+    let mut found = query
+        .query(params![owner, before.as_microsecond()])
+        .map_err(failed)?;
+    let mut trashed = Vec::new();
+    while let Some(row) = found.next().map_err(failed)? {
+        let micros = row.get(2 + rows::CARD_COLUMNS.len()).map_err(failed)?;
+        trashed.push(Trashed {
+            card: rows::card(row)?,
+            at: Timestamp::from_microsecond(micros)
+                .map_err(|error| damaged("a time in the trash is none", error))?,
+        });
+    }
+    Ok(trashed)
+}
+
+fn projects(connection: &Connection, owner: &Owner) -> Result<Vec<Project>, StoreError> {
+    let failed = during("reading projects");
+    let Some(owner) = rows::owner(connection, owner)? else {
+        return Ok(Vec::new());
+    };
+    let mut query = connection
+        .prepare_cached("SELECT json FROM project WHERE owner = ?1 ORDER BY id")
+        .map_err(failed)?;
+    let found = query
+        .query_map([owner], |row| row.get::<_, String>(0))
+        .map_err(failed)?;
+    found
+        .map(|json| {
+            serde_json::from_str(&json.map_err(failed)?)
+                .map_err(|error| damaged("a project cannot be decoded", error))
+        })
+        .collect()
+}
+
+#[async_trait]
+impl Catalog for SqliteStore {
+    async fn list(
+        &self,
+        owner: &Owner,
+        filter: &Filter,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Page<Card>, StoreError> {
+        let (owner, filter, after) = (owner.clone(), filter.clone(), after.cloned());
+        self.readers
+            .read(move |connection| list(connection, &owner, &filter, after.as_ref(), limit))
+            .await
+    }
+
+    async fn count(&self, owner: &Owner, filter: &Filter) -> Result<u64, StoreError> {
+        let (owner, filter) = (owner.clone(), filter.clone());
+        self.readers
+            .read(move |connection| count(connection, &owner, &filter))
+            .await
+    }
+
+    async fn candidates(
+        &self,
+        owner: &Owner,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<Candidate>, StoreError> {
+        let (owner, text) = (owner.clone(), text.to_owned());
+        self.readers
+            .read(move |connection| candidates(connection, &owner, &text, limit))
+            .await
+    }
+
+    async fn trash(&self, session: &SessionRef, at: Timestamp) -> Result<(), StoreError> {
+        self.trash_session(session, at).await
+    }
+
+    async fn restore(&self, session: &SessionRef) -> Result<(), StoreError> {
+        self.restore_session(session).await
+    }
+
+    async fn trashed(&self, owner: &Owner, before: Timestamp) -> Result<Vec<Trashed>, StoreError> {
+        let owner = owner.clone();
+        self.readers
+            .read(move |connection| trashed(connection, &owner, before))
+            .await
+    }
+
+    async fn remove(&self, session: &SessionRef) -> Result<(), StoreError> {
+        self.remove_session(session).await
+    }
+
+    async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
+        let owner = owner.clone();
+        self.readers
+            .read(move |connection| projects(connection, &owner))
+            .await
+    }
+
+    async fn put_project(&self, owner: &Owner, project: &Project) -> Result<(), StoreError> {
+        let (owner, project) = (owner.clone(), project.clone());
+        self.writer
+            .write(move |tx| {
+                let owner = tx.owner(&owner)?;
+                let json = serde_json::to_string(&project)
+                    .map_err(|error| damaged("a project has no JSON", error))?;
+                tx.change("INSERT OR REPLACE INTO project (owner, id, json) VALUES (?1, ?2, ?3)")
+                    .and_then(|mut insert| {
+                        insert.execute(params![owner, project.id.as_str(), json])
+                    })
+                    .map_err(during("keeping a project"))?;
+                Ok(())
+            })
+            .await
+    }
+}

@@ -1,0 +1,98 @@
+//! Bringing a file up to this version's schema.
+//!
+//! Migrations are numbered by time and applied in order, each in the transaction that
+//! records it. `user_version` holds how many have been applied, so that an up-to-date
+//! file costs one pragma.
+
+use rusqlite::Connection;
+use throughline_store::StoreError;
+
+use crate::error::during;
+
+/// Marks a file as ours: "TLine" cut to four bytes.
+const APPLICATION_ID: i32 = 0x544c_696e;
+
+/// Every migration there has been, oldest first.
+pub(crate) const MIGRATIONS: &[(&str, &str)] = &[(
+    "20261115090000_sessions",
+    include_str!("../migrations/20261115090000_sessions.sql"),
+)];
+
+/// How many migrations this version knows.
+fn known() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+/// What a file needs before it can be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing.
+    Current,
+    /// Some migrations.
+    Behind,
+}
+
+/// Looks at a file without changing it.
+pub(crate) fn state(connection: &Connection) -> Result<State, StoreError> {
+    let pragma = |name| -> Result<i64, StoreError> {
+        connection
+            .pragma_query_value(None, name, |row| row.get(0))
+            .map_err(during("reading the schema's version"))
+    };
+    let applied = pragma("user_version")?;
+    let known = known();
+    if applied > 0 && pragma("application_id")? != i64::from(APPLICATION_ID) {
+        return Err(StoreError::DamagedStore {
+            what: "the file is a database of another program".to_owned(),
+            source: None,
+        });
+    }
+    match applied {
+        newer if newer > known => Err(StoreError::Newer {
+            found: newer.to_string(),
+            known: known.to_string(),
+        }),
+        current if current == known => Ok(State::Current),
+        _ => Ok(State::Behind),
+    }
+}
+
+/// Applies what is missing. Several processes may try at once: one does it.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let failed = during("bringing the schema up to date");
+    let transaction = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    if state(&transaction)? == State::Behind {
+        let applied: u32 = transaction
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .map_err(failed)?;
+        if applied == 0 {
+            refuse_foreign(&transaction)?;
+        }
+        for (_, sql) in &MIGRATIONS[applied as usize..] {
+            transaction.execute_batch(sql).map_err(failed)?;
+        }
+        transaction
+            .pragma_update(None, "application_id", APPLICATION_ID)
+            .map_err(failed)?;
+        transaction
+            .pragma_update(None, "user_version", known())
+            .map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}
+
+/// A file with tables of somebody else's is not ours to change.
+fn refuse_foreign(connection: &Connection) -> Result<(), StoreError> {
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(during("reading the schema"))?;
+    if tables > 0 {
+        return Err(StoreError::DamagedStore {
+            what: "the file is a database of another program".to_owned(),
+            source: None,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Reads: a few threads with a connection each, started as they are needed.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use rusqlite::Connection;
+use throughline_store::StoreError;
+use tokio::sync::oneshot;
+
+use crate::open::reader;
+
+/// Reads that wait for a connection are more than enough to keep two disks busy.
+const MOST: usize = 4;
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// Threads that read.
+pub(crate) struct Readers {
+    path: PathBuf,
+    jobs: Mutex<Option<Sender<Job>>>,
+    waiting: Receiver<Job>,
+    /// The connection the store was opened with, for the first thread.
+    first: Mutex<Option<Connection>>,
+    threads: AtomicUsize,
+    idle: std::sync::Arc<AtomicUsize>,
+}
+
+impl fmt::Debug for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readers")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Readers {
+    pub(crate) fn new(path: PathBuf, first: Connection) -> Self {
+        let (jobs, waiting) = unbounded();
+        Self {
+            path,
+            jobs: Mutex::new(Some(jobs)),
+            waiting,
+            first: Mutex::new(Some(first)),
+            threads: AtomicUsize::new(0),
+            idle: std::sync::Arc::default(),
+        }
+    }
+
+    /// Runs a read on a connection of its own.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Box::new(move |connection| {
+            // One snapshot for the whole read, whatever it consists of.
+            let result = snapshot(connection, f);
+            // Nobody waits any more: nothing to do.
+            let _ = reply.send(result);
+        }))?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Runs something that cannot be done inside a transaction.
+    pub(crate) async fn read_plain<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Box::new(move |connection| {
+            let _ = reply.send(f(connection));
+        }))?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    fn send(&self, job: Job) -> Result<(), StoreError> {
+        self.start_if_needed()?;
+        let jobs = self
+            .jobs
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let jobs = jobs.as_ref().ok_or(StoreError::Closed)?;
+        jobs.send(job).map_err(|_| StoreError::Closed)
+    }
+
+    fn start_if_needed(&self) -> Result<(), StoreError> {
+        let threads = self.threads.load(Ordering::Relaxed);
+        if threads >= MOST || (threads > 0 && self.idle.load(Ordering::Relaxed) > 0) {
+            return Ok(());
+        }
+        let first = self
+            .first
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take();
+        let mut connection = match first {
+            Some(connection) => connection,
+            None => reader(&self.path)?,
+        };
+        let waiting = self.waiting.clone();
+        let idle = std::sync::Arc::clone(&self.idle);
+        idle.fetch_add(1, Ordering::Relaxed);
+        std::thread::Builder::new()
+            .name("tl-read".to_owned())
+            .spawn(move || {
+                for job in waiting {
+                    idle.fetch_sub(1, Ordering::Relaxed);
+                    job(&mut connection);
+                    idle.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+            .map_err(|source| StoreError::Backend {
+                during: "starting a reader",
+                source: source.into(),
+            })?;
+        self.threads.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Lets the threads end once what is waiting is done.
+    pub(crate) fn close(&self) {
+        self.jobs
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take();
+    }
+}
+
+fn snapshot<T>(
+    connection: &mut Connection,
+    f: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let transaction = connection
+        .transaction()
+        .map_err(crate::error::during("starting to read"))?;
+    f(&transaction)
+}

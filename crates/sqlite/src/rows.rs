@@ -1,0 +1,377 @@
+//! Between rows and the model: the one place where columns are named.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use throughline_model::{
+    AgentRef, Birth, Card, Digest, EntryId, Owner, Record, Seq, SessionRef, Standing, StoredEntry,
+    Tag, Timestamp, Usage,
+};
+use throughline_store::StoreError;
+
+use crate::error::{damaged, during};
+
+/// The largest number a session can have, since entries are keyed by it and theirs.
+pub(crate) const MAX_SESSION: i64 = (1 << 31) - 1;
+
+/// The place of an entry in the table.
+pub(crate) fn pos(session: i64, seq: Seq) -> i64 {
+    (session << 32) | seq_in_pos(seq)
+}
+
+fn seq_in_pos(seq: Seq) -> i64 {
+    i64::try_from(seq.0.min(u64::from(u32::MAX))).unwrap_or(i64::from(u32::MAX))
+}
+
+pub(crate) fn session_of(pos: i64) -> i64 {
+    pos >> 32
+}
+
+pub(crate) fn seq_of(pos: i64) -> Seq {
+    to_seq(pos & 0xffff_ffff)
+}
+
+pub(crate) fn seq(seq: Seq) -> i64 {
+    i64::try_from(seq.0).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn to_seq(number: i64) -> Seq {
+    Seq(u64::try_from(number).unwrap_or(0))
+}
+
+/// The columns that a card is kept in, in the order of [`card_columns`].
+pub(crate) const CARD_COLUMNS: [&str; 23] = [
+    "head",
+    "digest",
+    "last_activity",
+    "created_at",
+    "messages",
+    "queries",
+    "tokens",
+    "restoration",
+    "compactions",
+    "last_compaction",
+    "status",
+    "name",
+    "named_by",
+    "description",
+    "lineage",
+    "project",
+    "workspace",
+    "agent",
+    "agent_path",
+    "model",
+    "provider",
+    "tags",
+    "preview",
+];
+
+/// `UPDATE session SET …` for all of a card's columns.
+pub(crate) fn update_card() -> &'static str {
+    static SQL: OnceLock<String> = OnceLock::new();
+    SQL.get_or_init(|| {
+        let sets: Vec<_> = CARD_COLUMNS
+            .iter()
+            .map(|name| format!("{name} = ?"))
+            .collect();
+        format!("UPDATE session SET {} WHERE pk = ?", sets.join(", "))
+    })
+}
+
+/// `SELECT` of everything [`card`] needs, with `id` and `key` first.
+pub(crate) fn select_card() -> &'static str {
+    static SQL: OnceLock<String> = OnceLock::new();
+    SQL.get_or_init(|| format!("SELECT session.id, key, {}", CARD_COLUMNS.join(", ")))
+}
+
+fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|source| damaged("a value has no JSON", source))
+}
+
+fn optional<T: Serialize + Default + PartialEq>(value: &T) -> Result<Value, StoreError> {
+    if *value == T::default() {
+        return Ok(Value::Null);
+    }
+    json(value).map(Value::Text)
+}
+
+/// A card's columns, in the order of [`CARD_COLUMNS`].
+pub(crate) fn card_columns(card: &Card) -> Result<[Value; 23], StoreError> {
+    let text = |text: Option<&str>| text.map_or(Value::Null, |text| Value::Text(text.to_owned()));
+    let count = |count: u64| Value::Integer(i64::try_from(count).unwrap_or(i64::MAX));
+    let agent = card.agent.as_ref();
+    Ok([
+        Value::Integer(seq(card.head)),
+        Value::Blob(card.digest.as_bytes().to_vec()),
+        Value::Integer(card.last_activity.as_microsecond()),
+        Value::Integer(card.created_at.as_microsecond()),
+        count(card.messages),
+        count(card.queries),
+        optional(&card.tokens)?,
+        optional(&card.restoration)?,
+        count(card.compactions),
+        card.last_compaction
+            .map_or(Value::Null, |at| Value::Integer(at.as_microsecond())),
+        Value::Text(card.status.as_str().to_owned()),
+        text(card.name.as_ref().map(throughline_model::Name::as_str)),
+        Value::Text(json(&card.named_by)?),
+        text(card.description.as_deref()),
+        Value::Text(json(&card.lineage)?),
+        text(
+            card.project
+                .as_ref()
+                .map(throughline_model::ProjectId::as_str),
+        ),
+        text(card.workspace.as_deref()),
+        text(agent.map(|agent| agent.name.as_str())),
+        text(agent.and_then(|agent| agent.path.as_deref())),
+        text(card.model.as_deref()),
+        text(card.provider.as_deref()),
+        optional(&card.tags)?,
+        Value::Text(card.preview.clone()),
+    ])
+}
+
+/// The card in a row of [`select_card`].
+pub(crate) fn card(row: &Row<'_>) -> Result<Card, StoreError> {
+    Columns(row).card().map_err(|error| {
+        let id: String = row.get(0).unwrap_or_else(|_| "?".to_owned());
+        damaged(format!("the card of session {id} cannot be decoded"), error)
+    })
+}
+
+struct Columns<'a>(&'a Row<'a>);
+
+type Decoded<T> = Result<T, throughline_store::BoxError>;
+
+impl Columns<'_> {
+    fn text(&self, column: &str) -> Decoded<Option<String>> {
+        Ok(self.0.get(column)?)
+    }
+
+    fn parsed<T: FromStr>(&self, column: &str) -> Decoded<Option<T>>
+    where
+        T::Err: Into<throughline_store::BoxError>,
+    {
+        self.text(column)?
+            .map(|text| text.parse().map_err(Into::into))
+            .transpose()
+    }
+
+    fn json<T: DeserializeOwned>(&self, column: &str) -> Decoded<Option<T>> {
+        let text = self.text(column)?;
+        Ok(text.map(|text| serde_json::from_str(&text)).transpose()?)
+    }
+
+    fn count(&self, column: &str) -> Decoded<u64> {
+        Ok(u64::try_from(self.0.get::<_, i64>(column)?)?)
+    }
+
+    fn time(&self, column: &str) -> Decoded<Timestamp> {
+        Ok(Timestamp::from_microsecond(self.0.get(column)?)?)
+    }
+
+    fn card(&self) -> Decoded<Card> {
+        let agent_path = self.text("agent_path")?;
+        let missing = |column: &'static str| move || format!("{column} is empty");
+        let compacted: Option<i64> = self.0.get("last_compaction")?;
+        Ok(Card {
+            id: self.parsed("id")?.ok_or_else(missing("id"))?,
+            key: self.parsed("key")?,
+            head: Seq(self.count("head")?),
+            digest: Digest::from_bytes(self.0.get("digest")?),
+            last_activity: self.time("last_activity")?,
+            created_at: self.time("created_at")?,
+            messages: self.count("messages")?,
+            queries: self.count("queries")?,
+            tokens: self.json::<Usage>("tokens")?.unwrap_or_default(),
+            restoration: self.json::<Usage>("restoration")?.unwrap_or_default(),
+            compactions: self.count("compactions")?,
+            last_compaction: compacted.map(Timestamp::from_microsecond).transpose()?,
+            status: self.parsed("status")?.ok_or_else(missing("status"))?,
+            name: self.parsed("name")?,
+            named_by: self.json("named_by")?.ok_or_else(missing("named_by"))?,
+            description: self.text("description")?,
+            lineage: self.json("lineage")?.ok_or_else(missing("lineage"))?,
+            project: self.parsed("project")?,
+            workspace: self.text("workspace")?,
+            agent: self.text("agent")?.map(|name| AgentRef {
+                name,
+                path: agent_path,
+            }),
+            model: self.text("model")?,
+            provider: self.text("provider")?,
+            tags: self.json("tags")?.unwrap_or_default(),
+            preview: self.text("preview")?.ok_or_else(missing("preview"))?,
+        })
+    }
+}
+
+/// The number of an owner, if known.
+pub(crate) fn owner(connection: &Connection, owner: &Owner) -> Result<Option<i64>, StoreError> {
+    connection
+        .prepare_cached("SELECT pk FROM owner WHERE id = ?1")
+        .and_then(|mut query| {
+            query
+                .query_row([owner.as_str()], |row| row.get(0))
+                .optional()
+        })
+        .map_err(during("looking up an owner"))
+}
+
+/// Where a session is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) pk: i64,
+    pub(crate) owner: i64,
+    pub(crate) shared: Seq,
+    pub(crate) head: Seq,
+    pub(crate) trashed: bool,
+}
+
+/// Finds a session, in use or in the trash.
+pub(crate) fn find(
+    connection: &Connection,
+    session: &SessionRef,
+) -> Result<Option<Found>, StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT session.pk, session.owner, shared, head, trashed_at IS NOT NULL
+             FROM session JOIN owner ON owner.pk = session.owner
+             WHERE owner.id = ?1 AND session.id = ?2 AND gone = 0",
+        )
+        .and_then(|mut query| {
+            query
+                .query_row([session.owner.as_str(), session.id.as_str()], |row| {
+                    Ok(Found {
+                        pk: row.get(0)?,
+                        owner: row.get(1)?,
+                        shared: to_seq(row.get(2)?),
+                        head: to_seq(row.get(3)?),
+                        trashed: row.get(4)?,
+                    })
+                })
+                .optional()
+        })
+        .map_err(during("looking up a session"))
+}
+
+/// Finds a session in use.
+pub(crate) fn find_live(
+    connection: &Connection,
+    session: &SessionRef,
+) -> Result<Found, StoreError> {
+    match find(connection, session)? {
+        None => Err(StoreError::NoSuchSession(session.id.clone())),
+        Some(found) if found.trashed => Err(StoreError::InTrash(session.id.clone())),
+        Some(found) => Ok(found),
+    }
+}
+
+/// What is kept about a session.
+pub(crate) fn record(connection: &Connection, pk: i64) -> Result<Record, StoreError> {
+    static SQL: OnceLock<String> = OnceLock::new();
+    let failed = during("reading a session's record");
+    let sql = SQL.get_or_init(|| format!("{} FROM session WHERE pk = ?1", select_card()));
+    let mut query = connection.prepare_cached(sql).map_err(failed)?;
+    let mut rows = query.query([pk]).map_err(failed)?;
+    let row = rows
+        .next()
+        .map_err(failed)?
+        .ok_or_else(|| StoreError::DamagedStore {
+            what: format!("session number {pk} has no row"),
+            source: None,
+        })?;
+    let card = card(row)?;
+    Ok(Record {
+        card,
+        standing: standing(connection, pk)?,
+    })
+}
+
+fn standing(connection: &Connection, pk: i64) -> Result<Standing, StoreError> {
+    let json: Option<String> = connection
+        .prepare_cached("SELECT json FROM standing WHERE session = ?1")
+        .and_then(|mut query| query.query_row([pk], |row| row.get(0)).optional())
+        .map_err(during("reading what stands in a session"))?;
+    match json {
+        None => Ok(Standing::default()),
+        Some(json) => serde_json::from_str(&json)
+            .map_err(|error| damaged("what stands in a session cannot be decoded", error)),
+    }
+}
+
+/// Writes what stands in a session.
+pub(crate) fn write_standing(
+    connection: &Connection,
+    pk: i64,
+    standing: &Standing,
+) -> Result<(), StoreError> {
+    let failed = during("writing what stands in a session");
+    if *standing == Standing::default() {
+        connection
+            .prepare_cached("DELETE FROM standing WHERE session = ?1")
+            .and_then(|mut delete| delete.execute([pk]))
+            .map_err(failed)?;
+        return Ok(());
+    }
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO standing (session, json) VALUES (?1, ?2)")
+        .map_err(failed)?
+        .execute(params![pk, json(standing)?])
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// Writes a session's tags.
+pub(crate) fn write_tags(
+    connection: &Connection,
+    owner: i64,
+    pk: i64,
+    tags: &BTreeSet<Tag>,
+) -> Result<(), StoreError> {
+    let failed = during("writing a session's tags");
+    connection
+        .prepare_cached("DELETE FROM session_tag WHERE session = ?1")
+        .and_then(|mut delete| delete.execute([pk]))
+        .map_err(failed)?;
+    let mut insert = connection
+        .prepare_cached("INSERT INTO session_tag (owner, tag, session) VALUES (?1, ?2, ?3)")
+        .map_err(failed)?;
+    for tag in tags {
+        insert
+            .execute(params![owner, tag.as_str(), pk])
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// How a session was born.
+pub(crate) fn birth(connection: &Connection, pk: i64) -> Result<Birth, StoreError> {
+    let json: String = connection
+        .prepare_cached("SELECT json FROM birth WHERE session = ?1")
+        .and_then(|mut query| query.query_row([pk], |row| row.get(0)))
+        .map_err(during("reading a session's birth"))?;
+    serde_json::from_str(&json)
+        .map_err(|error| damaged("a session's birth cannot be decoded", error))
+}
+
+/// The entry in a row of `pos, id, at, digest, payload`.
+pub(crate) fn stored(row: &Row<'_>) -> Result<StoredEntry, StoreError> {
+    let pos: i64 = row.get(0).map_err(during("reading an entry"))?;
+    let decode = || -> Decoded<StoredEntry> {
+        Ok(StoredEntry {
+            seq: seq_of(pos),
+            id: EntryId::from_bytes(row.get(1)?),
+            at: Timestamp::from_microsecond(row.get(2)?)?,
+            digest: Digest::from_bytes(row.get(3)?),
+            payload: row.get(4)?,
+        })
+    };
+    decode().map_err(|error| damaged(format!("entry {} cannot be read", seq_of(pos)), error))
+}

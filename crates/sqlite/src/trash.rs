@@ -1,0 +1,133 @@
+//! Into the trash, out of it, and gone for good.
+//!
+//! A session that forks share entries of is not forgotten when it is removed: its row
+//! stays, out of everybody's sight, with just the entries they share.
+
+use rusqlite::params;
+use throughline_model::{Seq, SessionRef, Timestamp};
+use throughline_store::StoreError;
+
+use crate::append::refuse_taken_key;
+use crate::error::during;
+use crate::open::SqliteStore;
+use crate::rows;
+use crate::tx::{Tx, sharers};
+
+impl SqliteStore {
+    pub(crate) async fn trash_session(
+        &self,
+        session: &SessionRef,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let session = session.clone();
+        self.writer
+            .write(move |tx| {
+                let found = rows::find(tx.connection, &session)?
+                    .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))?;
+                tx.flush()?;
+                tx.change(
+                    "UPDATE session SET trashed_at = ?2 WHERE pk = ?1 AND trashed_at IS NULL",
+                )
+                .and_then(|mut update| update.execute(params![found.pk, at.as_microsecond()]))
+                .map_err(during("putting a session into the trash"))?;
+                tx.forget_all();
+                Ok(())
+            })
+            .await
+    }
+
+    pub(crate) async fn restore_session(&self, session: &SessionRef) -> Result<(), StoreError> {
+        let session = session.clone();
+        self.writer
+            .write(move |tx| {
+                let pk = in_trash(tx, &session)?;
+                let birth = rows::birth(tx.connection, pk)?;
+                refuse_taken_key(tx, &session.owner, &birth)?;
+                tx.change("UPDATE session SET trashed_at = NULL WHERE pk = ?1")
+                    .and_then(|mut update| update.execute([pk]))
+                    .map_err(during("taking a session out of the trash"))?;
+                Ok(())
+            })
+            .await
+    }
+
+    pub(crate) async fn remove_session(&self, session: &SessionRef) -> Result<(), StoreError> {
+        let session = session.clone();
+        self.writer
+            .write(move |tx| {
+                let pk = in_trash(tx, &session)?;
+                tx.overwrite()?;
+                remove(tx, pk)
+            })
+            .await
+    }
+}
+
+fn in_trash(tx: &Tx<'_>, session: &SessionRef) -> Result<i64, StoreError> {
+    match rows::find(tx.connection, session)? {
+        None => Err(StoreError::NoSuchSession(session.id.clone())),
+        Some(found) if !found.trashed => Err(StoreError::NotInTrash(session.id.clone())),
+        Some(found) => Ok(found.pk),
+    }
+}
+
+/// Removes a session, and then those that were kept for its sake.
+fn remove(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
+    let failed = during("removing a session");
+    tx.flush()?;
+    let bases: Vec<i64> = tx
+        .query("SELECT DISTINCT base FROM inherits WHERE session = ?1")
+        .and_then(|mut query| query.query_map([pk], |row| row.get(0))?.collect())
+        .map_err(failed)?;
+    // What it shares with its origins it needs no more.
+    execute(tx, "DELETE FROM inherits WHERE session = ?1", pk)?;
+    execute(tx, "DELETE FROM session_tag WHERE session = ?1", pk)?;
+    execute(tx, "DELETE FROM standing WHERE session = ?1", pk)?;
+    execute(
+        tx,
+        "UPDATE session SET gone = 1, key = NULL, preview = '' WHERE pk = ?1",
+        pk,
+    )?;
+    trim(tx, pk)?;
+    for base in bases {
+        let gone: bool = tx
+            .query("SELECT gone FROM session WHERE pk = ?1")
+            .and_then(|mut query| query.query_row([base], |row| row.get(0)))
+            .map_err(failed)?;
+        if gone {
+            trim(tx, base)?;
+        }
+    }
+    tx.forget_all();
+    Ok(())
+}
+
+/// Keeps of a session that is gone what others share, and nothing if nobody does.
+fn trim(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
+    let failed = during("removing entries");
+    let kept = sharers(tx.connection, pk)?.unwrap_or(Seq::ZERO);
+    tx.change("DELETE FROM entry WHERE pos > ?1 AND pos <= ?2")
+        .and_then(|mut delete| delete.execute([rows::pos(pk, kept), rows::pos(pk, Seq(u64::MAX))]))
+        .map_err(failed)?;
+    tx.change("DELETE FROM snapshot WHERE session = ?1 AND seq > ?2")
+        .and_then(|mut delete| delete.execute([pk, rows::seq(kept)]))
+        .map_err(failed)?;
+    crate::blob::release(tx, pk)?;
+    if kept == Seq::ZERO {
+        for sql in [
+            "DELETE FROM snapshot WHERE session = ?1",
+            "DELETE FROM birth WHERE session = ?1",
+            "DELETE FROM session WHERE pk = ?1",
+        ] {
+            execute(tx, sql, pk)?;
+        }
+    }
+    Ok(())
+}
+
+fn execute(tx: &mut Tx<'_>, sql: &str, pk: i64) -> Result<(), StoreError> {
+    tx.change(sql)
+        .and_then(|mut statement| statement.execute([pk]))
+        .map_err(during("removing a session"))?;
+    Ok(())
+}

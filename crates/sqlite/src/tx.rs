@@ -1,0 +1,313 @@
+//! One write transaction, and what the writer remembers between them.
+//!
+//! The records of sessions lately written are kept in memory, so that an append need
+//! not read what it is about to change. They are trusted only as long as the database
+//! says that no other connection has written. Cards are written once a session and
+//! transaction, however many appends it got.
+
+use std::collections::{HashMap, HashSet};
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
+use throughline_model::{Birth, Owner, Record, Seq, SessionId, SessionRef};
+use throughline_store::StoreError;
+
+use crate::error::{damaged, during};
+use crate::rows;
+
+/// How many sessions' records are remembered.
+const REMEMBERED: usize = 4_096;
+
+/// What the writer remembers between transactions.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    sessions: HashMap<SessionRef, Live>,
+    owners: HashMap<Owner, i64>,
+    version: i64,
+}
+
+impl Cache {
+    pub(crate) fn clear(&mut self) {
+        self.sessions.clear();
+        self.owners.clear();
+    }
+}
+
+/// A session in use, as the writer knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Live {
+    /// Its number.
+    pub(crate) pk: i64,
+    /// Its owner's number.
+    pub(crate) owner: i64,
+    /// How many entries it shares with its origin.
+    pub(crate) shared: Seq,
+    /// What is known about it.
+    pub(crate) record: Record,
+    /// What of `record` has been written.
+    saved_standing: Seq,
+    saved_tags: HashSet<String>,
+}
+
+impl Live {
+    fn new(pk: i64, owner: i64, shared: Seq, record: Record) -> Self {
+        Self {
+            pk,
+            owner,
+            shared,
+            saved_standing: record.standing.changed,
+            saved_tags: tags(&record),
+            record,
+        }
+    }
+}
+
+fn tags(record: &Record) -> HashSet<String> {
+    record.card.tags.iter().map(ToString::to_string).collect()
+}
+
+/// A write transaction.
+pub(crate) struct Tx<'a> {
+    pub(crate) connection: &'a Connection,
+    cache: &'a mut Cache,
+    dirty: HashSet<SessionRef>,
+    /// Whether the job that is running has changed anything.
+    pub(crate) changed: bool,
+    overwrite: bool,
+}
+
+impl<'a> Tx<'a> {
+    pub(crate) fn begin(
+        connection: &'a Connection,
+        cache: &'a mut Cache,
+    ) -> Result<Self, StoreError> {
+        let failed = during("starting to write");
+        connection
+            .prepare_cached("BEGIN IMMEDIATE")
+            .and_then(|mut begin| begin.execute([]))
+            .map_err(failed)?;
+        let version: i64 = connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut pragma| pragma.query_row([], |row| row.get(0)))
+            .map_err(failed)?;
+        if version != cache.version || cache.sessions.len() > REMEMBERED {
+            cache.clear();
+            cache.version = version;
+        }
+        Ok(Self {
+            connection,
+            cache,
+            dirty: HashSet::new(),
+            changed: false,
+            overwrite: false,
+        })
+    }
+
+    pub(crate) fn commit(mut self) -> Result<(), StoreError> {
+        self.flush()?;
+        self.connection
+            .prepare_cached("COMMIT")
+            .and_then(|mut commit| commit.execute([]))
+            .map_err(during("committing"))?;
+        if self.overwrite {
+            self.empty_the_wal()?;
+        }
+        Ok(())
+    }
+
+    /// From here on, what is deleted is overwritten and not just forgotten.
+    pub(crate) fn overwrite(&mut self) -> Result<(), StoreError> {
+        self.overwrite = true;
+        self.connection
+            .pragma_update(None, "secure_delete", true)
+            .map_err(during("preparing to overwrite"))
+    }
+
+    /// Old versions of pages must not linger beside the file either.
+    ///
+    /// If readers are in the way it is left to the next checkpoint: the transaction is
+    /// committed and must not be reported as failed.
+    fn empty_the_wal(&self) -> Result<(), StoreError> {
+        let failed = during("overwriting");
+        self.connection
+            .pragma_update(None, "secure_delete", false)
+            .map_err(failed)?;
+        let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
+        match self.connection.query_row(truncate, [], |_| Ok(())) {
+            Ok(()) => Ok(()),
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                Ok(())
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// A statement that changes something.
+    pub(crate) fn change(&mut self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
+        self.changed = true;
+        self.connection.prepare_cached(sql)
+    }
+
+    /// A statement that reads.
+    pub(crate) fn query(&self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
+        self.connection.prepare_cached(sql)
+    }
+
+    /// The number of an owner, who becomes known if need be.
+    pub(crate) fn owner(&mut self, owner: &Owner) -> Result<i64, StoreError> {
+        if let Some(pk) = self.cache.owners.get(owner) {
+            return Ok(*pk);
+        }
+        let pk = match rows::owner(self.connection, owner)? {
+            Some(pk) => pk,
+            None => self
+                .change("INSERT INTO owner (id) VALUES (?1) RETURNING pk")
+                .and_then(|mut insert| insert.query_row([owner.as_str()], |row| row.get(0)))
+                .map_err(during("making an owner"))?,
+        };
+        self.cache.owners.insert(owner.clone(), pk);
+        Ok(pk)
+    }
+
+    /// A session in use.
+    pub(crate) fn live(&mut self, session: &SessionRef) -> Result<&mut Live, StoreError> {
+        if !self.cache.sessions.contains_key(session) {
+            let found = rows::find(self.connection, session)?
+                .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))?;
+            if found.trashed {
+                return Err(StoreError::InTrash(session.id.clone()));
+            }
+            let record = rows::record(self.connection, found.pk)?;
+            let live = Live::new(found.pk, found.owner, found.shared, record);
+            self.cache.sessions.insert(session.clone(), live);
+        }
+        self.cache
+            .sessions
+            .get_mut(session)
+            .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))
+    }
+
+    /// Says that a session's record has changed and is to be written.
+    pub(crate) fn touch(&mut self, session: &SessionRef) {
+        self.changed = true;
+        if !self.dirty.contains(session) {
+            self.dirty.insert(session.clone());
+        }
+    }
+
+    /// Forgets a session: its rows were changed otherwise.
+    pub(crate) fn forget_all(&mut self) {
+        self.cache.sessions.clear();
+    }
+
+    /// Makes a session's rows.
+    pub(crate) fn insert_session(
+        &mut self,
+        owner: &Owner,
+        birth: &Birth,
+        shared: Seq,
+        record: &Record,
+    ) -> Result<i64, StoreError> {
+        let owner_pk = self.owner(owner)?;
+        let failed = during("making a session");
+        let parent = birth.lineage.parent().map(SessionId::as_str);
+        let columns = rows::card_columns(&record.card)?;
+        let facts: [(&str, &dyn ToSql); 5] = [
+            ("owner", &owner_pk),
+            ("id", &birth.id.as_str()),
+            (
+                "key",
+                &birth.key.as_ref().map(throughline_model::Key::as_str),
+            ),
+            ("parent", &parent),
+            ("shared", &rows::seq(shared)),
+        ];
+        let names: Vec<_> = facts
+            .iter()
+            .map(|(n, _)| *n)
+            .chain(rows::CARD_COLUMNS)
+            .collect();
+        let marks = vec!["?"; names.len()].join(", ");
+        let sql = format!(
+            "INSERT INTO session ({}) VALUES ({marks})",
+            names.join(", ")
+        );
+        let values: Vec<&dyn ToSql> = facts
+            .iter()
+            .map(|(_, value)| *value)
+            .chain(columns.iter().map(|value| value as &dyn ToSql))
+            .collect();
+        self.change(&sql)
+            .and_then(|mut insert| insert.execute(values.as_slice()))
+            .map_err(failed)?;
+        let pk = self.connection.last_insert_rowid();
+        if pk > rows::MAX_SESSION {
+            return Err(StoreError::Unsupported("hold more sessions"));
+        }
+        let json = serde_json::to_string(birth).map_err(|e| damaged("a birth", e))?;
+        self.change("INSERT INTO birth (session, json) VALUES (?1, ?2)")
+            .and_then(|mut insert| insert.execute(params![pk, json]))
+            .map_err(failed)?;
+        let mut live = Live::new(pk, owner_pk, shared, record.clone());
+        // A fork starts with tags and standing that are not yet written for it.
+        live.saved_tags.clear();
+        live.saved_standing = Seq::ZERO;
+        let session = owner.session(&birth.id);
+        self.cache.sessions.insert(session.clone(), live);
+        self.touch(&session);
+        Ok(pk)
+    }
+
+    /// Writes what has changed of records: before the commit, and before anything that
+    /// reads sessions from the database.
+    pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
+        for session in std::mem::take(&mut self.dirty) {
+            let Some(live) = self.cache.sessions.get_mut(&session) else {
+                continue;
+            };
+            write_card(self.connection, live)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_card(connection: &Connection, live: &mut Live) -> Result<(), StoreError> {
+    let failed = during("writing a session's card");
+    let columns = rows::card_columns(&live.record.card)?;
+    let mut update = connection
+        .prepare_cached(rows::update_card())
+        .map_err(failed)?;
+    let values = columns.iter().map(|value| value as &dyn ToSql);
+    let values: Vec<&dyn ToSql> = values.chain([&live.pk as &dyn ToSql]).collect();
+    update.execute(values.as_slice()).map_err(failed)?;
+
+    let standing = &live.record.standing;
+    if standing.changed != live.saved_standing {
+        rows::write_standing(connection, live.pk, standing)?;
+        live.saved_standing = standing.changed;
+    }
+    if live.record.card.tags.len() != live.saved_tags.len()
+        || live
+            .record
+            .card
+            .tags
+            .iter()
+            .any(|tag| !live.saved_tags.contains(tag.as_str()))
+    {
+        rows::write_tags(connection, live.owner, live.pk, &live.record.card.tags)?;
+        live.saved_tags = tags(&live.record);
+    }
+    Ok(())
+}
+
+/// The numbers of the sessions that share entries of `pk`, and up to which.
+pub(crate) fn sharers(connection: &Connection, pk: i64) -> Result<Option<Seq>, StoreError> {
+    connection
+        .prepare_cached("SELECT max(upto) FROM inherits WHERE base = ?1")
+        .and_then(|mut query| {
+            query
+                .query_row([pk], |row| row.get::<_, Option<i64>>(0))
+                .optional()
+        })
+        .map(|found| found.flatten().map(rows::to_seq))
+        .map_err(during("looking for forks"))
+}
