@@ -1,2 +1,39 @@
-//! wip
-fn main() {}
+//! Measurements, made so that they can be believed.
+//!
+//! Every number that is compared is compared within one run, on one disk, in rounds
+//! that take turns: machines are shared and differ, ratios much less so. What a
+//! measure finds becomes rows of a [`table`] and bars of a [`chart`].
+
+mod chart;
+mod figure;
+mod machine;
+mod markdown;
+mod rounds;
+mod store;
+mod svg;
+mod table;
+
+use clap::{Parser, Subcommand};
+
+/// Measure Throughline against what one would use instead
+#[derive(Debug, Parser)]
+#[command(name = "throughline-bench")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Store(store::StoreArgs),
+    /// The child of `store` whose memory is watched
+    #[command(hide = true)]
+    StoreMemory(store::memory::ChildArgs),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Args::parse().command {
+        Command::Store(args) => store::run(&args),
+        Command::StoreMemory(args) => store::memory::child(&args),
+    }
+}

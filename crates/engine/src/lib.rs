@@ -1,1 +1,58 @@
-//! wip
+//! Sessions that last, for AI agents.
+//!
+//! A session is an append-only log. What is appended is durable when the call
+//! returns, is never lost or renumbered, and can be resumed, forked and merged.
+//!
+//! ```
+//! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+//! # runtime.block_on(async {
+//! use throughline::{Message, NewSession, Role, Throughline};
+//!
+//! let tl = Throughline::open("memory:").await?;
+//! let session = tl.create(NewSession::named("auth")?).await?;
+//!
+//! session.append(Message::text(Role::User, "How do we store sessions?")).await?;
+//! session.append(Message::text(Role::Assistant, "In Redis, for now.")).await?;
+//!
+//! let fork = session.fork(None, NewSession::default()).await?.session;
+//! fork.append(Message::text(Role::User, "And if we used Postgres?")).await?;
+//!
+//! assert_eq!(session.tail(10).await?.len(), 2);
+//! assert_eq!(fork.tail(10).await?.len(), 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The library touches no terminal and no environment. Time and chance come from a
+//! [`World`], which a program may replace with its own.
+
+mod boundary;
+mod error;
+mod import;
+mod merge;
+mod open;
+mod project;
+mod purge;
+mod resolve;
+mod session;
+mod throughline;
+mod tree;
+mod world;
+
+pub use error::{Ambiguous, Error};
+pub use import::{ImportReport, Importer, Incoming};
+pub use merge::{MergeStyle, Merged};
+pub use open::{Address, Opening};
+pub use purge::{Purge, Purged};
+pub use session::{Conflict, Forked, Session};
+pub use throughline::{NewSession, Throughline};
+pub use tree::Tree;
+pub use world::{SystemWorld, World};
+
+pub use throughline_model::*;
+pub use throughline_sqlite::Durability;
+pub use throughline_store::{
+    Append, Appended, Cursor, ErrorKind, Expect, Filter, Finding, How, OnConflict, Page, Progress,
+    Read, Report, Scope, Store, StoreError, Trashed,
+};

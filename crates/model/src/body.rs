@@ -314,6 +314,18 @@ pub enum Body {
     },
 }
 
+impl From<Message> for Body {
+    fn from(message: Message) -> Self {
+        Self::Message(message)
+    }
+}
+
+impl From<Checkpoint> for Body {
+    fn from(checkpoint: Checkpoint) -> Self {
+        Self::Checkpoint(Box::new(checkpoint))
+    }
+}
+
 impl Body {
     /// The kind as it is written.
     pub fn kind(&self) -> &str {

@@ -1,0 +1,90 @@
+//! Numbers that people compare, as bars.
+
+use crate::figure::Unit;
+use crate::rounds::Samples;
+
+/// A few bars with one scale.
+#[derive(Clone, Debug)]
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) unit: Unit,
+    pub(crate) bars: Vec<Bar>,
+}
+
+/// One bar.
+#[derive(Clone, Debug)]
+pub(crate) struct Bar {
+    pub(crate) label: String,
+    pub(crate) value: f64,
+    pub(crate) ours: bool,
+}
+
+impl Chart {
+    pub(crate) fn new(title: impl Into<String>, unit: Unit) -> Self {
+        Self {
+            title: title.into(),
+            unit,
+            bars: Vec::new(),
+        }
+    }
+
+    pub(crate) fn ours(&mut self, label: impl Into<String>, samples: &Samples) {
+        self.bar(label.into(), samples, true);
+    }
+
+    pub(crate) fn other(&mut self, label: impl Into<String>, samples: &Samples) {
+        self.bar(label.into(), samples, false);
+    }
+
+    fn bar(&mut self, label: String, samples: &Samples, ours: bool) {
+        self.bars.push(Bar {
+            label,
+            value: samples.median(),
+            ours,
+        });
+    }
+
+    /// How much of the longest bar each one is.
+    pub(crate) fn share(&self, bar: &Bar) -> f64 {
+        let longest = self.bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
+        if longest > 0.0 {
+            bar.value / longest
+        } else {
+            0.0
+        }
+    }
+
+    /// The bars as lines of text, ours solid.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let width = self.bars.iter().map(|bar| bar.label.chars().count()).max();
+        let width = width.unwrap_or(0);
+        self.bars
+            .iter()
+            .map(|bar| {
+                let mark = if bar.ours { "█" } else { "░" };
+                let drawn: String = (0..40)
+                    .filter(|step| self.share(bar) * 40.0 >= f64::from(*step) + 0.5)
+                    .map(|_| mark)
+                    .collect();
+                let drawn = if drawn.is_empty() { "▏" } else { &drawn };
+                let value = self.unit.show(bar.value);
+                format!("{:<width$}  {drawn} {value}", bar.label)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_share_one_scale() {
+        let mut chart = Chart::new("appends", Unit::Rate);
+        chart.ours("Throughline", &Samples(vec![400.0]));
+        chart.other("file", &Samples(vec![100.0]));
+        let lines = chart.lines();
+        assert_eq!(lines[0].matches('█').count(), 40);
+        assert_eq!(lines[1].matches('░').count(), 10);
+    }
+}

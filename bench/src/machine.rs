@@ -1,0 +1,76 @@
+//! What the numbers were measured on.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+
+/// A machine, as far as it matters to a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    pub(crate) cores: usize,
+    pub(crate) processor: String,
+    pub(crate) memory_gib: u64,
+    pub(crate) kernel: String,
+    pub(crate) filesystem: String,
+}
+
+impl Machine {
+    /// This one, with the file system that holds `dir`.
+    pub(crate) fn of(dir: &Path) -> Result<Self> {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name));
+            let value = line.and_then(|line| line.split_once(':'));
+            value.map_or("unknown".to_owned(), |(_, value)| value.trim().to_owned())
+        };
+        let memory = field(&read("/proc/meminfo"), "MemTotal");
+        let kib = memory.split_whitespace().next();
+        let kib: u64 = kib.and_then(|kib| kib.parse().ok()).unwrap_or(0);
+        let kernel = read("/proc/sys/kernel/osrelease");
+        // What follows the version names a build, which tells nobody anything.
+        let kernel = kernel.trim().split('-').next().unwrap_or_default();
+        Ok(Self {
+            cores: std::thread::available_parallelism()?.get(),
+            processor: field(&read("/proc/cpuinfo"), "model name"),
+            memory_gib: (kib + (1 << 19)) >> 20,
+            kernel: format!("Linux {kernel}"),
+            filesystem: filesystem(&read("/proc/self/mounts"), &dir.canonicalize()?),
+        })
+    }
+}
+
+/// The kind of the file system mounted closest above `dir`.
+fn filesystem(mounts: &str, dir: &Path) -> String {
+    let mounted = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let at = words.nth(1)?;
+        Some((at, words.next()?))
+    });
+    let closest = mounted
+        .filter(|(at, _)| dir.starts_with(at))
+        .max_by_key(|(at, _)| at.len());
+    closest.map_or("unknown".to_owned(), |(_, kind)| kind.to_owned())
+}
+
+impl std::fmt::Display for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} cores ({}), {} GiB of memory, {}, {}",
+            self.cores, self.processor, self.memory_gib, self.kernel, self.filesystem
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closest_mount_is_the_one_that_counts() {
+        let mounts = "a / ext4 rw 0 0\nb /tmp tmpfs rw 0 0\n";
+        assert_eq!(filesystem(mounts, Path::new("/tmp/x")), "tmpfs");
+        assert_eq!(filesystem(mounts, Path::new("/home")), "ext4");
+    }
+}

@@ -1,0 +1,135 @@
+//! Memory while a long session grows, and what it takes on the disk.
+//!
+//! Measured in a process of its own, so that nothing but the store is in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use throughline_store::LogStore;
+
+use super::{Bench, Findings, sample};
+use crate::chart::Chart;
+use crate::figure::{Unit, digits, float};
+use crate::rounds::Samples;
+use crate::table::{Row, Target};
+
+const ENTRIES: u64 = 1_000_000;
+const BATCH: u64 = 1_000;
+/// Before this the database's cache is still filling, as it is meant to.
+const SETTLED: u64 = 50_000;
+/// How much the last sample may be above the first and still be called flat.
+const FLAT: f64 = 1.1;
+
+/// What the child is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChildArgs {
+    dir: PathBuf,
+    entries: u64,
+}
+
+/// One sample of the child's memory.
+#[derive(Serialize, Deserialize)]
+struct Sample {
+    entries: u64,
+    resident: f64,
+    /// Bytes of the database and of what waits beside it.
+    stored: f64,
+}
+
+pub(super) fn measure(bench: &Bench, findings: &mut Findings) -> Result<()> {
+    let folder = bench.folder("memory")?;
+    let entries = ENTRIES / bench.scale;
+    let out = Command::new(std::env::current_exe()?)
+        .arg("store-memory")
+        .arg(&folder)
+        .arg(entries.to_string())
+        .output()
+        .context("starting the child whose memory is watched")?;
+    ensure!(
+        out.status.success(),
+        "the child whose memory is watched failed: {}",
+        String::from_utf8_lossy(&out.stderr).trim()
+    );
+    let samples = String::from_utf8(out.stdout)?
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<Vec<Sample>, _>>()?;
+    let mut chart = Chart::new("Memory while a session grows (resident)", Unit::Bytes);
+    for sample in &samples {
+        let label = format!("{} entries", digits(float(sample.entries)));
+        chart.ours(label, &Samples(vec![sample.resident]));
+    }
+    findings.chart(chart);
+    let settled = samples.iter().find(|sample| sample.entries >= SETTLED);
+    let (Some(first), Some(last)) = (settled, samples.last()) else {
+        findings.row(Row::missing("memory while appending", "too few entries"));
+        return Ok(());
+    };
+    let at = |sample: &Sample| format!("memory after {} entries", digits(float(sample.entries)));
+    findings.row(
+        Row::new(at(last), Unit::Bytes, &Samples(vec![last.resident]))
+            .against(at(first), &Samples(vec![first.resident]))
+            .target(Target::AtMost(FLAT)),
+    );
+    let text = float(last.entries * sample::TEXT_BYTES as u64);
+    let line = float(sample::line(&bench.clock)?.len() as u64);
+    findings.row(
+        Row::new(
+            "bytes on disk per byte of text",
+            Unit::Number,
+            &Samples(vec![last.stored / text]),
+        )
+        .against(
+            "the same as lines of JSON",
+            &Samples(vec![line / float(sample::TEXT_BYTES as u64)]),
+        ),
+    );
+    Ok(())
+}
+
+/// Appends to one session and prints a sample ten times on the way.
+pub(crate) fn child(args: &ChildArgs) -> Result<()> {
+    let clock = sample::Clock::start()?;
+    let text = sample::text();
+    let store = sample::store(&args.dir, "store.db")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    runtime.block_on(async {
+        let session = sample::session(&store, &clock, "grows", 0).await?;
+        let step = (args.entries / 10).max(BATCH);
+        let mut entries = 0;
+        while entries < args.entries {
+            store
+                .append(&session, clock.messages(&text, BATCH)?)
+                .await?;
+            entries += BATCH;
+            if entries % step == 0 {
+                let sample = Sample {
+                    entries,
+                    resident: resident()?,
+                    stored: stored(&args.dir)?,
+                };
+                println!("{}", serde_json::to_string(&sample)?);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// This process's resident memory, in bytes.
+fn resident() -> Result<f64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next());
+    let kib: u64 = kib.context("no VmRSS in /proc/self/status")?.parse()?;
+    Ok(float(kib * 1024))
+}
+
+fn stored(dir: &Path) -> Result<f64> {
+    let size = |name| fs::metadata(dir.join(name)).map_or(0, |file| file.len());
+    let bytes = size("store.db") + size("store.db-wal");
+    ensure!(bytes > 0, "the store has no file");
+    Ok(float(bytes))
+}

@@ -1,0 +1,123 @@
+//! What is stored: messages of one size, at times and with ids as they come in life.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use throughline_model::{Birth, EntryId, NewEntry, Owner, Role, SessionRef};
+use throughline_sqlite::{Durability, Options, SqliteStore};
+use throughline_store::{Append, LogStore};
+
+/// The bytes of text in a message.
+pub(super) const TEXT_BYTES: usize = 634;
+
+/// A message's text.
+pub(super) fn text() -> String {
+    const WORDS: &str = "The build fails on the second step because the lock file names a \
+                         version that is no longer there; pin the older one and try again. ";
+    WORDS.chars().cycle().take(TEXT_BYTES).collect()
+}
+
+/// Time and chance without asking anybody: a fixed day, and how long the bench has run.
+#[derive(Debug)]
+pub(super) struct Clock {
+    midnight: i64,
+    start: Instant,
+    drawn: AtomicU64,
+}
+
+impl Clock {
+    pub(super) fn start() -> Result<Self> {
+        let midnight: Timestamp = "2026-11-15T00:00:00Z".parse()?;
+        Ok(Self {
+            midnight: midnight.as_microsecond(),
+            start: Instant::now(),
+            drawn: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn now(&self) -> Result<Timestamp> {
+        let elapsed = i64::try_from(self.start.elapsed().as_micros())?;
+        Ok(Timestamp::from_microsecond(self.midnight + elapsed)?)
+    }
+
+    /// Numbers that look like chance (splitmix64).
+    fn random(&self) -> u64 {
+        let step = self
+            .drawn
+            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        let mixed = (step ^ (step >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A message to append now.
+    pub(super) fn message(&self, text: &str) -> Result<NewEntry> {
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&self.random().to_le_bytes());
+        let at = self.now()?;
+        Ok(NewEntry::text(
+            EntryId::mint(at, random),
+            at,
+            Role::User,
+            text,
+        ))
+    }
+
+    /// So many messages to append at once.
+    pub(super) fn messages(&self, text: &str, count: u64) -> Result<Append> {
+        let entries = (0..count).map(|_| self.message(text));
+        Ok(Append::any(entries.collect::<Result<_>>()?))
+    }
+}
+
+/// A new store, as durable as they come.
+pub(super) fn store(folder: &Path, name: &str) -> Result<SqliteStore> {
+    let options = Options {
+        durability: Durability::Full,
+    };
+    Ok(SqliteStore::open(folder.join(name), options)?)
+}
+
+/// A new session with so many messages in it.
+pub(super) async fn session(
+    store: &SqliteStore,
+    clock: &Clock,
+    name: &str,
+    messages: u64,
+) -> Result<SessionRef> {
+    let owner = Owner::local();
+    let id = name.parse()?;
+    store.create(&owner, Birth::new(id, clock.now()?)).await?;
+    let session = owner.session(&name.parse()?);
+    let text = text();
+    let mut left = messages;
+    while left > 0 {
+        let some = left.min(1_000);
+        store.append(&session, clock.messages(&text, some)?).await?;
+        left -= some;
+    }
+    Ok(session)
+}
+
+/// The line that a file of messages would have for one of ours.
+pub(super) fn line(clock: &Clock) -> Result<Vec<u8>> {
+    let mut line = clock.message(&text())?.encode(None)?.into_bytes();
+    line.push(b'\n');
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_of_one_size_and_never_the_same() {
+        let clock = Clock::start().unwrap();
+        assert_eq!(text().len(), TEXT_BYTES);
+        let (one, two) = (clock.message("x").unwrap(), clock.message("x").unwrap());
+        assert_ne!(one.id, two.id);
+    }
+}

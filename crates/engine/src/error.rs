@@ -1,0 +1,97 @@
+//! What can go wrong for whoever uses sessions.
+
+use throughline_model::{Card, IdError, NameError, Seq, SessionId, SessionSpec};
+use throughline_store::{ErrorKind, StoreError};
+
+/// What can go wrong. Nothing that was acknowledged is lost by any of it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store's own word.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nothing answers to what was typed.
+    #[error("no session answers to {0:?}")]
+    NoMatch(String),
+    /// There is no session at all.
+    #[error("there are no sessions yet")]
+    NoSessions,
+    /// The last listing is shorter.
+    #[error("there is no number {number} in the last listing, which had {listed}")]
+    NotListed {
+        /// The number typed.
+        number: usize,
+        /// How many sessions were listed.
+        listed: usize,
+    },
+    /// Several sessions answer to what was typed.
+    #[error("{0}")]
+    Ambiguous(Box<Ambiguous>),
+    /// What was typed names a transcript, which only a program can read.
+    #[error("{0} is a transcript's path; read it and use the session id in it")]
+    IsPath(SessionSpec),
+    /// A bad name or tag.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A bad id or key.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// Nothing is pinned there.
+    #[error("nothing is pinned under {0:?}")]
+    NoSuchPin(String),
+    /// There is nothing to undo.
+    #[error("session {0} has no checkpoint to take back")]
+    NoCheckpoint(SessionId),
+    /// The fork is not one of this session.
+    #[error("session {fork} was not forked from {into}")]
+    NotAFork {
+        /// The session to merge.
+        fork: SessionId,
+        /// The session to merge it into.
+        into: SessionId,
+    },
+    /// Both have gone on since the fork.
+    #[error("session {into} has moved since {fork} was forked from it at entry {at}")]
+    Diverged {
+        /// The session to merge.
+        fork: SessionId,
+        /// The session to merge it into.
+        into: SessionId,
+        /// Where they parted.
+        at: Seq,
+    },
+    /// A session cannot be merged into itself.
+    #[error("session {0} cannot be merged into itself")]
+    MergeIntoSelf(SessionId),
+}
+
+/// Several sessions answer to what was typed.
+#[derive(Debug, thiserror::Error)]
+#[error("{text:?} may mean {} sessions", .candidates.len())]
+pub struct Ambiguous {
+    /// What was typed.
+    pub text: String,
+    /// The sessions it may mean, latest activity first.
+    pub candidates: Vec<Card>,
+}
+
+impl Error {
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::NoMatch(_)
+            | Self::NoSessions
+            | Self::NotListed { .. }
+            | Self::NoSuchPin(_)
+            | Self::NoCheckpoint(_) => ErrorKind::NotFound,
+            Self::Diverged { .. } => ErrorKind::Conflict,
+            Self::Ambiguous(_)
+            | Self::IsPath(_)
+            | Self::Name(_)
+            | Self::Id(_)
+            | Self::NotAFork { .. }
+            | Self::MergeIntoSelf(_) => ErrorKind::Invalid,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Bringing a fork back into the session it came from.
+
+use throughline_model::{
+    Body, Entry, EntryId, Lineage, Merge, MergeHow, NewEntry, Record, Seq, Standing,
+};
+use throughline_store::{Expect, Read};
+
+use crate::{Conflict, Error, Session};
+
+/// How to merge a fork whose origin has gone on meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MergeStyle {
+    /// Not at all: only a fast-forward will do.
+    FastForward,
+    /// Its messages after what is there.
+    Append,
+    /// This summary of it, and nothing else.
+    Summary(String),
+}
+
+/// What a merge came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// There was nothing that the session did not have.
+    UpToDate,
+    /// The session had not moved: the fork's entries are now its own, number by number.
+    FastForwarded {
+        /// How many.
+        entries: u64,
+    },
+    /// They follow what was there.
+    Appended {
+        /// How many.
+        entries: u64,
+    },
+    /// One entry tells what it came to.
+    Summarized,
+}
+
+impl Session {
+    /// Merges a fork of this session into it.
+    ///
+    /// Where this session has not moved since the fork, its entries become this one's
+    /// own, with the same numbers and digests; otherwise `style` says what to do.
+    /// Merging the same again changes nothing.
+    pub async fn merge(&self, fork: &Session, style: &MergeStyle) -> Result<Merged, Error> {
+        if self.id() == fork.id() {
+            return Err(Error::MergeIntoSelf(self.id().clone()));
+        }
+        let ours = self.record().await?;
+        let theirs = fork.record().await?;
+        let at = match &theirs.card.lineage {
+            Lineage::Forked { session, at } if session == self.id() => *at,
+            _ => {
+                return Err(Error::NotAFork {
+                    fork: fork.id().clone(),
+                    into: self.id().clone(),
+                });
+            }
+        };
+        if theirs.card.head == at || self.has(&theirs).await? {
+            return Ok(Merged::UpToDate);
+        }
+        if ours.card.head == at {
+            return self.fast_forward(fork, at).await;
+        }
+        match style {
+            MergeStyle::FastForward => Err(Error::Diverged {
+                fork: fork.id().clone(),
+                into: self.id().clone(),
+                at,
+            }),
+            MergeStyle::Append => self.merge_messages(fork, &theirs, at).await,
+            MergeStyle::Summary(summary) => {
+                let merge = self.merge_note(fork, theirs.card.head, Some(summary), 0);
+                self.merge_entries(vec![merge]).await?;
+                Ok(Merged::Summarized)
+            }
+        }
+    }
+
+    /// Whether the fork's head is an entry of this session.
+    async fn has(&self, theirs: &Record) -> Result<bool, Error> {
+        let head = theirs.card.head;
+        let same = self.read_stored(Read::between(head, head, 1)).await?;
+        Ok(same
+            .first()
+            .is_some_and(|stored| stored.digest == theirs.card.digest))
+    }
+
+    async fn fast_forward(&self, fork: &Session, at: Seq) -> Result<Merged, Error> {
+        let birth = self.birth().await?;
+        let mut next = at.next();
+        let mut entries = 0;
+        loop {
+            let page = fork.read_stored(Read::from(next, 1_000)).await?;
+            let Some(last) = page.last() else {
+                return Ok(Merged::FastForwarded { entries });
+            };
+            next = last.seq.next();
+            let owner = self.tl.owner();
+            entries += self.tl.store.adopt(owner, birth.clone(), page).await?;
+        }
+    }
+
+    async fn merge_messages(
+        &self,
+        fork: &Session,
+        theirs: &Record,
+        at: Seq,
+    ) -> Result<Merged, Error> {
+        let mut taken = Vec::new();
+        let mut next = at.next();
+        loop {
+            let page = fork.entries(next, 1_000).await?;
+            let Some(last) = page.last() else {
+                break;
+            };
+            next = last.seq.next();
+            taken.extend(
+                page.iter()
+                    .filter(|entry| carries_over(entry, &theirs.standing))
+                    .map(|entry| NewEntry {
+                        id: EntryId::derived(&[
+                            b"merge",
+                            fork.id().as_str().as_bytes(),
+                            entry.id.as_bytes(),
+                        ]),
+                        at: entry.at,
+                        external_id: None,
+                        author: entry.author.clone(),
+                        body: entry.body.clone(),
+                    }),
+            );
+        }
+        let count = taken.len() as u64;
+        let mut entries = vec![self.merge_note(fork, theirs.card.head, None, count)];
+        entries.append(&mut taken);
+        self.merge_entries(entries).await?;
+        Ok(Merged::Appended { entries: count })
+    }
+
+    /// Appends in one go, so that a merge is there whole or not at all. A repeat is
+    /// recognised by its ids.
+    async fn merge_entries(&self, entries: Vec<NewEntry>) -> Result<(), Error> {
+        self.append_all(entries, Expect::Any, Conflict::Reject)
+            .await?;
+        Ok(())
+    }
+
+    /// The entry that tells of a merge.
+    fn merge_note(
+        &self,
+        fork: &Session,
+        through: Seq,
+        summary: Option<&str>,
+        entries: u64,
+    ) -> NewEntry {
+        let how = match summary {
+            None => MergeHow::Appended,
+            Some(_) => MergeHow::Summarized,
+        };
+        let id = EntryId::derived(&[
+            b"merged",
+            fork.id().as_str().as_bytes(),
+            &through.0.to_le_bytes(),
+        ]);
+        let merge = Merge {
+            from: fork.id().clone(),
+            through,
+            how,
+            entries,
+            summary: summary.map(ToOwned::to_owned),
+        };
+        NewEntry::new(id, self.tl.now(), Body::Merged(merge))
+    }
+}
+
+/// Whether an entry means the same in another log: what was said and not taken back,
+/// and facts and decisions; not what points at other entries by number.
+fn carries_over(entry: &Entry, standing: &Standing) -> bool {
+    let visible = || {
+        standing
+            .visible
+            .iter()
+            .any(|span| span.from <= entry.seq && span.to.is_none_or(|to| entry.seq <= to))
+    };
+    match &entry.body {
+        Body::Message(_) => visible(),
+        Body::Pinned { .. } => standing.pins.iter().any(|pin| pin.seq == entry.seq),
+        Body::Decided { .. } => standing.decisions.iter().any(|d| d.seq == entry.seq),
+        Body::Tagged { .. } | Body::ContextSet { .. } | Body::Unknown { .. } => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,229 @@
+//! A store of sessions, on behalf of one owner.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use throughline_model::{
+    AgentRef, Birth, Card, Digest, Key, Lineage, Name, NameError, NewEntry, Owner, ProjectId,
+    SessionId, Timestamp,
+};
+use throughline_store::{
+    Cursor, Filter, LogStore, Page, Progress, Report, Store, StoreError, Trashed,
+};
+
+use crate::open::{self, Address, Opening};
+use crate::{Error, Session, World};
+
+/// What a new session starts with; all of it may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id; minted from the time where there is none.
+    pub id: Option<SessionId>,
+    /// An agent's stable name for it: if a session has it, that one is found instead.
+    pub key: Option<Key>,
+    /// Its name.
+    pub name: Option<Name>,
+    /// Its agent.
+    pub agent: Option<AgentRef>,
+    /// The project it belongs to.
+    pub project: Option<ProjectId>,
+    /// The folder it is in.
+    pub workspace: Option<String>,
+    /// When it was made; now where there is none.
+    pub at: Option<Timestamp>,
+    /// The session whose summary it starts from.
+    pub continued_from: Option<SessionId>,
+}
+
+impl NewSession {
+    /// A session with a name, which is sanitized.
+    pub fn named(name: &str) -> Result<Self, NameError> {
+        Ok(Self {
+            name: Some(name.parse()?),
+            ..Self::default()
+        })
+    }
+
+    pub(crate) fn birth(self, world: &dyn World) -> Birth {
+        let at = self.at.unwrap_or_else(|| world.now());
+        Birth {
+            key: self.key,
+            name: self.name,
+            agent: self.agent,
+            project: self.project,
+            workspace: self.workspace,
+            lineage: match self.continued_from {
+                None => Lineage::Root,
+                Some(session) => Lineage::Continued { session },
+            },
+            ..Birth::new(self.id.unwrap_or_else(|| world.session_id()), at)
+        }
+    }
+}
+
+/// A store of sessions, on behalf of one owner. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Throughline {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) owner: Owner,
+    pub(crate) world: Arc<dyn World>,
+}
+
+impl Throughline {
+    /// Opens the store at an address (`sqlite:PATH` or `memory:`) for the local owner.
+    pub async fn open(url: &str) -> Result<Self, Error> {
+        Self::open_with(&url.parse()?, Opening::default()).await
+    }
+
+    /// Opens a store with everything said.
+    #[allow(
+        clippy::unused_async,
+        reason = "stores across a network will wait here"
+    )]
+    pub async fn open_with(address: &Address, opening: Opening) -> Result<Self, Error> {
+        Ok(Self {
+            store: open::store(address, opening.durability)?,
+            owner: opening.owner,
+            world: opening.world,
+        })
+    }
+
+    /// The same store on behalf of another owner.
+    #[must_use]
+    pub fn on_behalf_of(&self, owner: Owner) -> Self {
+        Self {
+            owner,
+            ..self.clone()
+        }
+    }
+
+    /// On whose behalf.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// What time it is for this store.
+    pub fn now(&self) -> Timestamp {
+        self.world.now()
+    }
+
+    /// The store itself.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Makes a session.
+    pub async fn create(&self, new: NewSession) -> Result<Session, Error> {
+        Ok(self.get_or_create(new).await?.0)
+    }
+
+    /// Finds the session that holds the key, or makes it; tells whether it was there.
+    pub async fn get_or_create(&self, new: NewSession) -> Result<(Session, bool), Error> {
+        let birth = new.birth(&*self.world);
+        let created = self.store.create(&self.owner, birth).await?;
+        Ok((self.handle(created.record.card.id), created.existed))
+    }
+
+    /// A session by its id, which must exist.
+    pub async fn session(&self, id: &SessionId) -> Result<Session, Error> {
+        self.store.record(&self.owner.session(id)).await?;
+        Ok(self.handle(id.clone()))
+    }
+
+    pub(crate) fn handle(&self, id: SessionId) -> Session {
+        Session::new(self.clone(), id)
+    }
+
+    /// One page of sessions, latest activity first.
+    pub async fn list(
+        &self,
+        filter: &Filter,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Page<Card>, Error> {
+        Ok(self.store.list(&self.owner, filter, after, limit).await?)
+    }
+
+    /// How many sessions match.
+    pub async fn count(&self, filter: &Filter) -> Result<u64, Error> {
+        Ok(self.store.count(&self.owner, filter).await?)
+    }
+
+    /// Every session that matches, page by page.
+    pub async fn list_all(&self, filter: &Filter) -> Result<Vec<Card>, Error> {
+        let mut all = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.list(filter, after.as_ref(), 1_000).await?;
+            all.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Puts a session into the trash.
+    pub async fn trash(&self, id: &SessionId) -> Result<(), Error> {
+        let session = self.owner.session(id);
+        Ok(self.store.trash(&session, self.now()).await?)
+    }
+
+    /// Takes a session out of the trash.
+    pub async fn restore(&self, id: &SessionId) -> Result<Session, Error> {
+        self.store.restore(&self.owner.session(id)).await?;
+        Ok(self.handle(id.clone()))
+    }
+
+    /// What is in the trash, longest there first.
+    pub async fn trashed(&self) -> Result<Vec<Trashed>, Error> {
+        Ok(self.store.trashed(&self.owner, Timestamp::MAX).await?)
+    }
+
+    /// Keeps the bytes of an attachment.
+    pub async fn put_blob(&self, bytes: Vec<u8>) -> Result<Digest, Error> {
+        Ok(self.store.put_blob(&self.owner, bytes).await?)
+    }
+
+    /// The bytes of an attachment.
+    pub async fn blob(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
+        Ok(self.store.blob(&self.owner, digest).await?)
+    }
+
+    /// Checks the whole store.
+    pub async fn check(&self, progress: Progress<'_>) -> Result<Report, Error> {
+        Ok(self.store.check(progress).await?)
+    }
+
+    /// Makes everything derived anew.
+    pub async fn rebuild(&self, progress: Progress<'_>) -> Result<Report, Error> {
+        Ok(self.store.rebuild(progress).await?)
+    }
+
+    /// Makes a consistent copy of the whole store while it is in use.
+    pub async fn backup(&self, to: &Path, progress: Progress<'_>) -> Result<(), Error> {
+        Ok(self.store.backup(to, progress).await?)
+    }
+
+    /// Waits until everything under way is durable and lets go of the store.
+    pub async fn close(&self) -> Result<(), Error> {
+        Ok(self.store.close().await?)
+    }
+
+    /// A new entry of now.
+    pub(crate) fn entry(&self, body: throughline_model::Body) -> NewEntry {
+        NewEntry::new(self.world.entry_id(), self.now(), body)
+    }
+}
+
+/// What is not there is no error here.
+pub(crate) async fn record_if_any(
+    tl: &Throughline,
+    id: &SessionId,
+) -> Result<Option<throughline_model::Record>, Error> {
+    match LogStore::record(&*tl.store, &tl.owner.session(id)).await {
+        Ok(record) => Ok(Some(record)),
+        Err(StoreError::NoSuchSession(_) | StoreError::InTrash(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

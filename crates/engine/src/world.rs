@@ -1,0 +1,51 @@
+//! What comes from outside: time and chance.
+
+use std::fmt::Debug;
+
+use throughline_model::{EntryId, SessionId, Timestamp};
+
+/// Where time and chance come from. A test may bring its own.
+pub trait World: Debug + Send + Sync {
+    /// What time it is.
+    fn now(&self) -> Timestamp;
+
+    /// Fills `bytes` with chance.
+    fn roll(&self, bytes: &mut [u8]);
+}
+
+impl dyn World + '_ {
+    pub(crate) fn session_id(&self) -> SessionId {
+        let mut random = [0; 4];
+        self.roll(&mut random);
+        SessionId::mint(self.now(), u32::from_le_bytes(random))
+    }
+
+    pub(crate) fn entry_id(&self) -> EntryId {
+        let mut random = [0; 10];
+        self.roll(&mut random);
+        EntryId::mint(self.now(), random)
+    }
+}
+
+/// The system's clock and source of randomness.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemWorld;
+
+#[allow(clippy::disallowed_methods, reason = "this is where they enter")]
+impl World for SystemWorld {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn roll(&self, bytes: &mut [u8]) {
+        if getrandom::fill(bytes).is_err() {
+            // No source of randomness: ids made in one nanosecond of one process must
+            // still differ from each other.
+            use std::hash::{BuildHasher, Hasher};
+            for chunk in bytes.chunks_mut(8) {
+                let hash = std::collections::hash_map::RandomState::new().build_hasher();
+                chunk.copy_from_slice(&hash.finish().to_le_bytes()[..chunk.len()]);
+            }
+        }
+    }
+}

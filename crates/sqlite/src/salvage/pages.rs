@@ -1,0 +1,226 @@
+//! The pages of a damaged file, as they stand after what its log has to add.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
+
+use super::format::{Cell, Header, Kind, Leaf, Row, big_u16};
+use super::scan;
+use super::wal::{Wal, fill};
+use crate::open::side_file;
+
+/// The sizes a page can have.
+pub(super) const SIZES: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
+
+/// How much of a file is looked at to find out how large its pages are.
+const SAMPLE: u64 = 64 * 1024 * 1024;
+
+/// A damaged file, page by page.
+#[derive(Debug)]
+pub(super) struct Pages {
+    file: File,
+    wal: Option<Wal>,
+    /// How large its pages are.
+    pub(super) size: usize,
+    /// How many pages the file itself has.
+    count: u32,
+    /// The page read last.
+    page: Vec<u8>,
+    number: u32,
+    /// Pages that the disk would not give.
+    pub(super) unreadable: u64,
+}
+
+impl Pages {
+    /// Opens a file and the log beside it, saying what is odd about them.
+    pub(super) fn open(path: &Path, notes: &mut Vec<String>) -> std::io::Result<Self> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let wal = match File::open(side_file(path, "-wal")) {
+            Ok(wal) if wal.metadata()?.len() > 0 => Wal::open(wal).unwrap_or_default().or_else(|| {
+                notes.push(
+                    "the write-ahead log is broken from its beginning and was ignored: what \
+                     was in it alone is lost"
+                        .to_owned(),
+                );
+                None
+            }),
+            _ => None,
+        };
+        if wal.as_ref().is_some_and(|wal| wal.cut) {
+            notes.push(
+                "the write-ahead log ends in frames that are broken or were never committed; \
+                 they were ignored"
+                    .to_owned(),
+            );
+        }
+        let mut pages = Self {
+            file,
+            wal: None,
+            size: 0,
+            count: 0,
+            page: Vec::new(),
+            number: 0,
+            unreadable: 0,
+        };
+        let from_wal = wal.as_ref().map(|wal| wal.page_size);
+        let size = pages.size_in_header();
+        let size = match size.or(from_wal).filter(|size| pages.rows_at(*size, length) > 0) {
+            Some(size) => size,
+            None => pages.guess_size(length, size.or(from_wal), notes),
+        };
+        pages.resize(size, length);
+        if let Some(wal) = wal.filter(|wal| wal.page_size == size) {
+            pages.wal = Some(wal);
+        }
+        pages.unreadable = 0;
+        Ok(pages)
+    }
+
+    fn resize(&mut self, size: usize, length: u64) {
+        self.size = size;
+        self.count = u32::try_from(length.div_ceil(size as u64)).unwrap_or(u32::MAX);
+        self.page = vec![0; size];
+        self.number = 0;
+    }
+
+    /// The size that the file says its pages have, if its header can be trusted.
+    fn size_in_header(&mut self) -> Option<usize> {
+        let mut header = [0; 100];
+        self.file.rewind().ok()?;
+        fill(&mut self.file, &mut header).ok()?;
+        let size = match big_u16(&header, 16)? {
+            1 => 65536,
+            size => usize::from(size),
+        };
+        (header.starts_with(b"SQLite format 3\0") && SIZES.contains(&size)).then_some(size)
+    }
+
+    /// How many rows are found with pages of this size.
+    fn rows_at(&mut self, size: usize, length: u64) -> usize {
+        self.resize(size, length.min(SAMPLE));
+        (1..=self.count)
+            .map(|number| scan::rows_in(self.page(number), number))
+            .sum()
+    }
+
+    /// The size with which most rows are found.
+    fn guess_size(
+        &mut self,
+        length: u64,
+        said: Option<usize>,
+        notes: &mut Vec<String>,
+    ) -> usize {
+        let best = SIZES
+            .into_iter()
+            .map(|size| (self.rows_at(size, length), size))
+            .max()
+            .filter(|(rows, _)| *rows > 0);
+        match (best, said) {
+            (Some((_, size)), _) => {
+                notes.push(format!(
+                    "the file does not say how large its pages are; {size} bytes fit best"
+                ));
+                size
+            }
+            (None, Some(size)) => size,
+            (None, None) => {
+                notes.push("the file does not look like a store at all".to_owned());
+                4096
+            }
+        }
+    }
+
+    /// The numbers of all pages.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        let mut numbers: Vec<u32> = (1..=self.count).collect();
+        if let Some(wal) = &self.wal {
+            numbers.extend(wal.pages().filter(|number| *number > self.count));
+        }
+        numbers.sort_unstable();
+        numbers
+    }
+
+    fn has(&self, number: u32) -> bool {
+        (1..=self.count).contains(&number)
+            || self.wal.as_ref().is_some_and(|wal| wal.has(number))
+    }
+
+    /// How many bytes there are, about.
+    pub(super) fn bytes(&self) -> u64 {
+        u64::from(self.count) * self.size as u64
+    }
+
+    /// A page; what is not there is zero.
+    pub(super) fn page(&mut self, number: u32) -> &[u8] {
+        if self.number != number {
+            self.number = number;
+            let read = match &mut self.wal {
+                Some(wal) => wal.page(number, &mut self.page),
+                None => Ok(false),
+            };
+            let read = match read {
+                Ok(true) => Ok(self.size),
+                Ok(false) => self.read_main(number),
+                Err(error) => Err(error),
+            };
+            let got = read.unwrap_or_else(|_| {
+                self.unreadable += 1;
+                0
+            });
+            self.page[got..].fill(0);
+        }
+        &self.page
+    }
+
+    fn read_main(&mut self, number: u32) -> std::io::Result<usize> {
+        let Some(index) = number.checked_sub(1) else {
+            return Ok(0);
+        };
+        let at = u64::from(index) * self.size as u64;
+        self.file.seek(SeekFrom::Start(at))?;
+        fill(&mut self.file, &mut self.page)
+    }
+
+    /// The part of a row that is in its own page, if a row starts there.
+    pub(super) fn row_head(page: &[u8], leaf: &Leaf, at: u16) -> Option<(Cell, Header)> {
+        let cell = Cell::parse(page, leaf.kind, at.into())?;
+        let header = Header::parse(page.get(cell.local.clone())?, cell.length)?;
+        Some((cell, header))
+    }
+
+    /// A row of a table, as far as it can be read.
+    pub(super) fn row(&mut self, number: u32, at: u16) -> Option<Row> {
+        let leaf = Leaf {
+            kind: Kind::Table,
+            cells: Vec::new(),
+        };
+        let page = self.page(number);
+        let (cell, header) = Self::row_head(page, &leaf, at)?;
+        Some(self.whole(number, &cell, header))
+    }
+
+    /// The rest of a row, from wherever it goes on.
+    pub(super) fn whole(&mut self, number: u32, cell: &Cell, header: Header) -> Row {
+        let mut bytes = self
+            .page(number)
+            .get(cell.local.clone())
+            .unwrap_or_default()
+            .to_vec();
+        let mut next = cell.overflow;
+        let mut seen = HashSet::new();
+        while bytes.len() < cell.length && self.has(next) && seen.insert(next) {
+            let missing = cell.length - bytes.len();
+            let page = self.page(next);
+            let (link, content) = page.split_at(4);
+            bytes.extend_from_slice(&content[..missing.min(content.len())]);
+            next = u32::from_be_bytes([link[0], link[1], link[2], link[3]]);
+        }
+        Row {
+            key: cell.key,
+            header,
+            bytes,
+        }
+    }
+}

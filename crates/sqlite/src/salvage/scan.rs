@@ -1,0 +1,314 @@
+//! Recognising rows, page by page, without asking any tree where they belong.
+//!
+//! Only pages that hold rows are looked into, never what is inside values: a page
+//! into which a value overflows does not start like one that holds rows, so nothing
+//! that was attached or said can pass for a row.
+
+use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
+
+use throughline_model::{
+    AgentRef, Birth, Digest, EntryId, Key, Lineage, Owner, Project, ProjectId, Seq, SessionId,
+    Timestamp,
+};
+
+use super::format::{Header, Kind, Leaf, Row};
+use super::pages::Pages;
+use crate::rows;
+
+// The columns of each table and index, by the letters of `Header::is`.
+const ENTRY: &str = "-@i#t";
+const SESSION: &str = "-itTTiIii#iiiiTTiItTtTtTTTTTTTt";
+const BLOB: &str = "-i#b";
+/// `birth`, `standing` and `owner` alike.
+const NUMBER_AND_TEXT: &str = "-t";
+/// `inherits` and its index alike, and `session_trash`.
+const THREE_NUMBERS: &str = "iii";
+const PROJECT: &str = "itt";
+const OWNER_INDEX: &str = "ti";
+const ENTRY_INDEX: &str = "@i";
+
+/// Where a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Its number in its table.
+    pub(super) key: i64,
+    page: u32,
+    cell: u16,
+    /// How many rows its page has: stale copies tend to be on pages with few.
+    company: u16,
+}
+
+/// A session's row, as far as it matters here.
+#[derive(Clone, Debug)]
+pub(super) struct SessionRow {
+    pub(super) owner: i64,
+    pub(super) birth: Birth,
+    pub(super) shared: u64,
+    pub(super) trashed: Option<Timestamp>,
+    pub(super) gone: bool,
+    pub(super) head: u64,
+}
+
+/// An entry's row, as far as it can be read.
+#[derive(Clone, Debug)]
+pub(super) struct EntryRow {
+    pub(super) seq: Seq,
+    pub(super) id: EntryId,
+    pub(super) at: Timestamp,
+    pub(super) digest: Digest,
+    pub(super) payload: Option<String>,
+}
+
+/// Everything recognised in a file.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Entries, by session and number; several places for one where copies linger.
+    pub(super) entries: Vec<Place>,
+    pub(super) sessions: BTreeMap<i64, SessionRow>,
+    pub(super) births: BTreeMap<i64, Birth>,
+    pub(super) owners: BTreeMap<i64, Owner>,
+    /// Which stretches a session may share: up to which entry, and of which session.
+    pub(super) shares: BTreeMap<i64, BTreeMap<u64, i64>>,
+    pub(super) projects: BTreeMap<(i64, ProjectId), Project>,
+    pub(super) blobs: Vec<Place>,
+    /// The last entry that the index of ids knows of each session.
+    pub(super) tails: HashMap<i64, u64>,
+}
+
+/// Looks at every page there is.
+pub(super) fn scan(pages: &mut Pages) -> Found {
+    let mut found = Found::default();
+    let mut owners_by_index = BTreeMap::new();
+    for number in pages.numbers() {
+        let page = pages.page(number);
+        let Some(leaf) = Leaf::parse(page, number) else {
+            continue;
+        };
+        let page = page.to_vec();
+        let heads = heads(&page, &leaf);
+        if leaf.kind == Kind::Table {
+            table(pages, number, heads, &mut found);
+        } else {
+            for (_, cell, header) in heads {
+                if is_index_row(&header) {
+                    let row = pages.whole(number, &cell, header);
+                    index(&row, &mut found, &mut owners_by_index);
+                }
+            }
+        }
+    }
+    for (pk, owner) in owners_by_index {
+        found.owners.entry(pk).or_insert(owner);
+    }
+    found
+        .entries
+        .sort_by_key(|place| (place.key, std::cmp::Reverse(place.company)));
+    found
+}
+
+type Head = (u16, super::format::Cell, Header);
+
+fn heads(page: &[u8], leaf: &Leaf) -> Vec<Head> {
+    let rows = leaf.cells.iter().filter_map(|at| {
+        let (cell, header) = Pages::row_head(page, leaf, *at)?;
+        Some((*at, cell, header))
+    });
+    match leaf.kind {
+        Kind::Table => in_order(rows.filter(|(_, _, header)| is_table_row(header)).collect()),
+        Kind::Index | Kind::IndexInterior => rows.collect(),
+    }
+}
+
+/// How many rows of ours a page has.
+pub(super) fn rows_in(page: &[u8], number: u32) -> usize {
+    Leaf::parse(page, number)
+        .filter(|leaf| leaf.kind == Kind::Table)
+        .map_or(0, |leaf| heads(page, &leaf).len())
+}
+
+fn is_table_row(header: &Header) -> bool {
+    header.is(ENTRY, true)
+        || header.is(SESSION, true)
+        || header.is(BLOB, true)
+        || header.is(NUMBER_AND_TEXT, false)
+}
+
+fn is_index_row(header: &Header) -> bool {
+    [THREE_NUMBERS, PROJECT, OWNER_INDEX, ENTRY_INDEX]
+        .iter()
+        .any(|shape| header.is(shape, false))
+}
+
+/// The most rows that stand in order. A row that sticks out has a damaged number, and
+/// would be taken for an entry of somebody else's.
+fn in_order(rows: Vec<Head>) -> Vec<Head> {
+    // For each length, the row with the least number that ends an ascent so long.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before = vec![None; rows.len()];
+    for (index, (_, cell, _)) in rows.iter().enumerate() {
+        let length = ends.partition_point(|end| rows[*end].1.key < cell.key);
+        before[index] = length.checked_sub(1).map(|shorter| ends[shorter]);
+        if length == ends.len() {
+            ends.push(index);
+        } else {
+            ends[length] = index;
+        }
+    }
+    let mut kept = vec![false; rows.len()];
+    let mut next = ends.last().copied();
+    while let Some(index) = next {
+        kept[index] = true;
+        next = before[index];
+    }
+    rows.into_iter()
+        .zip(kept)
+        .filter_map(|(row, kept)| kept.then_some(row))
+        .collect()
+}
+
+fn table(pages: &mut Pages, number: u32, heads: Vec<Head>, found: &mut Found) {
+    let company = u16::try_from(heads.len()).unwrap_or(u16::MAX);
+    let mut texts = Vec::new();
+    for (at, cell, header) in heads {
+        let place = Place {
+            key: cell.key,
+            page: number,
+            cell: at,
+            company,
+        };
+        if header.is(ENTRY, true) {
+            let (session, seq) = (rows::session_of(cell.key), rows::seq_of(cell.key));
+            if (1..=rows::MAX_SESSION).contains(&session) && seq > Seq::ZERO {
+                found.entries.push(place);
+            }
+        } else if header.is(BLOB, true) {
+            found.blobs.push(place);
+        } else {
+            let is_session = header.is(SESSION, true);
+            let row = pages.whole(number, &cell, header);
+            if is_session {
+                session(&row, found);
+            } else {
+                texts.push(row);
+            }
+        }
+    }
+    // One page is of one table, and neither births nor what stands begin otherwise.
+    let owners = texts
+        .iter()
+        .any(|row| row.text(1).is_some_and(|text| !text.starts_with('{')));
+    for row in texts {
+        let Some(text) = row.text(1) else {
+            continue;
+        };
+        if owners {
+            if let Ok(owner) = text.parse() {
+                found.owners.insert(row.key, owner);
+            }
+        } else if let Ok(birth) = serde_json::from_str(text) {
+            found.births.insert(row.key, birth);
+        }
+    }
+}
+
+fn session(row: &Row, found: &mut Found) {
+    let Some(new) = session_row(row) else {
+        return;
+    };
+    // Of several copies: removal is for good, and heads only grow.
+    let rank = |row: &SessionRow| (row.gone, row.head);
+    let kept = found.sessions.entry(row.key).or_insert_with(|| new.clone());
+    if rank(&new) > rank(kept) {
+        *kept = new;
+    }
+}
+
+fn session_row(row: &Row) -> Option<SessionRow> {
+    fn parsed<T: FromStr>(row: &Row, column: usize) -> Option<T> {
+        row.text(column)?.parse().ok()
+    }
+    let count = |column| u64::try_from(row.integer(column)?).ok();
+    let time = |column| Timestamp::from_microsecond(row.integer(column)?).ok();
+    let text = |column| row.text(column).map(ToOwned::to_owned);
+    let lineage: Lineage = serde_json::from_str(row.text(22)?).ok()?;
+    let birth = Birth {
+        id: parsed::<SessionId>(row, 2)?,
+        at: time(11)?,
+        key: parsed::<Key>(row, 3),
+        lineage,
+        name: parsed(row, 19),
+        agent: text(25).map(|name| AgentRef {
+            name,
+            path: text(26),
+        }),
+        project: parsed(row, 23),
+        workspace: text(24),
+    };
+    Some(SessionRow {
+        owner: row.integer(1)?,
+        birth,
+        shared: count(5)?,
+        trashed: time(6),
+        gone: row.integer(7)? != 0,
+        head: count(8)?,
+    })
+}
+
+fn index(row: &Row, found: &mut Found, owners: &mut BTreeMap<i64, Owner>) {
+    if row.header.is(THREE_NUMBERS, false) {
+        if let (Some(one), Some(upto), Some(two)) = (row.integer(0), count(row, 1), row.integer(2))
+        {
+            // A fork is made after what it shares, so its number is the greater,
+            // whichever of the two trees this is from.
+            let (base, session) = (one.min(two), one.max(two));
+            if base > 0 && base < session && upto > 0 && upto <= u64::from(u32::MAX) {
+                found.shares.entry(session).or_default().insert(upto, base);
+            }
+        }
+    } else if row.header.is(PROJECT, false) {
+        let project = row.text(2).map(serde_json::from_str::<Project>);
+        if let (Some(owner), Some(Ok(project))) = (row.integer(0), project)
+            && row.text(1) == Some(project.id.as_str())
+        {
+            found.projects.insert((owner, project.id.clone()), project);
+        }
+    } else if row.header.is(OWNER_INDEX, false) {
+        if let (Some(Ok(owner)), Some(pk)) = (row.text(0).map(str::parse), row.integer(1)) {
+            owners.insert(pk, owner);
+        }
+    } else if row.header.is(ENTRY_INDEX, false)
+        && let Some(pos) = row.integer(1)
+    {
+        let tail = found.tails.entry(rows::session_of(pos)).or_default();
+        *tail = (*tail).max(rows::seq_of(pos).0);
+    }
+}
+
+fn count(row: &Row, column: usize) -> Option<u64> {
+    u64::try_from(row.integer(column)?).ok()
+}
+
+impl Place {
+    /// The entry that is here.
+    pub(super) fn entry(self, pages: &mut Pages) -> Option<EntryRow> {
+        let row = pages.row(self.page, self.cell)?;
+        Some(EntryRow {
+            seq: rows::seq_of(row.key),
+            id: EntryId::from_bytes(row.blob(1)?.try_into().ok()?),
+            at: Timestamp::from_microsecond(row.integer(2)?).ok()?,
+            digest: Digest::from_bytes(row.blob(3)?.try_into().ok()?),
+            payload: row.text(4).map(ToOwned::to_owned),
+        })
+    }
+
+    /// The attachment that is here: its owner's number, and its bytes where they are
+    /// what was put.
+    pub(super) fn blob(self, pages: &mut Pages) -> Option<(i64, Digest, Option<Vec<u8>>)> {
+        let row = pages.row(self.page, self.cell)?;
+        let owner = row.integer(1)?;
+        let digest = Digest::from_bytes(row.blob(2)?.try_into().ok()?);
+        let data = row.blob(3).filter(|data| Digest::of(data) == digest);
+        Some((owner, digest, data.map(<[u8]>::to_vec)))
+    }
+}
