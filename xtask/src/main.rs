@@ -1,2 +1,28 @@
-//! wip
-fn main() {}
+//! The chores, in Rust: `cargo xtask test` and `cargo xtask bench`.
+
+mod bench;
+mod run;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+/// Chores of the workspace
+#[derive(Parser, Debug)]
+#[command(name = "cargo xtask")]
+enum Chore {
+    /// Everything that must pass: format, lints, docs, tests and doctests
+    Test(test::TestArgs),
+    /// Measure: `cargo xtask bench store`
+    Bench(bench::BenchArgs),
+}
+
+fn main() -> Result<ExitCode> {
+    match Chore::parse() {
+        Chore::Test(args) => test::run(&args)?,
+        Chore::Bench(args) => bench::run(&args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

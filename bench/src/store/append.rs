@@ -123,16 +123,13 @@ fn take(bench: &Bench, peers: &Peers, writers: usize) -> Result<Sampled> {
         }),
         Contender::new("a file a session", || each(&mut files, &line, slice)),
     ];
-    let mut peer = Err(peers.why_not());
     if peers.are_there() {
         contenders.push(Contender::new("SQLiteSession", || {
             peers.rate(&Work::Session { writers }, slice)
         }));
     }
     let mut samples = take_turns(bench.pace.rounds, contenders)?;
-    if samples.len() == 4 {
-        peer = Ok(samples.remove(3));
-    }
+    let peer = samples.drain(3..).next().ok_or_else(|| peers.why_not());
     let mut samples = samples.into_iter();
     let mut next = || samples.next().context("a contender has no samples");
     Ok(Sampled {

@@ -9,6 +9,7 @@ import json
 import sqlite3
 import sys
 import time
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def answer(value):
 
 
 async def main():
-    sessions, savers = {}, {}
+    sessions, savers = cache(Sessions), cache(Saver)
     answer(
         {
             "about": f"openai-agents {version('openai-agents')} (SQLiteSession: "
@@ -103,15 +104,9 @@ async def main():
         request = json.loads(line)
         text, seconds = request["text"], request["seconds"]
         if request["work"] == "session":
-            writers = request["writers"]
-            peer = sessions.setdefault(writers, None) or Sessions(writers)
-            sessions[writers] = peer
-            answer({"rate": await peer.rate(text, seconds)})
+            answer({"rate": await sessions(request["writers"]).rate(text, seconds)})
         else:
-            messages = request["messages"]
-            peer = savers.setdefault(messages, None) or Saver(messages)
-            savers[messages] = peer
-            answer({"rate": peer.rate(text, seconds)})
+            answer({"rate": savers(request["messages"]).rate(text, seconds)})
 
 
 asyncio.run(main())

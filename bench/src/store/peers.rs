@@ -169,7 +169,9 @@ fn install(venv: &Path) -> Result<()> {
     succeed(&mut make).context("python3 -m venv failed")?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet"]).args(PACKAGES);
-    succeed(&mut pip).context("pip install failed")
+    succeed(&mut pip).context("pip install failed")?;
+    // Thousands of new files waiting to be written would slow the first syncs measured.
+    succeed(&mut Command::new("sync")).context("sync failed")
 }
 
 fn succeed(command: &mut Command) -> Result<()> {

@@ -1,2 +1,123 @@
-//! wip
-fn main() {}
+//! `tl`: sessions that last, from a terminal.
+//!
+//! This is the one place where things are put together: the environment and the flags
+//! become a configuration, the configuration a store, and a command works with it.
+
+mod app;
+mod commands;
+mod config;
+mod entries;
+mod markdown;
+mod places;
+mod project;
+mod report;
+mod time;
+mod ui;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use app::App;
+use commands::Command;
+use config::{Config, Flags};
+use places::Places;
+use ui::{Color, Ui};
+
+/// Sessions that last, for AI agents
+///
+/// Everything said is saved the moment it happens, and can be found, resumed, forked
+/// and merged. Without a command, shows your sessions.
+#[derive(Parser, Debug)]
+#[command(name = "tl", version, after_help = report::EXIT_CODES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    #[command(flatten)]
+    global: Global,
+}
+
+/// Flags that every command takes.
+#[derive(clap::Args, Debug)]
+struct Global {
+    /// Where sessions are kept: sqlite:PATH or memory: [env: TL_STORE]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help_heading = "Global options"
+    )]
+    store: Option<String>,
+
+    /// Whose sessions these are [env: TL_OWNER]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        help_heading = "Global options"
+    )]
+    owner: Option<String>,
+
+    /// Print data as JSON
+    #[arg(long, global = true, help_heading = "Global options")]
+    json: bool,
+
+    /// When to use colour: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        help_heading = "Global options"
+    )]
+    color: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(start(cli)),
+        Err(error) => {
+            let ui = Ui::new(false, Color::Auto, true, None);
+            ui.error(&format!("the program cannot start: {error}"), None);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn start(cli: Cli) -> ExitCode {
+    let app = match set_up(&cli.global) {
+        Ok(app) => app,
+        Err(error) => {
+            let ui = Ui::new(false, Color::Auto, false, None);
+            return report::report(&ui, &error);
+        }
+    };
+    let command = cli.command.unwrap_or_default();
+    let done = commands::run(&app, command).await;
+    let closed = app.close().await;
+    match done.and_then(|code| closed.map(|()| code)) {
+        Ok(code) => code,
+        Err(error) => report::report(&app.ui, &error),
+    }
+}
+
+fn set_up(global: &Global) -> Result<App> {
+    let places = Places::look()?;
+    let flags = Flags {
+        store: global.store.clone(),
+        owner: global.owner.clone(),
+        color: global.color.clone(),
+    };
+    let config = Config::load(&places, &flags)?;
+    let plain = places.variable("NO_COLOR").is_some() || places.variable("TERM") == Some("dumb");
+    let ui = Ui::new(global.json, config.color(), plain, config.pager());
+    Ok(App::new(ui, config, places))
+}
+
+/// The whole command line, for completions and generated references.
+pub(crate) fn command_line() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}

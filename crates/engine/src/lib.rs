@@ -51,7 +51,7 @@ pub use tree::Tree;
 pub use world::{SystemWorld, World};
 
 pub use throughline_model::*;
-pub use throughline_sqlite::Durability;
+pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{
     Append, Appended, Cursor, ErrorKind, Expect, Filter, Finding, How, OnConflict, Page, Progress,
     Read, Report, Scope, Store, StoreError, Trashed,

@@ -52,13 +52,12 @@ impl Throughline {
                         None => one(text, found),
                         Some(number) => match listing.get(number - 1) {
                             Some(id) => self.listed(id).await,
-                            None => one(text, found).map_err(|error| match error {
-                                Error::NoMatch(_) => Error::NotListed {
-                                    number: *number,
-                                    listed: listing.len(),
-                                },
-                                other => other,
+                            // Too short to be meant as the beginning of an id.
+                            None if *number < 1_000 => Err(Error::NotListed {
+                                number: *number,
+                                listed: listing.len(),
                             }),
+                            None => one(text, found),
                         },
                     },
                 }

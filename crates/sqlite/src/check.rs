@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{Connection, params};
-use throughline_model::{Birth, Digest, Owner, Record, Seq, SessionId};
+use throughline_model::{Digest, Owner, Record, Seq, SessionId};
 use throughline_store::{Finding, LogCheck, Report, StoreError};
 
 use crate::append::write_snapshot;
@@ -143,10 +143,21 @@ impl Checking<'_> {
     fn run(&mut self, progress: &dyn Fn(u64)) -> Result<(), StoreError> {
         let session = self.session;
         let birth = rows::birth(self.connection, session.pk)?;
-        let base = match self.bases.remove(&session.pk) {
-            Some(record) => record,
-            None => inherited(self.connection, session, &birth)?,
-        };
+        let mut base = Record::new(&birth);
+        match self.bases.remove(&session.pk) {
+            Some(record) => base = record,
+            None => {
+                if let Err(error) = inherit(self.connection, session, &mut base) {
+                    self.report.findings.push(Finding::Entry {
+                        owner: session.owner.clone(),
+                        session: session.id.clone(),
+                        seq: base.card.head.next(),
+                        what: chain(&error),
+                    });
+                    return Ok(());
+                }
+            }
+        }
         let snapshots = snapshots(self.connection, session.pk)?;
         let forks = forks(self.connection, session.pk)?;
         let mut attachments = BTreeSet::new();
@@ -180,6 +191,9 @@ impl Checking<'_> {
             }
             progress(self.report.entries);
         }
+        if check.record.card.head.next() == next {
+            self.places_of_snapshots(&snapshots, check.record.card.head);
+        }
         if !session.gone {
             self.report.sessions += 1;
             let kept = rows::record(self.connection, session.pk)?;
@@ -202,6 +216,23 @@ impl Checking<'_> {
             session: self.session.id.clone(),
             what: what.to_owned(),
         });
+    }
+
+    /// Records are kept where they are looked for, and nowhere else.
+    fn places_of_snapshots(&mut self, snapshots: &BTreeMap<Seq, String>, head: Seq) {
+        let shared = self.session.shared;
+        for seq in snapshots.keys() {
+            let own = *seq > shared && *seq <= head;
+            if *seq != shared && !(own && crate::append::is_kept(*seq)) {
+                self.derived(&format!("a record is kept at entry {seq}, out of place"));
+            }
+        }
+        let expected = (shared.0.max(1)..=head.0).map(Seq);
+        for seq in expected.filter(|seq| *seq == shared || crate::append::is_kept(*seq)) {
+            if !snapshots.contains_key(&seq) {
+                self.derived(&format!("no record is kept at entry {seq}"));
+            }
+        }
     }
 
     /// What hangs on the record as it is at this entry.
@@ -232,31 +263,41 @@ impl Checking<'_> {
     }
 }
 
-/// The fold of what a session shares with others: of nothing, where it is no fork.
-fn inherited(connection: &Connection, session: &Row, birth: &Birth) -> Result<Record, StoreError> {
-    let mut record = Record::new(birth);
+/// Folds what a session shares with others: nothing, where it is no fork.
+fn inherit(connection: &Connection, session: &Row, record: &mut Record) -> Result<(), StoreError> {
     let mut stretches = read::stretches(connection, session.pk, session.shared, session.shared)?;
     stretches.pop();
     for stretch in stretches {
-        fold_stretch(connection, &mut record, stretch, |_| Ok(()))?;
+        fold_stretch(connection, record, stretch, |_| Ok(()))?;
     }
-    Ok(record)
+    Ok(())
 }
 
+/// Folds a stretch without holes, to its end or to that of the log where it has none.
 fn fold_stretch(
     connection: &Connection,
     record: &mut Record,
     stretch: Stretch,
     mut each: impl FnMut(&Record) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
+    let missing = |record: &Record| StoreError::DamagedStore {
+        what: format!("entry {} is missing", record.card.head.next()),
+        source: None,
+    };
     let mut next = stretch.from;
     while next <= stretch.to {
         let page = read::stored(connection, stretch.session, next, 1_000)?;
         let Some(last) = page.last() else {
-            return Ok(());
+            return match stretch.to {
+                Seq(u64::MAX) => Ok(()),
+                _ => Err(missing(record)),
+            };
         };
         next = last.seq.next();
         for stored in page.iter().take_while(|stored| stored.seq <= stretch.to) {
+            if stored.seq != record.card.head.next() {
+                return Err(missing(record));
+            }
             let entry = stored.decode().map_err(|source| StoreError::Damaged {
                 id: record.card.id.clone(),
                 seq: stored.seq,

@@ -101,18 +101,20 @@ fn record_at(tx: &Tx<'_>, stretch: Stretch, at: Seq) -> Result<Record, StoreErro
             .map_err(|error| damaged("a record that was kept cannot be decoded", error))?,
     };
     while record.card.head < at {
-        let page = read::stored(tx.connection, stretch.session, record.card.head.next(), 256)?;
-        if page.is_empty() {
-            return Err(StoreError::DamagedStore {
-                what: format!(
-                    "entry {} of session {} is missing",
-                    record.card.head.next(),
-                    birth.id
-                ),
-                source: None,
-            });
+        let missing = |seq: Seq| StoreError::DamagedStore {
+            what: format!("entry {seq} of session {} is missing", birth.id),
+            source: None,
+        };
+        let next = record.card.head.next();
+        let page = read::stored(tx.connection, stretch.session, next, 256)?;
+        if page.first().is_none_or(|first| first.seq > at) {
+            return Err(missing(next));
         }
         for stored in page.iter().take_while(|stored| stored.seq <= at) {
+            let next = record.card.head.next();
+            if stored.seq != next {
+                return Err(missing(next));
+            }
             let entry = stored.decode().map_err(|source| StoreError::Damaged {
                 id: birth.id.clone(),
                 seq: stored.seq,

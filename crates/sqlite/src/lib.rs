@@ -22,9 +22,11 @@ mod open;
 mod read;
 mod readers;
 mod rows;
+mod salvage;
 mod trash;
 mod tx;
 mod upkeep;
 mod writer;
 
 pub use open::{Durability, Options, SqliteStore};
+pub use salvage::{Loss, Salvaged, salvage};

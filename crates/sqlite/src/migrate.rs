@@ -32,7 +32,8 @@ pub(crate) enum State {
     Behind,
 }
 
-/// Looks at a file without changing it.
+/// Looks at a file without changing it, in a transaction of the caller's: another
+/// process may be making the store at this moment.
 pub(crate) fn state(connection: &Connection) -> Result<State, StoreError> {
     let pragma = |name| -> Result<i64, StoreError> {
         connection
@@ -46,6 +47,9 @@ pub(crate) fn state(connection: &Connection) -> Result<State, StoreError> {
             what: "the file is a database of another program".to_owned(),
             source: None,
         });
+    }
+    if applied == 0 {
+        refuse_foreign(connection)?;
     }
     match applied {
         newer if newer > known => Err(StoreError::Newer {
@@ -67,9 +71,6 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
         let applied: u32 = transaction
             .pragma_query_value(None, "user_version", |row| row.get(0))
             .map_err(failed)?;
-        if applied == 0 {
-            refuse_foreign(&transaction)?;
-        }
         for (_, sql) in &MIGRATIONS[applied as usize..] {
             transaction.execute_batch(sql).map_err(failed)?;
         }

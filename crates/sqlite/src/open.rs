@@ -46,7 +46,12 @@ impl SqliteStore {
         let path = path.into();
         make_file(&path)?;
         let mut connection = reader(&path)?;
-        if state(&connection)? == State::Behind {
+        let snapshot = connection
+            .transaction()
+            .map_err(during("reading the schema's version"))?;
+        let found = state(&snapshot)?;
+        drop(snapshot);
+        if found == State::Behind {
             migrate(&mut writer(&path, options)?)?;
             connection = reader(&path)?;
         }

@@ -73,14 +73,7 @@ fn in_trash(tx: &Tx<'_>, session: &SessionRef) -> Result<i64, StoreError> {
 
 /// Removes a session, and then those that were kept for its sake.
 fn remove(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
-    let failed = during("removing a session");
     tx.flush()?;
-    let bases: Vec<i64> = tx
-        .query("SELECT DISTINCT base FROM inherits WHERE session = ?1")
-        .and_then(|mut query| query.query_map([pk], |row| row.get(0))?.collect())
-        .map_err(failed)?;
-    // What it shares with its origins it needs no more.
-    execute(tx, "DELETE FROM inherits WHERE session = ?1", pk)?;
     execute(tx, "DELETE FROM session_tag WHERE session = ?1", pk)?;
     execute(tx, "DELETE FROM standing WHERE session = ?1", pk)?;
     execute(
@@ -89,20 +82,14 @@ fn remove(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
         pk,
     )?;
     trim(tx, pk)?;
-    for base in bases {
-        let gone: bool = tx
-            .query("SELECT gone FROM session WHERE pk = ?1")
-            .and_then(|mut query| query.query_row([base], |row| row.get(0)))
-            .map_err(failed)?;
-        if gone {
-            trim(tx, base)?;
-        }
-    }
     tx.forget_all();
     Ok(())
 }
 
 /// Keeps of a session that is gone what others share, and nothing if nobody does.
+///
+/// As long as any of it is kept so is what it shares itself: whoever shares its entries
+/// shares those as well, and without them its own could not be verified.
 fn trim(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     let failed = during("removing entries");
     let kept = sharers(tx.connection, pk)?.unwrap_or(Seq::ZERO);
@@ -114,12 +101,25 @@ fn trim(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
         .map_err(failed)?;
     crate::blob::release(tx, pk)?;
     if kept == Seq::ZERO {
+        let bases: Vec<i64> = tx
+            .query(
+                "SELECT DISTINCT base FROM inherits JOIN session ON session.pk = base
+                 WHERE inherits.session = ?1 AND gone <> 0",
+            )
+            .and_then(|mut query| query.query_map([pk], |row| row.get(0))?.collect())
+            .map_err(failed)?;
         for sql in [
+            "DELETE FROM inherits WHERE session = ?1",
             "DELETE FROM snapshot WHERE session = ?1",
             "DELETE FROM birth WHERE session = ?1",
             "DELETE FROM session WHERE pk = ?1",
         ] {
             execute(tx, sql, pk)?;
+        }
+        for base in bases {
+            // Made earlier than what shares it, so this comes to an end; it may be gone
+            // already, as a base of a base.
+            trim(tx, base)?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
-use super::format::{Cell, Header, Kind, Leaf, Row, big_u16};
+use super::format::{Cell, Header, Kind, Row, big_u16};
 use super::scan;
 use super::wal::{Wal, fill};
 use crate::open::side_file;
@@ -38,14 +38,16 @@ impl Pages {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         let wal = match File::open(side_file(path, "-wal")) {
-            Ok(wal) if wal.metadata()?.len() > 0 => Wal::open(wal).unwrap_or_default().or_else(|| {
-                notes.push(
-                    "the write-ahead log is broken from its beginning and was ignored: what \
+            Ok(wal) if wal.metadata()?.len() > 0 => {
+                Wal::open(wal).unwrap_or_default().or_else(|| {
+                    notes.push(
+                        "the write-ahead log is broken from its beginning and was ignored: what \
                      was in it alone is lost"
-                        .to_owned(),
-                );
-                None
-            }),
+                            .to_owned(),
+                    );
+                    None
+                })
+            }
             _ => None,
         };
         if wal.as_ref().is_some_and(|wal| wal.cut) {
@@ -66,13 +68,20 @@ impl Pages {
         };
         let from_wal = wal.as_ref().map(|wal| wal.page_size);
         let size = pages.size_in_header();
-        let size = match size.or(from_wal).filter(|size| pages.rows_at(*size, length) > 0) {
+        let size = match size
+            .or(from_wal)
+            .filter(|size| pages.rows_at(*size, length) > 0)
+        {
             Some(size) => size,
             None => pages.guess_size(length, size.or(from_wal), notes),
         };
         pages.resize(size, length);
-        if let Some(wal) = wal.filter(|wal| wal.page_size == size) {
-            pages.wal = Some(wal);
+        match wal {
+            Some(wal) if wal.page_size != size => notes.push(format!(
+                "the write-ahead log has pages of {} bytes and was ignored: the file's have {size}",
+                wal.page_size
+            )),
+            wal => pages.wal = wal,
         }
         pages.unreadable = 0;
         Ok(pages)
@@ -106,12 +115,7 @@ impl Pages {
     }
 
     /// The size with which most rows are found.
-    fn guess_size(
-        &mut self,
-        length: u64,
-        said: Option<usize>,
-        notes: &mut Vec<String>,
-    ) -> usize {
+    fn guess_size(&mut self, length: u64, said: Option<usize>, notes: &mut Vec<String>) -> usize {
         let best = SIZES
             .into_iter()
             .map(|size| (self.rows_at(size, length), size))
@@ -143,8 +147,7 @@ impl Pages {
     }
 
     fn has(&self, number: u32) -> bool {
-        (1..=self.count).contains(&number)
-            || self.wal.as_ref().is_some_and(|wal| wal.has(number))
+        (1..=self.count).contains(&number) || self.wal.as_ref().is_some_and(|wal| wal.has(number))
     }
 
     /// How many bytes there are, about.
@@ -184,21 +187,27 @@ impl Pages {
     }
 
     /// The part of a row that is in its own page, if a row starts there.
-    pub(super) fn row_head(page: &[u8], leaf: &Leaf, at: u16) -> Option<(Cell, Header)> {
-        let cell = Cell::parse(page, leaf.kind, at.into())?;
+    pub(super) fn row_head(page: &[u8], kind: Kind, at: u16) -> Option<(Cell, Header)> {
+        let cell = Cell::parse(page, kind, at.into())?;
         let header = Header::parse(page.get(cell.local.clone())?, cell.length)?;
         Some((cell, header))
     }
 
     /// A row of a table, as far as it can be read.
     pub(super) fn row(&mut self, number: u32, at: u16) -> Option<Row> {
-        let leaf = Leaf {
-            kind: Kind::Table,
-            cells: Vec::new(),
-        };
-        let page = self.page(number);
-        let (cell, header) = Self::row_head(page, &leaf, at)?;
+        let (cell, header) = Self::row_head(self.page(number), Kind::Table, at)?;
         Some(self.whole(number, &cell, header))
+    }
+
+    /// A row of a table, as far as it is in its own page.
+    pub(super) fn row_start(&mut self, number: u32, at: u16) -> Option<Row> {
+        let page = self.page(number);
+        let (cell, header) = Self::row_head(page, Kind::Table, at)?;
+        Some(Row {
+            key: cell.key,
+            header,
+            bytes: page.get(cell.local)?.to_vec(),
+        })
     }
 
     /// The rest of a row, from wherever it goes on.

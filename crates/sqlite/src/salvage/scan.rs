@@ -111,7 +111,7 @@ type Head = (u16, super::format::Cell, Header);
 
 fn heads(page: &[u8], leaf: &Leaf) -> Vec<Head> {
     let rows = leaf.cells.iter().filter_map(|at| {
-        let (cell, header) = Pages::row_head(page, leaf, *at)?;
+        let (cell, header) = Pages::row_head(page, leaf.kind, *at)?;
         Some((*at, cell, header))
     });
     match leaf.kind {
@@ -262,7 +262,7 @@ fn index(row: &Row, found: &mut Found, owners: &mut BTreeMap<i64, Owner>) {
             // A fork is made after what it shares, so its number is the greater,
             // whichever of the two trees this is from.
             let (base, session) = (one.min(two), one.max(two));
-            if base > 0 && base < session && upto > 0 && upto <= u64::from(u32::MAX) {
+            if base > 0 && base < session && upto > 0 && u32::try_from(upto).is_ok() {
                 found.shares.entry(session).or_default().insert(upto, base);
             }
         }
@@ -300,6 +300,11 @@ impl Place {
             digest: Digest::from_bytes(row.blob(3)?.try_into().ok()?),
             payload: row.text(4).map(ToOwned::to_owned),
         })
+    }
+
+    /// The number of the owner of the attachment that is here.
+    pub(super) fn blob_owner(self, pages: &mut Pages) -> Option<i64> {
+        pages.row_start(self.page, self.cell)?.integer(1)
     }
 
     /// The attachment that is here: its owner's number, and its bytes where they are

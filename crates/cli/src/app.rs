@@ -1,0 +1,132 @@
+//! What every command works with.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use jiff::tz::TimeZone;
+use throughline::{Opening, Owner, Session, SessionId, SessionSpec, Throughline};
+use tokio::sync::OnceCell;
+
+use crate::config::Config;
+use crate::places::{Places, make_private, write_whole};
+use crate::report::Refusal;
+use crate::ui::Ui;
+
+/// What every command works with. The store is opened by the first that needs it.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) ui: Ui,
+    pub(crate) config: Config,
+    pub(crate) places: Places,
+    pub(crate) zone: TimeZone,
+    tl: OnceCell<Throughline>,
+}
+
+impl App {
+    pub(crate) fn new(ui: Ui, config: Config, places: Places) -> Self {
+        Self {
+            ui,
+            config,
+            places,
+            zone: TimeZone::system(),
+            tl: OnceCell::new(),
+        }
+    }
+
+    /// The store.
+    pub(crate) async fn tl(&self) -> Result<&Throughline> {
+        self.tl
+            .get_or_try_init(|| self.open(self.config.store()))
+            .await
+    }
+
+    /// Another store, opened as this one would be.
+    pub(crate) async fn open(&self, url: &str) -> Result<Throughline> {
+        let opening = Opening {
+            owner: self.owner()?,
+            durability: self.config.durability(),
+            ..Opening::default()
+        };
+        let address = url.parse()?;
+        Throughline::open_with(&address, opening)
+            .await
+            .with_context(|| format!("the store {address} cannot be opened"))
+    }
+
+    fn owner(&self) -> Result<Owner> {
+        self.config.owner()
+    }
+
+    /// The session that was meant.
+    pub(crate) async fn session(&self, spec: &SessionSpec) -> Result<Session> {
+        let tl = self.tl().await?;
+        let spec = self.read_path(spec)?;
+        Ok(tl.resolve(&spec, &self.listing()).await?)
+    }
+
+    /// The session in the trash that was meant.
+    pub(crate) async fn trashed(&self, spec: &SessionSpec) -> Result<SessionId> {
+        let tl = self.tl().await?;
+        let spec = self.read_path(spec)?;
+        Ok(tl.resolve_trashed(&spec, &self.listing()).await?)
+    }
+
+    /// A transcript stands for the session it was written from.
+    fn read_path(&self, spec: &SessionSpec) -> Result<SessionSpec> {
+        let SessionSpec::Path(path) = spec else {
+            return Ok(spec.clone());
+        };
+        let file = self.places.folder.join(path);
+        let text = std::fs::read_to_string(&file).map_err(|error| {
+            Refusal::invalid(format!("{path} cannot be read as a transcript: {error}"))
+                .hint("a session is named by id, name, key, number or a transcript's path")
+        })?;
+        let transcript = throughline_formats::read_transcript(&text)
+            .with_context(|| format!("{path} is not a transcript"))?;
+        let Some(text) = transcript.session_id else {
+            return Err(
+                Refusal::invalid(format!("{path} does not say which session it is")).into(),
+            );
+        };
+        Ok(SessionSpec::Text { text, number: None })
+    }
+
+    fn listing_file(&self) -> std::path::PathBuf {
+        // Numbers belong to one store: those of another would name other sessions.
+        let store = throughline::Digest::of(self.config.store().as_bytes());
+        self.places.state(&format!("listing-{}", store.short()))
+    }
+
+    /// The sessions of the last listing, by number.
+    fn listing(&self) -> Vec<SessionId> {
+        let text = std::fs::read_to_string(self.listing_file()).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Remembers a listing, so that its numbers can be used.
+    pub(crate) fn remember_listing<'a>(&self, ids: impl Iterator<Item = &'a SessionId>) {
+        let text: String = ids.map(|id| format!("{id}\n")).collect();
+        let file = self.listing_file();
+        let written = file
+            .parent()
+            .map_or(Ok(()), make_private)
+            .and_then(|()| write_whole(&file, text.as_bytes()));
+        if let Err(error) = written {
+            self.ui
+                .warn(format_args!("the numbers cannot be used later: {error}"));
+        }
+    }
+
+    /// Lets go of the store, if it was opened.
+    pub(crate) async fn close(&self) -> Result<()> {
+        if let Some(tl) = self.tl.get() {
+            tl.close().await?;
+        }
+        Ok(())
+    }
+
+    /// A path as the person meant it.
+    pub(crate) fn path(&self, path: &Path) -> std::path::PathBuf {
+        self.places.folder.join(path)
+    }
+}

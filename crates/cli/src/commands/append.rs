@@ -1,0 +1,303 @@
+//! `tl append`
+
+use std::collections::VecDeque;
+use std::io::{BufReader, IsTerminal, Read as _};
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::task::Poll;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+use throughline::{
+    Appended, Conflict, Content, Error, Expect, How, Message, NewEntry, Role, Seq, Session,
+    SessionId, SessionSpec,
+};
+use throughline_formats::{LineError, MessageLine, MessageLines};
+use tokio::sync::mpsc;
+
+use crate::app::App;
+use crate::report::Refusal;
+use crate::time::parse_instant;
+
+/// Appends under way at once: enough to share commits, few enough to hold in memory.
+const UNDER_WAY: usize = 256;
+
+/// Append messages to a session
+///
+/// The message is the TEXT, or stdin. With --json, stdin is one JSON message a line
+/// (`{"role": "user", "content": "…"}`; also at, id, author, model, usage). Prints one
+/// line with the number of each entry as soon as it is durable.
+#[derive(clap::Args, Debug)]
+pub(crate) struct AppendArgs {
+    /// Which session
+    session: SessionSpec,
+    /// The message [default: stdin]
+    #[arg(allow_hyphen_values = true)]
+    text: Option<String>,
+    /// Who speaks: user, assistant, system or tool
+    #[arg(long, default_value = "user")]
+    role: Role,
+    /// Who said it, where the role alone does not tell
+    #[arg(long)]
+    author: Option<String>,
+    /// When it was said [default: now]
+    #[arg(long, value_name = "WHEN")]
+    at: Option<String>,
+    /// What another system calls it
+    #[arg(long, value_name = "ID")]
+    external_id: Option<String>,
+    /// The entry you believe to be the last (0: none)
+    #[arg(long, value_name = "SEQ")]
+    expect: Option<Seq>,
+    /// What to do if it is not: refuse, append all the same (marked), or make a fork
+    #[arg(long, default_value = "reject", value_parser = ["reject", "rebase", "fork"])]
+    on_conflict: String,
+    /// Replace what is not UTF-8 instead of refusing it
+    #[arg(long)]
+    lossy: bool,
+}
+
+impl AppendArgs {
+    fn conflict(&self) -> Conflict {
+        match self.on_conflict.as_str() {
+            "rebase" => Conflict::Rebase,
+            "fork" => Conflict::Fork,
+            _ => Conflict::Reject,
+        }
+    }
+}
+
+pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
+    let session = app.session(&args.session).await?;
+    if app.ui.json && args.text.is_none() {
+        return lines(app, &args, session).await;
+    }
+    let text = match &args.text {
+        Some(text) => text.clone(),
+        None => read_stdin(app, args.lossy)?,
+    };
+    let message = Message::new(args.role, Content::text(text));
+    let mut entry = session.entry(message);
+    if let Some(at) = &args.at {
+        let now = app.tl().await?.now();
+        let at = parse_instant(at, now, &app.zone).map_err(Refusal::invalid)?;
+        entry = NewEntry::new(entry.id, at, entry.body);
+    }
+    entry.author.clone_from(&args.author);
+    set_external(&mut entry, session.id(), args.external_id.clone());
+    let expect = args.expect.map_or(Expect::Any, Expect::At);
+    let appended = session
+        .append_all(vec![entry], expect, args.conflict())
+        .await?;
+    tell(app, session.id(), &appended)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What another system calls it also decides its id, so that it is recognised.
+fn set_external(entry: &mut NewEntry, session: &SessionId, external: Option<String>) {
+    if let Some(external) = external {
+        entry.id = throughline::EntryId::from_external(session, &external);
+        entry.external_id = Some(external);
+    }
+}
+
+fn read_stdin(app: &App, lossy: bool) -> Result<String> {
+    let mut stdin = std::io::stdin().lock();
+    if stdin.is_terminal() {
+        app.ui.status("Type the message and end it with Ctrl-D:");
+    }
+    let mut bytes = Vec::new();
+    stdin
+        .read_to_end(&mut bytes)
+        .context("stdin cannot be read")?;
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) if lossy => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            return Err(Refusal::invalid(format!("stdin is not UTF-8 at byte {at}"))
+                .hint("convert it, or use --lossy to replace what is not")
+                .into());
+        }
+    };
+    // The newline that ends a line of shell is not part of what was said.
+    let text = text
+        .strip_suffix('\n')
+        .map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
+    if text.is_empty() {
+        return Err(Refusal::invalid("there is nothing to append")
+            .hint("give the text as an argument or on stdin")
+            .into());
+    }
+    Ok(text.to_owned())
+}
+
+fn tell(app: &App, asked: &SessionId, appended: &Appended) -> Result<()> {
+    let how = match appended.how {
+        How::Appended => "appended",
+        How::Rebased => "rebased",
+        How::Forked => "forked",
+        How::Repeated => "repeated",
+    };
+    for entry in &appended.entries {
+        if app.ui.json {
+            app.ui.json_line(&json!({
+                "session": appended.session,
+                "seq": entry.seq,
+                "id": entry.id,
+                "external_id": entry.external_id,
+                "how": how,
+                "digest": entry.digest,
+            }))?;
+        } else {
+            app.ui.data(entry.seq)?;
+        }
+    }
+    if appended.session != *asked && !app.ui.json {
+        app.ui.warn(format_args!(
+            "the session had moved; appended to fork {}",
+            appended.session
+        ));
+    }
+    if appended.how == How::Rebased && !app.ui.json {
+        app.ui
+            .warn("the session had moved; appended after what was there");
+    }
+    Ok(())
+}
+
+type Incoming = std::io::Result<(u64, Result<MessageLine, LineError>)>;
+type UnderWay = Pin<Box<dyn Future<Output = Result<Appended, Error>>>>;
+
+/// Appends a stream of messages, each as it comes, and tells of each as it is durable.
+async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCode> {
+    let mut incoming = read_lines();
+    let mut stream = Stream {
+        app,
+        conflict: args.conflict(),
+        asked: session.id().clone(),
+        session,
+        expect: args.expect,
+        under_way: VecDeque::new(),
+        bad: 0,
+    };
+    loop {
+        // Whoever waits for an answer before sending more must get it, so answers come
+        // first whenever there is nothing to read yet.
+        tokio::select! {
+            biased;
+            line = incoming.recv(), if stream.has_room() => match line {
+                None => break,
+                Some(line) => stream.take(line?).await?,
+            },
+            done = stream.next() => stream.answer(done)?,
+        }
+    }
+    while !stream.under_way.is_empty() {
+        let done = stream.next().await;
+        stream.answer(done)?;
+    }
+    if stream.bad > 0 {
+        let lines = crate::ui::counted(stream.bad, "line");
+        app.ui
+            .warn(format_args!("{lines} left out; all others were appended"));
+        return Ok(ExitCode::from(5));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Stream<'a> {
+    app: &'a App,
+    asked: SessionId,
+    session: Session,
+    conflict: Conflict,
+    expect: Option<Seq>,
+    under_way: VecDeque<UnderWay>,
+    bad: u64,
+}
+
+impl Stream<'_> {
+    fn has_room(&self) -> bool {
+        self.under_way.len() < UNDER_WAY
+    }
+
+    async fn take(&mut self, (number, line): (u64, Result<MessageLine, LineError>)) -> Result<()> {
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => {
+                self.bad += 1;
+                self.app.ui.warn(format_args!("line {number}: {error}"));
+                return Ok(());
+            }
+        };
+        if line.repaired {
+            self.app.ui.warn(format_args!(
+                "line {number}: replaced characters that are none"
+            ));
+        }
+        let entry = self.entry(line);
+        let (session, conflict) = (self.session.clone(), self.conflict);
+        let expect = self.expect.map_or(Expect::Any, Expect::At);
+        let mut append: UnderWay =
+            Box::pin(async move { session.append_all(vec![entry], expect, conflict).await });
+        if self.expect.is_some() {
+            // The next one follows this one, wherever it ends up.
+            let appended = append.await?;
+            self.expect = appended.entries.last().map(|entry| entry.seq);
+            self.session = self.app.tl().await?.session(&appended.session).await?;
+            tell(self.app, &self.asked, &appended)?;
+            return Ok(());
+        }
+        // Polled once now, so that appends reach the store in the order of the lines.
+        let first = std::future::poll_fn(|context| Poll::Ready(append.as_mut().poll(context)));
+        match first.await {
+            Poll::Ready(done) => self.answer(Some(done)),
+            Poll::Pending => {
+                self.under_way.push_back(append);
+                Ok(())
+            }
+        }
+    }
+
+    fn entry(&self, line: MessageLine) -> NewEntry {
+        let mut entry = self.session.entry(line.message);
+        if let Some(at) = line.at {
+            entry = NewEntry::new(entry.id, at, entry.body);
+        }
+        entry.author = line.author;
+        set_external(&mut entry, &self.asked, line.external_id);
+        entry
+    }
+
+    /// The oldest append under way, once it is done; never, if there is none.
+    async fn next(&mut self) -> Option<Result<Appended, Error>> {
+        match self.under_way.front_mut() {
+            None => std::future::pending().await,
+            Some(oldest) => {
+                let done = oldest.await;
+                self.under_way.pop_front();
+                Some(done)
+            }
+        }
+    }
+
+    fn answer(&mut self, done: Option<Result<Appended, Error>>) -> Result<()> {
+        if let Some(done) = done {
+            tell(self.app, &self.asked, &done?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Lines of stdin, read by a thread of their own: reading waits for whoever writes.
+fn read_lines() -> mpsc::Receiver<Incoming> {
+    let (send, receive) = mpsc::channel(UNDER_WAY);
+    std::thread::spawn(move || {
+        for line in MessageLines::new(BufReader::new(std::io::stdin())) {
+            if send.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receive
+}

@@ -1,0 +1,52 @@
+//! `tl backup`
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::app::App;
+use crate::report::Refusal;
+use crate::ui::compact;
+
+/// Copy the whole store into a file while it is in use
+///
+/// The copy is consistent, appears only when it is whole, and is itself a store:
+/// `tl --store sqlite:FILE sessions`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct BackupArgs {
+    /// The file to make
+    file: PathBuf,
+}
+
+pub(crate) async fn run(app: &App, args: BackupArgs) -> Result<()> {
+    let file = app.path(&args.file);
+    if file.exists() {
+        return Err(
+            Refusal::invalid(format!("{} is there already", args.file.display()))
+                .hint("choose another name; a backup never overwrites")
+                .into(),
+        );
+    }
+    let tl = app.tl().await?;
+    let bar = app.ui.progress("Backing up", "files");
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    let progress = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let backed = tl.backup(&file, &progress).await;
+    bar.finish_and_clear();
+    backed?;
+    let bytes = std::fs::metadata(&file)?.len();
+    if app.ui.json {
+        app.ui.json(&json!({"file": file, "bytes": bytes}))?;
+    } else {
+        app.ui.status(format_args!(
+            "Wrote {}B to {}",
+            compact(bytes),
+            args.file.display()
+        ));
+    }
+    Ok(())
+}

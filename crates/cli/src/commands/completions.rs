@@ -1,0 +1,20 @@
+//! `tl completions`
+
+use anyhow::Result;
+use clap_complete::Shell;
+
+/// Print a script that completes commands in your shell
+///
+/// For bash: tl completions bash > ~/.local/share/bash-completion/completions/tl
+#[derive(clap::Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &CompletionsArgs) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut crate::command_line(), "tl", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?;
+    Ok(())
+}

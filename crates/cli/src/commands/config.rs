@@ -1,0 +1,53 @@
+//! `tl config`
+
+use anyhow::Result;
+
+use crate::app::App;
+
+/// Show every setting and where it came from
+///
+/// In rising precedence: the default, your config.toml, .throughline/config.toml of the
+/// project, the environment, flags.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ConfigArgs {
+    /// Print one value only
+    key: Option<String>,
+}
+
+pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<()> {
+    let values = &app.config.values;
+    if let Some(key) = &args.key {
+        let Some(value) = values.iter().find(|value| value.key == key) else {
+            let known: Vec<_> = values.iter().map(|value| value.key).collect();
+            return Err(crate::report::Refusal {
+                what: format!("there is no setting {key:?}"),
+                hint: Some(format!("there are {}", known.join(", "))),
+                kind: throughline::ErrorKind::NotFound,
+            }
+            .into());
+        };
+        if app.ui.json {
+            app.ui.json(value)?;
+        } else {
+            app.ui.data(&value.value)?;
+        }
+        return Ok(());
+    }
+    if app.ui.json {
+        app.ui.json(values)?;
+        return Ok(());
+    }
+    for value in values {
+        app.ui
+            .data(format_args!("{} = {}", app.ui.bold(value.key), value.value))?;
+        app.ui.data(
+            app.ui
+                .dim(&format!("    {}  [{}]", value.about, value.origin)),
+        )?;
+    }
+    app.ui.status(format_args!(
+        "\nYour file: {}",
+        app.places.user_config.display()
+    ));
+    Ok(())
+}

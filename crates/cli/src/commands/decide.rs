@@ -1,0 +1,21 @@
+//! `tl decide`
+
+use anyhow::Result;
+use throughline::SessionSpec;
+
+use crate::app::App;
+
+/// Note a decision
+#[derive(clap::Args, Debug)]
+pub(crate) struct DecideArgs {
+    /// Which session
+    session: SessionSpec,
+    /// What was decided
+    text: String,
+}
+
+pub(crate) async fn run(app: &App, args: DecideArgs) -> Result<()> {
+    let session = app.session(&args.session).await?;
+    let entry = session.decide(&args.text).await?;
+    super::done(app, &session, &entry).await
+}

@@ -1,0 +1,46 @@
+//! `tl delete` and `tl restore`
+
+use anyhow::Result;
+use throughline::SessionSpec;
+
+use crate::app::App;
+
+/// Put sessions into the trash
+///
+/// `tl restore` brings them back whole. Forks of them lose nothing.
+#[derive(clap::Args, Debug)]
+pub(crate) struct DeleteArgs {
+    /// Which sessions
+    #[arg(required = true)]
+    sessions: Vec<SessionSpec>,
+}
+
+/// Take sessions out of the trash
+#[derive(clap::Args, Debug)]
+pub(crate) struct RestoreArgs {
+    /// Which sessions
+    #[arg(required = true)]
+    sessions: Vec<SessionSpec>,
+}
+
+pub(crate) async fn run_delete(app: &App, args: DeleteArgs) -> Result<()> {
+    let tl = app.tl().await?;
+    let mut ids = Vec::new();
+    for session in super::resolve_all(app, &args.sessions).await? {
+        tl.trash(session.id()).await?;
+        ids.push(session.id().clone());
+    }
+    super::done_all(app, "Moved to the trash", &ids)
+}
+
+pub(crate) async fn run_restore(app: &App, args: RestoreArgs) -> Result<()> {
+    let tl = app.tl().await?;
+    let mut ids = Vec::new();
+    for spec in &args.sessions {
+        ids.push(app.trashed(spec).await?);
+    }
+    for id in &ids {
+        tl.restore(id).await?;
+    }
+    super::done_all(app, "Restored", &ids)
+}

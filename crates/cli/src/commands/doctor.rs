@@ -1,0 +1,113 @@
+//! `tl doctor`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+use throughline::{Finding, Report};
+
+use crate::app::App;
+use crate::ui::counted;
+
+/// Check that everything is as it should be
+///
+/// Checks the file, every session's chain of digests, and that everything derived
+/// follows from the logs. Exits with 6 if anything is wrong.
+#[derive(clap::Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Make everything derived anew from the logs first
+    #[arg(long, conflicts_with = "salvage")]
+    rebuild: bool,
+    /// Get every readable entry out of a damaged store into this new file
+    #[arg(long, value_name = "FILE")]
+    salvage: Option<PathBuf>,
+}
+
+pub(crate) async fn run(app: &App, args: DoctorArgs) -> Result<ExitCode> {
+    if let Some(into) = &args.salvage {
+        return super::salvage::run(app, into).await;
+    }
+    let tl = app.tl().await?;
+    let bar = app.ui.progress("Checking", "entries");
+    let progress = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let report = if args.rebuild {
+        tl.rebuild(&progress).await
+    } else {
+        tl.check(&progress).await
+    };
+    bar.finish_and_clear();
+    tell(app, &report?)
+}
+
+fn tell(app: &App, report: &Report) -> Result<ExitCode> {
+    let ok = report.findings.is_empty();
+    if app.ui.json {
+        app.ui.json(&json!({
+            "ok": ok,
+            "store": app.config.store(),
+            "sessions": report.sessions,
+            "entries": report.entries,
+            "blobs": report.blobs,
+            "findings": report.findings,
+        }))?;
+    } else {
+        for finding in &report.findings {
+            app.ui.data(describe(finding))?;
+        }
+        let looked = format!(
+            "{}, {}, {} checked",
+            counted(report.sessions, "session"),
+            if report.entries == 1 {
+                "1 entry".to_owned()
+            } else {
+                format!("{} entries", crate::ui::thousands(report.entries))
+            },
+            counted(report.blobs, "attachment"),
+        );
+        let found = if ok {
+            "all is well".to_owned()
+        } else {
+            counted(report.findings.len() as u64, "finding")
+        };
+        app.ui.status(format_args!("{looked}: {found}"));
+        if report.findings.iter().any(Finding::can_be_rebuilt) {
+            app.ui
+                .status("`tl doctor --rebuild` mends what is derived.");
+        }
+        if report
+            .findings
+            .iter()
+            .any(|finding| !finding.can_be_rebuilt())
+        {
+            app.ui
+                .status("`tl doctor --salvage FILE` gets everything readable into a new store.");
+        }
+    }
+    Ok(if ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(6)
+    })
+}
+
+fn describe(finding: &Finding) -> String {
+    match finding {
+        Finding::File { what } => format!("file: {what}"),
+        Finding::Entry {
+            owner,
+            session,
+            seq,
+            what,
+        } => format!("entry {seq} of {session} ({owner}): {what}"),
+        Finding::Derived {
+            owner,
+            session,
+            what,
+        } => format!("session {session} ({owner}): {what}"),
+        Finding::Blob { digest } => format!("attachment {digest}: its bytes have changed"),
+    }
+}

@@ -1,0 +1,183 @@
+//! The commands, a file each.
+
+mod append;
+mod archive;
+mod backup;
+mod clear;
+mod completions;
+mod config;
+mod decide;
+mod delete;
+mod describe;
+mod doctor;
+mod erase;
+mod export;
+mod fork;
+mod import;
+mod merge;
+mod new;
+mod open;
+mod pin;
+mod purge;
+mod rename;
+mod rewind;
+mod salvage;
+mod sessions;
+mod show;
+mod stats;
+mod tag;
+mod tree;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+use throughline::{Body, Entry, Seq, Session, SessionId, SessionSpec, Tag};
+
+use crate::app::App;
+
+/// What can be asked for.
+#[derive(clap::Subcommand, Debug)]
+pub(crate) enum Command {
+    Sessions(sessions::SessionsArgs),
+    Show(show::ShowArgs),
+    New(new::NewArgs),
+    Open(open::OpenArgs),
+    Append(append::AppendArgs),
+    Rename(rename::RenameArgs),
+    Describe(describe::DescribeArgs),
+    Tag(tag::TagArgs),
+    Untag(tag::UntagArgs),
+    Pin(pin::PinArgs),
+    Unpin(pin::UnpinArgs),
+    Decide(decide::DecideArgs),
+    Archive(archive::ArchiveArgs),
+    Unarchive(archive::UnarchiveArgs),
+    Clear(clear::ClearArgs),
+    Rewind(rewind::RewindArgs),
+    Fork(fork::ForkArgs),
+    Merge(merge::MergeArgs),
+    Tree(tree::TreeArgs),
+    Delete(delete::DeleteArgs),
+    Restore(delete::RestoreArgs),
+    Purge(purge::PurgeArgs),
+    Erase(erase::EraseArgs),
+    Export(export::ExportArgs),
+    Import(import::ImportArgs),
+    Stats(stats::StatsArgs),
+    Doctor(doctor::DoctorArgs),
+    Backup(backup::BackupArgs),
+    Config(config::ConfigArgs),
+    Completions(completions::CompletionsArgs),
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Self::Sessions(sessions::SessionsArgs::main_screen())
+    }
+}
+
+/// Does what was asked for.
+pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Append(args) => return append::run(app, args).await,
+        Command::Import(args) => return import::run(app, args).await,
+        Command::Doctor(args) => return doctor::run(app, args).await,
+        Command::Sessions(args) => sessions::run(app, args).await,
+        Command::Show(args) => show::run(app, args).await,
+        Command::New(args) => new::run(app, args).await,
+        Command::Open(args) => open::run(app, args).await,
+        Command::Rename(args) => rename::run(app, args).await,
+        Command::Describe(args) => describe::run(app, args).await,
+        Command::Tag(args) => tag::run_tag(app, args).await,
+        Command::Untag(args) => tag::run_untag(app, args).await,
+        Command::Pin(args) => pin::run_pin(app, args).await,
+        Command::Unpin(args) => pin::run_unpin(app, args).await,
+        Command::Decide(args) => decide::run(app, args).await,
+        Command::Archive(args) => archive::run_archive(app, args).await,
+        Command::Unarchive(args) => archive::run_unarchive(app, args).await,
+        Command::Clear(args) => clear::run(app, args).await,
+        Command::Rewind(args) => rewind::run(app, args).await,
+        Command::Fork(args) => fork::run(app, args).await,
+        Command::Merge(args) => merge::run(app, args).await,
+        Command::Tree(args) => tree::run(app, args).await,
+        Command::Delete(args) => delete::run_delete(app, args).await,
+        Command::Restore(args) => delete::run_restore(app, args).await,
+        Command::Purge(args) => purge::run(app, args).await,
+        Command::Erase(args) => erase::run(app, args).await,
+        Command::Export(args) => export::run(app, args).await,
+        Command::Stats(args) => stats::run(app, args).await,
+        Command::Backup(args) => backup::run(app, args).await,
+        Command::Config(args) => config::run(app, &args),
+        Command::Completions(args) => completions::run(&args),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Tells that something was done to a session: as JSON, its id and the new entry.
+async fn done(app: &App, session: &Session, entry: &Entry) -> Result<()> {
+    if app.ui.json {
+        let card = session.record().await?.card;
+        app.ui.json(&json!({
+            "id": card.id,
+            "name": card.name,
+            "tags": card.tags,
+            "seq": entry.seq,
+        }))?;
+    } else {
+        app.ui.status(told(entry));
+    }
+    Ok(())
+}
+
+/// What an entry did, in a few words.
+fn told(entry: &Entry) -> String {
+    let tags = |tags: &[Tag]| tags.iter().map(Tag::as_str).collect::<Vec<_>>().join(", ");
+    match &entry.body {
+        Body::Renamed {
+            name: Some(name), ..
+        } => format!("Named {name}"),
+        Body::Renamed { name: None, .. } => "Has no name now".to_owned(),
+        Body::Described {
+            description: Some(_),
+        } => "Described".to_owned(),
+        Body::Described { description: None } => "Has no description now".to_owned(),
+        Body::Tagged { tags: added } => format!("Tagged {}", tags(added)),
+        Body::Untagged { tags: removed } => format!("Untagged {}", tags(removed)),
+        Body::Pinned { .. } => format!("Pinned as entry {}", entry.seq),
+        Body::Unpinned { .. } => "Unpinned".to_owned(),
+        Body::Decided { .. } => format!("Decided, as entry {}", entry.seq),
+        Body::Cleared => "Cleared; `tl show --all` still has everything".to_owned(),
+        body => format!("Entry {}: {}", entry.seq, body.kind()),
+    }
+}
+
+/// Tells that something was done to several sessions.
+fn done_all(app: &App, what: &str, ids: &[SessionId]) -> Result<()> {
+    if app.ui.json {
+        app.ui.json(&json!({"sessions": ids}))?;
+    } else {
+        for id in ids {
+            app.ui.status(format_args!("{what}: {id}"));
+        }
+    }
+    Ok(())
+}
+
+/// All the sessions that were meant, or none if one is not there.
+async fn resolve_all(app: &App, specs: &[SessionSpec]) -> Result<Vec<Session>> {
+    let mut sessions = Vec::new();
+    for spec in specs {
+        sessions.push(app.session(spec).await?);
+    }
+    Ok(sessions)
+}
+
+/// Tells that a cut was moved so as not to part a tool's call from its result.
+fn tell_moved_boundary(app: &App, asked: Seq, got: Seq) {
+    if asked != got {
+        app.ui.warn(format_args!(
+            "entry {asked} is inside a tool call whose result comes at {got}: cut there instead"
+        ));
+    }
+}

@@ -1,0 +1,79 @@
+//! `tl new`
+
+use anyhow::Result;
+use throughline::{AgentRef, Key, Name, NewSession, SessionId, Tag};
+
+use crate::app::App;
+use crate::project;
+
+/// Make a session
+///
+/// Prints its id. The session belongs to the project of the working folder.
+#[derive(clap::Args, Debug)]
+pub(crate) struct NewArgs {
+    /// What to call it
+    #[arg(long)]
+    name: Option<Name>,
+    /// Its id [default: made from the time]
+    #[arg(long)]
+    id: Option<SessionId>,
+    /// An agent's stable name for it: if a session has it, that one is printed
+    #[arg(long)]
+    key: Option<Key>,
+    /// The agent it is with
+    #[arg(long)]
+    agent: Option<String>,
+    /// The file that describes the agent
+    #[arg(long, requires = "agent", value_name = "FILE")]
+    agent_path: Option<String>,
+    /// Tag it (may be repeated)
+    #[arg(long)]
+    tag: Vec<Tag>,
+    /// Do not note the project and working folder
+    #[arg(long)]
+    no_project: bool,
+}
+
+pub(crate) async fn run(app: &App, args: NewArgs) -> Result<()> {
+    let mut new = NewSession {
+        id: args.id,
+        key: args.key,
+        name: args.name,
+        agent: args.agent.map(|name| AgentRef {
+            name,
+            path: args.agent_path,
+        }),
+        ..NewSession::default()
+    };
+    if !args.no_project {
+        locate(app, &mut new).await?;
+    }
+    let tl = app.tl().await?;
+    let (session, existed) = tl.get_or_create(new).await?;
+    if !args.tag.is_empty() {
+        session.tag(args.tag).await?;
+    }
+    tell(app, &session, existed).await
+}
+
+/// Notes where a session is made.
+pub(crate) async fn locate(app: &App, new: &mut NewSession) -> Result<()> {
+    let folder = &app.places.folder;
+    let tl = app.tl().await?;
+    new.project = project::of(tl, folder).await?.map(|project| project.id);
+    new.workspace = Some(folder.to_string_lossy().into_owned());
+    Ok(())
+}
+
+/// Prints a session that was made or found.
+pub(crate) async fn tell(app: &App, session: &throughline::Session, existed: bool) -> Result<()> {
+    if app.ui.json {
+        let card = session.record().await?.card;
+        let mut value = serde_json::to_value(card)?;
+        value["existed"] = existed.into();
+        app.ui.json(&value)?;
+    } else {
+        app.ui.data(session.id())?;
+    }
+    Ok(())
+}

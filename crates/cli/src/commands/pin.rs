@@ -1,0 +1,38 @@
+//! `tl pin` and `tl unpin`
+
+use anyhow::Result;
+use throughline::SessionSpec;
+
+use crate::app::App;
+
+/// Keep a fact always in view
+///
+/// Pinned facts are part of every request and survive every compaction.
+#[derive(clap::Args, Debug)]
+pub(crate) struct PinArgs {
+    /// Which session
+    session: SessionSpec,
+    /// The fact
+    text: String,
+}
+
+/// Take a pin back
+#[derive(clap::Args, Debug)]
+pub(crate) struct UnpinArgs {
+    /// Which session
+    session: SessionSpec,
+    /// The pin: the number of its entry, or its text
+    pin: String,
+}
+
+pub(crate) async fn run_pin(app: &App, args: PinArgs) -> Result<()> {
+    let session = app.session(&args.session).await?;
+    let entry = session.pin(&args.text).await?;
+    super::done(app, &session, &entry).await
+}
+
+pub(crate) async fn run_unpin(app: &App, args: UnpinArgs) -> Result<()> {
+    let session = app.session(&args.session).await?;
+    let entry = session.unpin(&args.pin).await?;
+    super::done(app, &session, &entry).await
+}

@@ -1,0 +1,296 @@
+//! `tl sessions`, and the main screen
+
+use anyhow::Result;
+use serde::Serialize;
+use throughline::{Card, Cursor, Filter, Project, ProjectId, Scope, Status, Tag};
+
+use crate::app::App;
+use crate::project;
+use crate::report::Refusal;
+use crate::time::{age, parse_instant};
+use crate::ui::{Table, compact};
+
+/// List sessions, the latest first
+///
+/// Numbers in the first column can be used to name a session until the next listing.
+/// Archived sessions are left out unless asked for, and it is said how many.
+#[derive(clap::Args, Debug, Default)]
+pub(crate) struct SessionsArgs {
+    /// Only those with this tag (may be repeated)
+    #[arg(long)]
+    tag: Vec<Tag>,
+    /// Only those last with this agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only those of a project: its name or id, or `.` for the one of the working folder
+    #[arg(long)]
+    project: Option<String>,
+    /// Only those with this status: active or archived
+    #[arg(long)]
+    status: Option<Status>,
+    /// Only those active since a day, a time or an age like 3d
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Archived ones too
+    #[arg(long, conflicts_with = "status")]
+    all: bool,
+    /// Those in the trash instead
+    #[arg(long)]
+    trash: bool,
+    /// At most so many
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    /// Where an earlier listing left off: its `next`
+    #[arg(long)]
+    cursor: Option<Cursor>,
+    #[arg(skip)]
+    main_screen: bool,
+}
+
+impl SessionsArgs {
+    /// What `tl` shows when nothing is asked for.
+    pub(crate) fn main_screen() -> Self {
+        Self {
+            limit: 20,
+            main_screen: true,
+            ..Self::default()
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Listing<'a> {
+    sessions: &'a [Card],
+    next: Option<String>,
+    hidden: Hidden,
+}
+
+/// What a listing leaves out without having been asked to.
+#[derive(Serialize, Default)]
+struct Hidden {
+    archived: u64,
+    trashed: u64,
+}
+
+pub(crate) async fn run(app: &App, args: SessionsArgs) -> Result<()> {
+    let tl = app.tl().await?;
+    let filter = filter(app, &args).await?;
+    let page = tl
+        .list(&filter, args.cursor.as_ref(), usize::from(args.limit))
+        .await?;
+    let hidden = hidden(app, &args, &filter).await?;
+    if app.ui.json {
+        app.ui.json(&Listing {
+            sessions: &page.items,
+            next: page.next.map(|next| next.to_string()),
+            hidden,
+        })?;
+        return Ok(());
+    }
+    if page.items.is_empty() {
+        return empty(app, &args, &hidden);
+    }
+    app.remember_listing(page.items.iter().map(|card| &card.id));
+    let mut text = table(app, &page.items);
+    if args.main_screen {
+        text.push_str(&next_steps(app));
+    }
+    app.ui.page(&text)?;
+    if let Some(next) = page.next {
+        app.ui.status(format_args!("More: --cursor {next}"));
+    }
+    tell_hidden(app, &hidden);
+    Ok(())
+}
+
+async fn filter(app: &App, args: &SessionsArgs) -> Result<Filter> {
+    let since = match &args.since {
+        None => None,
+        Some(text) => {
+            let now = app.tl().await?.now();
+            let since = parse_instant(text, now, &app.zone).map_err(Refusal::invalid)?;
+            Some(since)
+        }
+    };
+    Ok(Filter {
+        scope: if args.trash {
+            Scope::Trash
+        } else {
+            Scope::Live
+        },
+        tags: args.tag.clone(),
+        agent: args.agent.clone(),
+        project: match &args.project {
+            None => None,
+            Some(text) => Some(find_project(app, text).await?),
+        },
+        status: args
+            .status
+            .or((!args.all && !args.trash).then_some(Status::Active)),
+        since,
+        parent: None,
+    })
+}
+
+async fn find_project(app: &App, text: &str) -> Result<ProjectId> {
+    let tl = app.tl().await?;
+    let folder = app.path(text.as_ref());
+    if text.starts_with(['.', '/', '~']) && folder.is_dir() {
+        let project = project::of(tl, &folder).await?;
+        return project
+            .map(|project| project.id)
+            .ok_or_else(|| Refusal::invalid(format!("{text} belongs to no project")).into());
+    }
+    let projects = tl.projects().await?;
+    let is_it = |project: &&Project| project.id.as_str() == text || project.name == text;
+    let mut found = projects.iter().filter(is_it);
+    match (found.next(), found.next()) {
+        (Some(project), None) => Ok(project.id.clone()),
+        (None, _) => {
+            let names: Vec<_> = projects
+                .iter()
+                .map(|project| project.name.as_str())
+                .collect();
+            Err(Refusal {
+                what: format!("there is no project {text:?}"),
+                hint: Some(match names.as_slice() {
+                    [] => "no session belongs to a project yet".to_owned(),
+                    names => format!("there are {}", names.join(", ")),
+                }),
+                kind: throughline::ErrorKind::NotFound,
+            }
+            .into())
+        }
+        (Some(_), Some(_)) => {
+            let ids = projects
+                .iter()
+                .filter(is_it)
+                .map(|project| project.id.as_str());
+            let ids: Vec<_> = ids.collect();
+            Err(
+                Refusal::invalid(format!("several projects are called {text:?}"))
+                    .hint(format!("use one of {}", ids.join(", ")))
+                    .into(),
+            )
+        }
+    }
+}
+
+async fn hidden(app: &App, args: &SessionsArgs, filter: &Filter) -> Result<Hidden> {
+    if args.trash {
+        return Ok(Hidden::default());
+    }
+    let tl = app.tl().await?;
+    let archived = match filter.status {
+        Some(Status::Active) if args.status.is_none() => {
+            let archived = Filter {
+                status: Some(Status::Archived),
+                ..filter.clone()
+            };
+            tl.count(&archived).await?
+        }
+        _ => 0,
+    };
+    let trash = Filter {
+        scope: Scope::Trash,
+        ..Filter::default()
+    };
+    Ok(Hidden {
+        archived,
+        trashed: tl.count(&trash).await?,
+    })
+}
+
+fn tell_hidden(app: &App, hidden: &Hidden) {
+    let mut parts = Vec::new();
+    if hidden.archived > 0 {
+        parts.push(format!("{} archived (--all)", hidden.archived));
+    }
+    if hidden.trashed > 0 {
+        parts.push(format!("{} in the trash (--trash)", hidden.trashed));
+    }
+    if !parts.is_empty() {
+        app.ui
+            .status(format_args!("Not shown: {}", parts.join(", ")));
+    }
+}
+
+fn table(app: &App, cards: &[Card]) -> String {
+    let now = throughline::World::now(&throughline::SystemWorld);
+    let head = ["#", "NAME", "AGENT", "MESSAGES", "TOKENS", "TAGS", "AGE"];
+    let mut table = Table::new(&head, &[0, 3, 4, 6], 1);
+    for (index, card) in cards.iter().enumerate() {
+        let tags: Vec<_> = card.tags.iter().map(Tag::as_str).collect();
+        table.row(vec![
+            (index + 1).to_string(),
+            title(card),
+            card.agent
+                .as_ref()
+                .map_or_else(String::new, |agent| agent.name.clone()),
+            compact(card.messages),
+            match card.tokens.total() {
+                0 => String::new(),
+                tokens => compact(tokens),
+            },
+            tags.join(" "),
+            age(card.last_activity, now, &app.zone),
+        ]);
+    }
+    table.render(&app.ui)
+}
+
+/// What a person recognises a session by: its name, or how it began.
+fn title(card: &Card) -> String {
+    let mut title = match &card.name {
+        Some(name) => name.to_string(),
+        None if card.preview.is_empty() => card.id.to_string(),
+        None => format!("“{}”", card.preview),
+    };
+    if card.status == Status::Archived {
+        title.push_str(" (archived)");
+    }
+    title
+}
+
+fn empty(app: &App, args: &SessionsArgs, hidden: &Hidden) -> Result<()> {
+    if args.trash {
+        app.ui.status("The trash is empty.");
+    } else if args.main_screen || is_unfiltered(args) {
+        app.ui.status("No sessions yet.");
+        app.ui.data(next_steps(app).trim_end())?;
+    } else {
+        app.ui.status("No session matches.");
+    }
+    tell_hidden(app, hidden);
+    Ok(())
+}
+
+fn is_unfiltered(args: &SessionsArgs) -> bool {
+    args.tag.is_empty()
+        && args.agent.is_none()
+        && args.project.is_none()
+        && args.status.is_none()
+        && args.since.is_none()
+        && args.cursor.is_none()
+}
+
+fn next_steps(app: &App) -> String {
+    let steps = [
+        ("tl new --name auth", "make a session and print its id"),
+        ("tl append auth \"hello\"", "save a message in it"),
+        ("tl show 1", "read the first one listed"),
+        ("tl fork 1 --at 3", "try something else from entry 3"),
+        ("tl import chat.jsonl", "bring in what you have"),
+        ("tl --help", "everything else"),
+    ];
+    let mut text = String::from("\n");
+    for (command, about) in steps {
+        let padded = format!("{command:<24}");
+        text.push_str(&format!(
+            "  {}{}\n",
+            app.ui.bold(&padded),
+            app.ui.dim(about)
+        ));
+    }
+    text
+}

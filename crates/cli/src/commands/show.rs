@@ -1,0 +1,148 @@
+//! `tl show`
+
+use anyhow::Result;
+use serde::Serialize;
+use throughline::{Card, Entry, Read, Seq, Session, SessionSpec};
+
+use crate::app::App;
+use crate::entries;
+
+/// Messages before and after the one asked for.
+const AROUND: u64 = 5;
+/// Entries a person is shown unless they ask for more.
+const TAIL: usize = 50;
+/// Entries read at a time.
+const PAGE: usize = 500;
+
+/// Read a session
+///
+/// Shows its end; --all shows everything that was ever said in it, whatever was cleared,
+/// rewound or compacted since. As JSON, starts at --from and pages by --limit: `next` is
+/// the --from of the next page.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// Which session
+    #[arg(default_value = "last")]
+    session: SessionSpec,
+    /// The last N entries
+    #[arg(long, value_name = "N", group = "part")]
+    last: Option<usize>,
+    /// The entry of this number and a few before and after it
+    #[arg(long, value_name = "SEQ", group = "part")]
+    around: Option<Seq>,
+    /// Everything
+    #[arg(long, group = "part")]
+    all: bool,
+    /// From the entry of this number on
+    #[arg(long, value_name = "SEQ", group = "part")]
+    from: Option<Seq>,
+    /// At most so many entries
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// What an agent keeps in mind instead: summary, pins, decisions, files, messages
+    #[arg(long, group = "part")]
+    working_set: bool,
+    /// The checkpoint as a document instead
+    #[arg(long, group = "part")]
+    checkpoint: bool,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    session: &'a Card,
+    entries: &'a [Entry],
+    next: Option<Seq>,
+}
+
+pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
+    let session = app.session(&args.session).await?;
+    if args.working_set {
+        app.ui
+            .json(&session.working_set(20, 100_000, 1_000).await?)?;
+        return Ok(());
+    }
+    if args.checkpoint {
+        app.ui.json(&session.checkpoint_view().await?)?;
+        return Ok(());
+    }
+    let card = session.record().await?.card;
+    let (from, to) = stretch(app, &args, card.head);
+    if app.ui.json {
+        return json(app, &session, &card, from, to).await;
+    }
+    let now = app.tl().await?.now();
+    let mut text = entries::head(app, &card);
+    text.push('\n');
+    if from.0 > 1 && !args.all {
+        let hidden = format!("     … {} earlier: --all, or --from 1\n\n", from.0 - 1);
+        text.push_str(&app.ui.dim(&hidden));
+    }
+    let mut next = from;
+    while next <= to {
+        let page = session.read(Read::between(next, to, PAGE)).await?;
+        let Some(last) = page.last() else {
+            break;
+        };
+        next = last.seq.next();
+        for entry in &page {
+            text.push_str(&entries::entry(app, entry, now));
+        }
+        // Without a pager there is no reason to hold on to what can be printed.
+        if !app.ui.is_terminal() {
+            app.ui.page(&std::mem::take(&mut text))?;
+        }
+    }
+    if to < card.head {
+        let more = format!(
+            "     … {} later: --from {}\n",
+            card.head.0 - to.0,
+            to.next()
+        );
+        text.push_str(&app.ui.dim(&more));
+    }
+    app.ui.page(&text)?;
+    Ok(())
+}
+
+/// The first and last entry asked for.
+fn stretch(app: &App, args: &ShowArgs, head: Seq) -> (Seq, Seq) {
+    let limit = u64::from(args.limit);
+    let last = |count: u64| (Seq((head.0 + 1).saturating_sub(count).max(1)), head);
+    if let Some(count) = args.last {
+        return last(count as u64);
+    }
+    if let Some(seq) = args.around {
+        let from = Seq(seq.0.saturating_sub(AROUND).max(1));
+        return (from, Seq(seq.0.saturating_add(AROUND)).min(head));
+    }
+    if args.all {
+        return (Seq(1), head);
+    }
+    match args.from {
+        Some(from) => {
+            let from = from.max(Seq(1));
+            (from, Seq(from.0.saturating_add(limit - 1)).min(head))
+        }
+        None if app.ui.json => (Seq(1), Seq(limit).min(head)),
+        None => last(TAIL as u64),
+    }
+}
+
+async fn json(app: &App, session: &Session, card: &Card, from: Seq, to: Seq) -> Result<()> {
+    let mut entries = Vec::new();
+    let mut next = from;
+    while next <= to {
+        let page = session.read(Read::between(next, to, PAGE)).await?;
+        let Some(last) = page.last() else {
+            break;
+        };
+        next = last.seq.next();
+        entries.extend(page);
+    }
+    app.ui.json(&Shown {
+        session: card,
+        entries: &entries,
+        next: (to < card.head).then(|| to.next()),
+    })?;
+    Ok(())
+}

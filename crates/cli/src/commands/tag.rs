@@ -1,0 +1,38 @@
+//! `tl tag` and `tl untag`
+
+use anyhow::Result;
+use throughline::{SessionSpec, Tag};
+
+use crate::app::App;
+
+/// Tag a session
+#[derive(clap::Args, Debug)]
+pub(crate) struct TagArgs {
+    /// Which session
+    session: SessionSpec,
+    /// The tags, a word each
+    #[arg(required = true)]
+    tags: Vec<Tag>,
+}
+
+/// Remove tags from a session
+#[derive(clap::Args, Debug)]
+pub(crate) struct UntagArgs {
+    /// Which session
+    session: SessionSpec,
+    /// The tags, a word each
+    #[arg(required = true)]
+    tags: Vec<Tag>,
+}
+
+pub(crate) async fn run_tag(app: &App, args: TagArgs) -> Result<()> {
+    let session = app.session(&args.session).await?;
+    let entry = session.tag(args.tags).await?;
+    super::done(app, &session, &entry).await
+}
+
+pub(crate) async fn run_untag(app: &App, args: UntagArgs) -> Result<()> {
+    let session = app.session(&args.session).await?;
+    let entry = session.untag(args.tags).await?;
+    super::done(app, &session, &entry).await
+}

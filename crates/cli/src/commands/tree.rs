@@ -1,0 +1,90 @@
+//! `tl tree`
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use throughline::{Lineage, SessionSpec, Tree};
+
+use crate::app::App;
+use crate::markdown::safe;
+use crate::ui::fit;
+
+/// Draw where a session came from and what came of it
+#[derive(clap::Args, Debug)]
+pub(crate) struct TreeArgs {
+    /// Which session
+    #[arg(default_value = "last")]
+    session: SessionSpec,
+}
+
+pub(crate) async fn run(app: &App, args: TreeArgs) -> Result<()> {
+    let session = app.session(&args.session).await?;
+    let tree = session.tree().await?;
+    if app.ui.json {
+        app.ui.json(&to_json(&tree))?;
+        return Ok(());
+    }
+    let mut text = String::new();
+    draw(app, &tree, session.id().as_str(), "", "", &mut text);
+    app.ui.page(&text)?;
+    Ok(())
+}
+
+fn to_json(tree: &Tree) -> Value {
+    json!({
+        "id": tree.card.id,
+        "name": tree.card.name,
+        "lineage": tree.card.lineage,
+        "head": tree.card.head,
+        "messages": tree.card.messages,
+        "merged": tree.merged,
+        "children": tree.children.iter().map(to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn draw(app: &App, tree: &Tree, this: &str, first: &str, rest: &str, text: &mut String) {
+    let card = &tree.card;
+    let came = match &card.lineage {
+        Lineage::Root => String::new(),
+        Lineage::Forked { at, .. } => format!("forked at {at}, "),
+        Lineage::Continued { .. } => "continued, ".to_owned(),
+    };
+    let merged = if tree.merged { ", merged" } else { "" };
+    let facts = format!("({came}{} messages{merged})", card.messages);
+    let here = if card.id.as_str() == this { " ←" } else { "" };
+    let name = card.name.as_ref().map_or_else(
+        || format!("“{}”", safe(&card.preview)),
+        |name| safe(name.as_str()).into_owned(),
+    );
+    let room = app
+        .ui
+        .width
+        .saturating_sub(first.chars().count() + card.id.as_str().len() + facts.len() + 6);
+    let name = if name == "“”" {
+        String::new()
+    } else {
+        format!(" {}", fit(&name, room.max(8)))
+    };
+    text.push_str(&format!(
+        "{}{}{} {}{here}\n",
+        app.ui.dim(first),
+        card.id,
+        app.ui.bold(&name),
+        app.ui.dim(&facts)
+    ));
+    for (index, child) in tree.children.iter().enumerate() {
+        let last = index + 1 == tree.children.len();
+        let (branch, trunk) = if last {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
+        };
+        draw(
+            app,
+            child,
+            this,
+            &format!("{rest}{branch}"),
+            &format!("{rest}{trunk}"),
+            text,
+        );
+    }
+}

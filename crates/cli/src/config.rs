@@ -1,0 +1,303 @@
+//! Settings: what they are, and where each value came from.
+//!
+//! In rising precedence: the default, the person's file, the project's file, the
+//! environment, flags. A file with a key that means nothing is an error, not a guess.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use throughline::{Durability, Owner};
+
+use crate::places::Places;
+use crate::time::parse_duration;
+use crate::ui::Color;
+
+/// One thing that can be set.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// Its name in files.
+    pub(crate) key: &'static str,
+    /// Its name in the environment.
+    pub(crate) variable: &'static str,
+    /// What it does.
+    pub(crate) about: &'static str,
+    /// Whether a project may set it: a folder somebody else made must not decide whose
+    /// sessions these are, or what is thrown away.
+    pub(crate) in_projects: bool,
+}
+
+/// Everything that can be set.
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "store",
+        variable: "TL_STORE",
+        about: "where sessions are kept: sqlite:PATH or memory:",
+        in_projects: true,
+    },
+    Setting {
+        key: "owner",
+        variable: "TL_OWNER",
+        about: "whose sessions these are",
+        in_projects: false,
+    },
+    Setting {
+        key: "durability",
+        variable: "TL_DURABILITY",
+        about: "full (survives a power cut) or normal (survives a crash)",
+        in_projects: false,
+    },
+    Setting {
+        key: "trash_grace",
+        variable: "TL_TRASH_GRACE",
+        about: "how long `tl purge` leaves sessions in the trash",
+        in_projects: false,
+    },
+    Setting {
+        key: "max_sessions",
+        variable: "TL_MAX_SESSIONS",
+        about: "how many sessions `tl purge` leaves in use (none: all)",
+        in_projects: false,
+    },
+    Setting {
+        key: "color",
+        variable: "TL_COLOR",
+        about: "auto, always or never",
+        in_projects: true,
+    },
+    Setting {
+        key: "pager",
+        variable: "TL_PAGER",
+        about: "the program for long output (none: no pager)",
+        in_projects: false,
+    },
+];
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    User(PathBuf),
+    Project(PathBuf),
+    Environment(&'static str),
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::User(path) | Self::Project(path) => write!(f, "{}", path.display()),
+            Self::Environment(name) => write!(f, "${name}"),
+            Self::Flag(name) => write!(f, "--{name}"),
+        }
+    }
+}
+
+/// A value and where it came from.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Value {
+    pub(crate) key: &'static str,
+    pub(crate) value: String,
+    #[serde(serialize_with = "shown")]
+    pub(crate) origin: Origin,
+    #[serde(skip)]
+    pub(crate) about: &'static str,
+}
+
+fn shown<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(origin)
+}
+
+/// What is set.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) values: Vec<Value>,
+}
+
+/// Values given as flags.
+#[derive(Debug, Default)]
+pub(crate) struct Flags {
+    pub(crate) store: Option<String>,
+    pub(crate) owner: Option<String>,
+    pub(crate) color: Option<String>,
+}
+
+impl Config {
+    /// Reads everything, and refuses what makes no sense.
+    pub(crate) fn load(places: &Places, flags: &Flags) -> Result<Self> {
+        let mut config = Self::defaults(places);
+        config.read(&places.user_config, false)?;
+        if let Some(path) = places
+            .project_config()
+            .filter(|path| *path != places.user_config)
+        {
+            config.read(&path, true)?;
+        }
+        for setting in SETTINGS {
+            if let Some(value) = places.variable(setting.variable) {
+                let origin = Origin::Environment(setting.variable);
+                config.set(setting.key, value.to_owned(), origin)?;
+            }
+        }
+        for (key, flag) in [
+            ("store", &flags.store),
+            ("owner", &flags.owner),
+            ("color", &flags.color),
+        ] {
+            if let Some(value) = flag {
+                config.set(key, value.clone(), Origin::Flag(key))?;
+            }
+        }
+        Ok(config)
+    }
+
+    fn defaults(places: &Places) -> Self {
+        let pager = places.variable("PAGER").unwrap_or("less");
+        let default = |key: &str| match key {
+            "store" => format!("sqlite:{}", places.store().display()),
+            "owner" => "local".to_owned(),
+            "durability" => "full".to_owned(),
+            "trash_grace" => "30d".to_owned(),
+            "color" => "auto".to_owned(),
+            "pager" => pager.to_owned(),
+            _ => "none".to_owned(),
+        };
+        let values = SETTINGS.iter().map(|setting| Value {
+            key: setting.key,
+            value: default(setting.key),
+            origin: Origin::Default,
+            about: setting.about,
+        });
+        Self {
+            values: values.collect(),
+        }
+    }
+
+    fn read(&mut self, path: &Path, project: bool) -> Result<()> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                return Err(error).with_context(|| format!("{} cannot be read", path.display()));
+            }
+        };
+        let table: toml::Table = text
+            .parse()
+            .with_context(|| format!("{} is not TOML", path.display()))?;
+        for (key, value) in table {
+            let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
+                let known: Vec<_> = SETTINGS.iter().map(|setting| setting.key).collect();
+                bail!(
+                    "{}: there is no setting {key:?}; there are {}",
+                    path.display(),
+                    known.join(", ")
+                );
+            };
+            if project && !setting.in_projects {
+                bail!(
+                    "{}: {key} cannot be set by a project, only in your own file or by ${}",
+                    path.display(),
+                    setting.variable
+                );
+            }
+            let mut value = match value {
+                toml::Value::String(text) => text,
+                toml::Value::Integer(number) => number.to_string(),
+                toml::Value::Boolean(flag) => flag.to_string(),
+                other => bail!("{}: {key} cannot be {}", path.display(), other.type_str()),
+            };
+            let origin = if project {
+                value = relative_to(&value, path);
+                Origin::Project(path.to_owned())
+            } else {
+                Origin::User(path.to_owned())
+            };
+            self.set(setting.key, value, origin)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: &'static str, value: String, origin: Origin) -> Result<()> {
+        check(key, &value).map_err(|why| anyhow::anyhow!("{key} from {origin}: {why}"))?;
+        if let Some(slot) = self.values.iter_mut().find(|slot| slot.key == key) {
+            slot.value = value;
+            slot.origin = origin;
+        }
+        Ok(())
+    }
+
+    fn value(&self, key: &str) -> &str {
+        let found = self.values.iter().find(|value| value.key == key);
+        found.map_or("", |value| value.value.as_str())
+    }
+
+    fn unless_none(&self, key: &str) -> Option<&str> {
+        Some(self.value(key)).filter(|value| *value != "none" && !value.is_empty())
+    }
+
+    pub(crate) fn store(&self) -> &str {
+        self.value("store")
+    }
+
+    pub(crate) fn owner(&self) -> Result<Owner> {
+        Ok(self.value("owner").parse()?)
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        match self.value("durability") {
+            "normal" => Durability::Normal,
+            _ => Durability::Full,
+        }
+    }
+
+    pub(crate) fn trash_grace(&self) -> Result<jiff::SignedDuration> {
+        parse_duration(self.value("trash_grace")).map_err(anyhow::Error::msg)
+    }
+
+    pub(crate) fn max_sessions(&self) -> Option<usize> {
+        self.unless_none("max_sessions")
+            .and_then(|value| value.parse().ok())
+    }
+
+    pub(crate) fn color(&self) -> Color {
+        self.value("color").parse().unwrap_or_default()
+    }
+
+    pub(crate) fn pager(&self) -> Option<String> {
+        self.unless_none("pager").map(ToOwned::to_owned)
+    }
+}
+
+/// A project's store is beside its file, not wherever the program was started.
+fn relative_to(value: &str, config: &Path) -> String {
+    match (value.strip_prefix("sqlite:"), config.parent()) {
+        (Some(path), Some(folder)) => format!("sqlite:{}", folder.join(path).display()),
+        _ => value.to_owned(),
+    }
+}
+
+/// Whether a value makes sense for its key.
+fn check(key: &str, value: &str) -> Result<(), String> {
+    match key {
+        "store" => value
+            .parse::<throughline::Address>()
+            .map(|_| ())
+            .map_err(|error| error.to_string()),
+        "owner" => value
+            .parse::<Owner>()
+            .map(|_| ())
+            .map_err(|error| error.to_string()),
+        "durability" if matches!(value, "full" | "normal") => Ok(()),
+        "durability" => Err(format!("{value:?} is not full or normal")),
+        "trash_grace" => parse_duration(value).map(|_| ()),
+        "max_sessions" if value == "none" => Ok(()),
+        "max_sessions" => match value.parse::<usize>() {
+            Ok(most) if most > 0 => Ok(()),
+            _ => Err(format!("{value:?} is not a number above zero, or none")),
+        },
+        "color" => value.parse::<Color>().map(|_| ()),
+        _ => Ok(()),
+    }
+}

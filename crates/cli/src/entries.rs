@@ -1,0 +1,225 @@
+//! Entries as a person reads them.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
+use throughline::{Block, Body, Card, Entry, MergeHow, Message, Role, Status, Tag};
+
+use crate::app::App;
+use crate::markdown::{self, safe};
+use crate::time::clock;
+use crate::ui::{compact, counted, fit};
+
+/// How much of a tool's input or result is shown.
+const TOOL_LINES: usize = 12;
+
+/// The head of a session: what it is and how much there is of it.
+pub(crate) fn head(app: &App, card: &Card) -> String {
+    let ui = &app.ui;
+    let mut text = ui.bold(&safe(card.title()));
+    let mut facts = vec![counted(card.messages, "message")];
+    if let Some(agent) = &card.agent {
+        facts.push(format!("with {}", safe(&agent.name)));
+    }
+    if card.tokens.total() > 0 {
+        facts.push(format!("{} tokens", compact(card.tokens.total())));
+    }
+    if card.status == Status::Archived {
+        facts.push("archived".to_owned());
+    }
+    facts.extend(
+        card.tags
+            .iter()
+            .map(|tag| format!("#{}", safe(tag.as_str()))),
+    );
+    let _ = writeln!(text, "  {}", ui.dim(&facts.join(" · ")));
+    if card.name.is_some() {
+        let _ = writeln!(text, "{}", ui.dim(card.id.as_str()));
+    }
+    if let Some(description) = &card.description {
+        let _ = writeln!(text, "{}", safe(description));
+    }
+    text
+}
+
+/// One entry.
+pub(crate) fn entry(app: &App, entry: &Entry, now: Timestamp) -> String {
+    let ui = &app.ui;
+    let when = clock(entry.at, now, &app.zone);
+    match &entry.body {
+        Body::Message(message) => {
+            let who = who(app, entry, message);
+            let mut facts = vec![when];
+            if let Some(usage) = &message.usage {
+                facts.push(format!("{} tokens", compact(usage.total())));
+            }
+            if let Some(base) = entry.rebased {
+                facts.push(format!("written at entry {base}, put here"));
+            }
+            if message.incomplete {
+                facts.push("cut off".to_owned());
+            }
+            let number = ui.dim(&format!("{:>4}", entry.seq));
+            let facts = ui.dim(&facts.join(" · "));
+            format!("{number} {who}  {facts}\n{}\n", content(app, message))
+        }
+        body => {
+            let number = format!("{:>4}", entry.seq);
+            let line = format!("{number} — {} — {when}", safe(&note(body)));
+            format!("{}\n\n", ui.dim(&line))
+        }
+    }
+}
+
+fn who(app: &App, entry: &Entry, message: &Message) -> String {
+    let (color, name) = match message.role {
+        Role::User => (AnsiColor::Green, "you"),
+        Role::Assistant => (AnsiColor::Blue, "assistant"),
+        Role::System => (AnsiColor::Magenta, "system"),
+        Role::Tool => (AnsiColor::Yellow, "tool"),
+    };
+    let name = match (&entry.author, &message.model) {
+        (Some(author), _) => format!("{} ({name})", safe(author)),
+        (None, Some(model)) => format!("{name} ({})", safe(model)),
+        (None, None) => name.to_owned(),
+    };
+    app.ui.paint(
+        color
+            .on_default()
+            .effects(Style::new().bold().get_effects()),
+        &name,
+    )
+}
+
+fn content(app: &App, message: &Message) -> String {
+    let style = markdown::Style {
+        width: app.ui.width.min(100).saturating_sub(5),
+        color: app.ui.color(),
+    };
+    let mut text = String::new();
+    for block in &message.content.0 {
+        match block {
+            Block::Text(said) if message.role == Role::Assistant => {
+                text.push_str(&markdown::render(said, &style));
+            }
+            Block::Text(said) => {
+                text.push_str(&plain(said));
+            }
+            Block::Thinking { text: thought, .. } => {
+                text.push_str(&app.ui.dim(&plain(thought)));
+            }
+            Block::ToolCall(call) => {
+                let _ = writeln!(text, "▸ {}", app.ui.bold(&safe(&call.name)));
+                text.push_str(&shortened(app, call.input.as_str()));
+            }
+            Block::ToolResult(result) => {
+                let label = if result.is_error {
+                    "▹ failed"
+                } else {
+                    "▹ result"
+                };
+                let _ = writeln!(text, "{label}");
+                text.push_str(&shortened(app, &result.content.to_text()));
+            }
+            Block::Attachment(attachment) => {
+                let name = attachment.name.as_deref().unwrap_or("attachment");
+                let size = compact(attachment.bytes);
+                let _ = writeln!(
+                    text,
+                    "[{}: {}, {size}B]",
+                    safe(name),
+                    safe(&attachment.media_type)
+                );
+            }
+            _ => {
+                let _ = writeln!(text, "{}", app.ui.dim("[something of another system]"));
+            }
+        }
+    }
+    indented(&text)
+}
+
+fn plain(text: &str) -> String {
+    let mut plain = safe(text).into_owned();
+    if !plain.ends_with('\n') {
+        plain.push('\n');
+    }
+    plain
+}
+
+/// The beginning of something long.
+fn shortened(app: &App, text: &str) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    let mut shown = String::new();
+    for line in lines.iter().take(TOOL_LINES) {
+        let line = fit(&safe(line), app.ui.width.saturating_sub(8));
+        let _ = writeln!(shown, "  {}", app.ui.dim(&line));
+    }
+    if lines.len() > TOOL_LINES {
+        let more = format!("… {} more lines", lines.len() - TOOL_LINES);
+        let _ = writeln!(shown, "  {}", app.ui.dim(&more));
+    }
+    shown
+}
+
+fn indented(text: &str) -> String {
+    let mut indented = String::new();
+    for line in text.lines() {
+        if !line.is_empty() {
+            indented.push_str("     ");
+            indented.push_str(line);
+        }
+        indented.push('\n');
+    }
+    indented
+}
+
+/// Everything that is not a message, in a few words.
+fn note(body: &Body) -> String {
+    let tags = |tags: &[Tag]| tags.iter().map(Tag::as_str).collect::<Vec<_>>().join(", ");
+    match body {
+        Body::Message(_) => String::new(),
+        Body::Checkpoint(checkpoint) => {
+            format!(
+                "summary of everything up to {} by {}",
+                checkpoint.covers, checkpoint.by
+            )
+        }
+        Body::CheckpointRetracted { checkpoint } => format!("summary {checkpoint} taken back"),
+        Body::Restored(restored) => format!("resumed from {}", restored.from),
+        Body::Pinned { text } => format!("pinned: {text}"),
+        Body::Unpinned { pin } => format!("unpinned: entry {pin}"),
+        Body::Decided { text } => format!("decided: {text}"),
+        Body::Renamed {
+            name: Some(name), ..
+        } => format!("named {name}"),
+        Body::Renamed { name: None, .. } => "name taken away".to_owned(),
+        Body::Described { description } => {
+            format!(
+                "described: {}",
+                description.as_deref().unwrap_or("(nothing)")
+            )
+        }
+        Body::Tagged { tags: added } => format!("tagged {}", tags(added)),
+        Body::Untagged { tags: removed } => format!("untagged {}", tags(removed)),
+        Body::Moved { workspace, .. } => format!("moved to {workspace}"),
+        Body::ContextSet { document, .. } => format!("context document {document} set"),
+        Body::AgentSet(agent) => format!("agent {}", agent.name),
+        Body::Cleared => "cleared: the model starts anew".to_owned(),
+        Body::Rewound { to } => format!("rewound to entry {to}"),
+        Body::Forked { session, at } => format!("forked from {session} at {at}"),
+        Body::Merged(merge) => match (&merge.how, &merge.summary) {
+            (MergeHow::Summarized, Some(summary)) => format!("merged {}: {summary}", merge.from),
+            _ => format!("merged {} entries of {}", merge.entries, merge.from),
+        },
+        Body::Archived => "archived".to_owned(),
+        Body::Unarchived => "unarchived".to_owned(),
+        Body::Erased(tombstone) => match &tombstone.reason {
+            Some(reason) => format!("{} erased: {reason}", tombstone.of),
+            None => format!("{} erased", tombstone.of),
+        },
+        Body::Lost => "lost to damage".to_owned(),
+        other => format!("{} (of a later version)", other.kind()),
+    }
+}

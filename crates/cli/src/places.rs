@@ -1,0 +1,109 @@
+//! Where things are: read from the environment once, at the start.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use etcetera::BaseStrategy;
+
+/// The environment and the folders that follow from it.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// Where data is kept.
+    pub(crate) data: PathBuf,
+    /// The person's configuration.
+    pub(crate) user_config: PathBuf,
+    /// The folder the program was started in.
+    pub(crate) folder: PathBuf,
+    /// Variables that matter to the program.
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+impl Places {
+    /// Looks around. The one place where the environment is read.
+    #[allow(clippy::disallowed_methods, reason = "this is where it enters")]
+    pub(crate) fn look() -> Result<Self> {
+        let variables: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| {
+                name.starts_with("TL_")
+                    || matches!(
+                        name.as_str(),
+                        "THROUGHLINE_HOME" | "NO_COLOR" | "PAGER" | "TERM"
+                    )
+            })
+            .collect();
+        let folder = std::env::current_dir().context("the working folder cannot be read")?;
+        let (data, config) = match variables.get("THROUGHLINE_HOME").filter(|h| !h.is_empty()) {
+            Some(home) => {
+                let home = folder.join(home);
+                (home.clone(), home)
+            }
+            None => {
+                let base = etcetera::choose_base_strategy()
+                    .context("there is no home folder; set THROUGHLINE_HOME")?;
+                let name = "throughline";
+                (base.data_dir().join(name), base.config_dir().join(name))
+            }
+        };
+        Ok(Self {
+            data,
+            user_config: config.join("config.toml"),
+            folder,
+            variables,
+        })
+    }
+
+    /// A variable that is set to something.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.variables
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// The project's configuration: the nearest one at or above the working folder.
+    pub(crate) fn project_config(&self) -> Option<PathBuf> {
+        let mut folders = self.folder.ancestors();
+        folders.find_map(|folder| {
+            let config = folder.join(".throughline").join("config.toml");
+            config.is_file().then_some(config)
+        })
+    }
+
+    /// The default store's file.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.data.join("sessions.db")
+    }
+
+    /// A file for what the program remembers between runs.
+    pub(crate) fn state(&self, name: &str) -> PathBuf {
+        self.data.join("state").join(name)
+    }
+}
+
+/// Writes a file that is either the old one or the new one, whatever happens.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    use std::io::Write;
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    std::fs::File::open(folder)?.sync_all()
+}
+
+/// Makes a folder for the person's eyes only.
+pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
+}

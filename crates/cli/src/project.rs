@@ -1,0 +1,196 @@
+//! Which project a folder belongs to: what git says of it, and the folder itself.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use throughline::{Mark, Project, Throughline};
+
+/// The project of a folder, which becomes known if it is not yet.
+pub(crate) async fn of(tl: &Throughline, folder: &Path) -> anyhow::Result<Option<Project>> {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let git = find_git(&folder);
+    let top = git
+        .as_ref()
+        .map_or_else(|| marked(&folder), |git| git.top.clone());
+    let place = Mark::Folder(top.to_string_lossy().into_owned());
+
+    let remote = git.as_ref().and_then(Git::remote);
+    let mut marks: Vec<Mark> = remote.iter().cloned().map(Mark::Remote).collect();
+    if let Some(git) = git.filter(|_| remote.is_none()) {
+        // Asking git for the first commit reads the whole history: only where the
+        // folder is not known already.
+        let known = tl.projects().await?;
+        if !known.iter().any(|project| project.marks.contains(&place)) {
+            marks.extend(git.root_commit().map(Mark::RootCommit));
+        }
+    }
+    marks.push(place);
+    marks.extend(inode(&top).map(Mark::Inode));
+
+    let name = remote
+        .as_deref()
+        .and_then(|remote| remote.rsplit('/').next())
+        .map(ToOwned::to_owned)
+        .or_else(|| Some(top.file_name()?.to_string_lossy().into_owned()))
+        .unwrap_or_else(|| "/".to_owned());
+    let gone = |path: &str| !Path::new(path).exists();
+    Ok(tl.project(&name, &marks, gone).await?)
+}
+
+/// The nearest folder at or above this one that says it is a project, or this one.
+fn marked(folder: &Path) -> PathBuf {
+    let mut folders = folder.ancestors();
+    folders
+        .find(|folder| folder.join(".throughline").is_dir())
+        .unwrap_or(folder)
+        .to_owned()
+}
+
+/// A git work tree.
+#[derive(Debug)]
+struct Git {
+    /// Its top folder.
+    top: PathBuf,
+    /// The folder with its configuration.
+    common: PathBuf,
+}
+
+fn find_git(folder: &Path) -> Option<Git> {
+    let top = folder
+        .ancestors()
+        .find(|folder| folder.join(".git").exists())?;
+    let dot = top.join(".git");
+    let common = if dot.is_dir() {
+        dot
+    } else {
+        // A linked work tree: a file that says where the real folder is.
+        let text = std::fs::read_to_string(&dot).ok()?;
+        let own = top.join(text.strip_prefix("gitdir:")?.trim());
+        match std::fs::read_to_string(own.join("commondir")) {
+            Ok(common) => own.join(common.trim()),
+            Err(_) => own,
+        }
+    };
+    Some(Git {
+        top: top.to_owned(),
+        common,
+    })
+}
+
+impl Git {
+    /// The address of `origin`, or of the first remote, in a form that does not depend on
+    /// how it is reached.
+    fn remote(&self) -> Option<String> {
+        let config = std::fs::read_to_string(self.common.join("config")).ok()?;
+        let mut section = String::new();
+        let mut remotes: Vec<(String, String)> = Vec::new();
+        for line in config.lines().map(str::trim) {
+            if line.starts_with('[') {
+                line.clone_into(&mut section);
+            } else if let Some((key, value)) = line.split_once('=')
+                && key.trim() == "url"
+                && let Some(name) = section.strip_prefix("[remote \"")
+            {
+                remotes.push((
+                    name.trim_end_matches("\"]").to_owned(),
+                    value.trim().to_owned(),
+                ));
+            }
+        }
+        let origin = remotes
+            .iter()
+            .find(|(name, _)| name == "origin")
+            .or(remotes.first());
+        origin.and_then(|(_, url)| normalize(url))
+    }
+
+    /// The first commit of the history.
+    fn root_commit(&self) -> Option<String> {
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(&self.top)
+            .args(["rev-list", "--max-parents=0", "HEAD"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .ok()?;
+        let commits = String::from_utf8(output.stdout).ok()?;
+        // A history may have several beginnings; the smallest is always the same one.
+        commits
+            .lines()
+            .map(str::trim)
+            .filter(|c| !c.is_empty())
+            .min()
+            .map(ToOwned::to_owned)
+    }
+}
+
+/// `host/path` of a remote, however it is written. A path on this machine is no remote
+/// by which a moved folder could be told.
+fn normalize(url: &str) -> Option<String> {
+    let rest = match url.split_once("://") {
+        Some(("file", _)) => return None,
+        Some((_, rest)) => rest.to_owned(),
+        // user@host:path
+        None => {
+            let (host, path) = url.split_once(':')?;
+            if host.contains('/') || host.len() < 2 {
+                return None;
+            }
+            format!("{host}/{path}")
+        }
+    };
+    let rest = rest
+        .split_once('@')
+        .map_or(rest.as_str(), |(_, after)| after);
+    let (host, path) = rest.split_once('/')?;
+    let host = host.split(':').next()?.to_lowercase();
+    let path = path.trim_matches('/').trim_end_matches(".git");
+    (!host.is_empty() && !path.is_empty()).then(|| format!("{host}/{path}"))
+}
+
+#[cfg(unix)]
+fn inode(folder: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::metadata(folder).ok()?;
+    Some(format!("{}:{}", metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn inode(_: &Path) -> Option<String> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalize;
+
+    #[test]
+    fn one_repository_has_one_address_however_it_is_reached() {
+        for url in [
+            "https://example.org/team/app.git",
+            "https://user:token@example.org/team/app",
+            "git@example.org:team/app.git",
+            "ssh://git@example.org:22/team/app.git",
+            "https://EXAMPLE.org/team/app/",
+        ] {
+            assert_eq!(
+                normalize(url).as_deref(),
+                Some("example.org/team/app"),
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_path_on_this_machine_is_no_remote() {
+        for url in [
+            "/srv/git/app.git",
+            "../app",
+            "file:///srv/app.git",
+            "C:\\app",
+        ] {
+            assert_eq!(normalize(url), None, "{url}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! From errors to what a person is told and what the shell gets: the one place.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use throughline::{Ambiguous, Error, ErrorKind, StoreError};
+
+use crate::ui::{Ui, fit};
+
+/// Something the person asked for that cannot be, found out by the program itself.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub(crate) struct Refusal {
+    pub(crate) what: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) kind: ErrorKind,
+}
+
+impl Refusal {
+    pub(crate) fn invalid(what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            hint: None,
+            kind: ErrorKind::Invalid,
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// The exit code of each kind of failure. Codes 1 (anything else) and 2 (wrong usage)
+/// are given elsewhere.
+fn exit_code(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::NotFound => 3,
+        ErrorKind::Conflict => 4,
+        ErrorKind::Invalid => 5,
+        ErrorKind::Damaged => 6,
+        ErrorKind::Unavailable => 7,
+    }
+}
+
+/// For `--help`.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 conflict,
+5 invalid input, 6 damaged data, 7 store unavailable.";
+
+/// Tells what went wrong and what to do about it.
+pub(crate) fn report(ui: &Ui, error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        // Whoever read our output has had enough: `tl sessions | head`.
+        return ExitCode::SUCCESS;
+    }
+    let mut message = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        // A cause that its error has quoted already is not said twice.
+        if !message.contains(&text) {
+            if !message.is_empty() {
+                message.push_str(": ");
+            }
+            message.push_str(&text);
+        }
+    }
+    let ours = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<Error>());
+    let store = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<StoreError>());
+    let refusal = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<Refusal>());
+    if let Some(Error::Ambiguous(ambiguous)) = ours {
+        let _ = write!(message, ":{}", candidates(ambiguous));
+    }
+    let hint = match (ours, store, refusal) {
+        (_, _, Some(refusal)) => refusal.hint.clone(),
+        (Some(Error::Store(error)), _, _) | (None, Some(error), _) => store_hint(error),
+        (Some(error), _, _) => hint(error),
+        (None, None, None) => None,
+    };
+    ui.error(&message, hint.as_deref());
+    let kind = refusal
+        .map(|refusal| refusal.kind)
+        .or(ours.map(Error::kind))
+        .or(store.map(StoreError::kind));
+    ExitCode::from(kind.map_or(1, exit_code))
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+fn candidates(ambiguous: &Ambiguous) -> String {
+    let mut list = String::new();
+    for card in &ambiguous.candidates {
+        let name = card.name.as_ref().map_or("", |name| name.as_str());
+        let _ = write!(list, "\n  {}  {}", card.id, fit(name, 40));
+    }
+    list
+}
+
+/// What to do about an error of the library's.
+fn hint(error: &Error) -> Option<String> {
+    Some(match error {
+        Error::NoMatch(_) => "`tl sessions --all` lists every session".into(),
+        Error::NoSessions => "`tl new` makes one".into(),
+        Error::NotListed { .. } => "`tl sessions` numbers them anew".into(),
+        Error::Ambiguous(_) => "type more of the id, or use the whole one".into(),
+        Error::NoSuchPin(_) => "`tl show SESSION --working-set` lists the pins".into(),
+        Error::NotAFork { .. } => "`tl tree SESSION` shows what was forked from what".into(),
+        Error::Diverged { .. } => {
+            "take its messages with --append, or tell what came of it with --summary TEXT".into()
+        }
+        Error::Store(_)
+        | Error::IsPath(_)
+        | Error::Name(_)
+        | Error::Id(_)
+        | Error::NoCheckpoint(_)
+        | Error::MergeIntoSelf(_)
+        | _ => return None,
+    })
+}
+
+fn store_hint(error: &StoreError) -> Option<String> {
+    Some(match error {
+        StoreError::NoSuchSession(_) => "`tl sessions --all` lists every session".into(),
+        StoreError::InTrash(id) => format!("`tl restore {id}` brings it back"),
+        StoreError::NotInTrash(_) => "`tl sessions --trash` lists what is in the trash".into(),
+        StoreError::SessionExists(id) => {
+            format!("choose another id; if it is in the trash, `tl restore {id}`")
+        }
+        StoreError::KeyTaken { held_by, .. } => {
+            format!("`tl delete {held_by}` frees the key; nothing is lost by it")
+        }
+        StoreError::Moved { found, .. } => format!(
+            "somebody appended meanwhile; read on from there and use --expect {found}, \
+             or --on-conflict rebase or fork"
+        ),
+        StoreError::Damaged { .. } | StoreError::DamagedStore { .. } => {
+            "`tl doctor` tells what is damaged, `tl doctor --salvage FILE` saves the rest".into()
+        }
+        StoreError::Newer { .. } => "use a newer `tl`; this one has changed nothing".into(),
+        StoreError::Full { .. } => {
+            "make room and try again; everything acknowledged is safe".into()
+        }
+        StoreError::ReadOnly { .. } => {
+            "check who owns the folder, or choose another store with --store".into()
+        }
+        StoreError::Busy { .. } => {
+            "another program keeps the store busy; find it and try again".into()
+        }
+        _ => return None,
+    })
+}

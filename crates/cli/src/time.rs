@@ -1,0 +1,127 @@
+//! Times as people write and read them.
+
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+
+/// A length of time: `30d`, `12h`, `45m`, `10s`, `2w`, or several together.
+pub(crate) fn parse_duration(text: &str) -> Result<SignedDuration, String> {
+    let wrong = || format!("{text:?} is not a length of time: use 30d, 12h, 45m, 10s or 2w");
+    let mut total = SignedDuration::ZERO;
+    let mut digits = String::new();
+    for c in text.trim().chars() {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        let count: i64 = digits.parse().map_err(|_| wrong())?;
+        digits.clear();
+        let seconds = match c {
+            's' => 1,
+            'm' => 60,
+            'h' => 3_600,
+            'd' => 86_400,
+            'w' => 604_800,
+            _ => return Err(wrong()),
+        };
+        let part = count.checked_mul(seconds).ok_or_else(wrong)?;
+        total = total
+            .checked_add(SignedDuration::from_secs(part))
+            .ok_or_else(wrong)?;
+    }
+    if !digits.is_empty() || total.is_zero() && !text.contains('0') {
+        return Err(wrong());
+    }
+    Ok(total)
+}
+
+/// An instant: RFC 3339, a day, or a length of time ago.
+pub(crate) fn parse_instant(
+    text: &str,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Result<Timestamp, String> {
+    let text = text.trim();
+    if let Ok(instant) = text.parse::<Timestamp>() {
+        return Ok(instant);
+    }
+    if let Ok(time) = text.parse::<jiff::civil::DateTime>() {
+        return time
+            .to_zoned(zone.clone())
+            .map(|zoned| zoned.timestamp())
+            .map_err(|error| error.to_string());
+    }
+    if let Ok(ago) = parse_duration(text) {
+        return now.checked_sub(ago).map_err(|error| error.to_string());
+    }
+    Err(format!(
+        "{text:?} is not a time: use 2026-11-15, 2026-11-15T10:00:00Z or an age like 3d"
+    ))
+}
+
+/// How long ago, at a glance: `now`, `5m`, `3h`, `2d`, then the date.
+pub(crate) fn age(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    let seconds = now.duration_since(at).as_secs();
+    match seconds {
+        ..60 => "now".to_owned(),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        86_400..2_592_000 => format!("{}d", seconds / 86_400),
+        _ => at.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string(),
+    }
+}
+
+/// A time of day, or a day and time where it is not today.
+pub(crate) fn clock(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    let local = at.to_zoned(zone.clone());
+    let format = if local.date() == now.to_zoned(zone.clone()).date() {
+        "%H:%M:%S"
+    } else {
+        "%Y-%m-%d %H:%M"
+    };
+    local.strftime(format).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_are_read() {
+        assert_eq!(
+            parse_duration("30d").unwrap(),
+            SignedDuration::from_hours(720)
+        );
+        assert_eq!(
+            parse_duration("1h30m").unwrap(),
+            SignedDuration::from_mins(90)
+        );
+        assert_eq!(parse_duration("0d").unwrap(), SignedDuration::ZERO);
+        for wrong in ["", "d", "3", "3y", "99999999999999999999d", "-1d"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn instants_are_read() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let at = |text| {
+            parse_instant(text, now, &TimeZone::UTC)
+                .unwrap()
+                .to_string()
+        };
+        assert_eq!(at("2026-11-01"), "2026-11-01T00:00:00Z");
+        assert_eq!(at("2026-11-01T08:00:00Z"), "2026-11-01T08:00:00Z");
+        assert_eq!(at("2h"), "2026-11-15T10:00:00Z");
+        assert!(parse_instant("yesterday-ish", now, &TimeZone::UTC).is_err());
+    }
+
+    #[test]
+    fn ages_are_short() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let ago = |text: &str| age(text.parse().unwrap(), now, &TimeZone::UTC);
+        assert_eq!(ago("2026-11-15T11:59:30Z"), "now");
+        assert_eq!(ago("2026-11-15T12:01:00Z"), "now");
+        assert_eq!(ago("2026-11-15T11:15:00Z"), "45m");
+        assert_eq!(ago("2026-11-14T11:00:00Z"), "1d");
+        assert_eq!(ago("2026-01-01T00:00:00Z"), "2026-01-01");
+    }
+}

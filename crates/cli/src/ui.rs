@@ -1,0 +1,381 @@
+//! What a person sees: colours, widths, tables, progress.
+//!
+//! stdout is data, stderr is talk. Nothing here decides what is said.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::markdown::safe;
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl std::str::FromStr for Color {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            other => Err(format!("{other:?} is not auto, always or never")),
+        }
+    }
+}
+
+/// The terminal, or what stands in for it.
+#[derive(Debug)]
+pub(crate) struct Ui {
+    /// Whether data is printed as JSON.
+    pub(crate) json: bool,
+    /// Columns.
+    pub(crate) width: usize,
+    /// The program that pages long output.
+    pub(crate) pager: Option<String>,
+    color_out: bool,
+    color_err: bool,
+}
+
+impl Ui {
+    pub(crate) fn new(json: bool, color: Color, no_color: bool, pager: Option<String>) -> Self {
+        let decide = |terminal: bool| match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && !no_color,
+        };
+        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+        Self {
+            json,
+            width: width.clamp(40, 200),
+            pager,
+            color_out: decide(io::stdout().is_terminal()),
+            color_err: decide(io::stderr().is_terminal()),
+        }
+    }
+
+    /// Whether a person reads stdout.
+    pub(crate) fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// Whether stdout has colour.
+    pub(crate) fn color(&self) -> bool {
+        self.color_out
+    }
+
+    /// Prints data.
+    pub(crate) fn data(&self, line: impl Display) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{line}")?;
+        out.flush()
+    }
+
+    /// Prints data as one line of JSON.
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer(&mut out, value)?;
+        out.write_all(b"\n")?;
+        out.flush()
+    }
+
+    /// Prints data as JSON that people can read too.
+    pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer_pretty(&mut out, value)?;
+        out.write_all(b"\n")?;
+        out.flush()
+    }
+
+    /// Tells the person something.
+    pub(crate) fn status(&self, text: impl Display) {
+        // Talk that nobody can hear is not worth failing for.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    /// Tells the person something they should know.
+    pub(crate) fn warn(&self, text: impl Display) {
+        let label = self.err_style(AnsiColor::Yellow.on_default().bold(), "warning:");
+        self.status(format_args!("{label} {text}"));
+    }
+
+    fn err_style(&self, style: Style, text: &str) -> String {
+        paint(self.color_err, style, text)
+    }
+
+    /// What went wrong, and what to do.
+    pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
+        let label = self.err_style(AnsiColor::Red.on_default().bold(), "error:");
+        self.status(format_args!("{label} {}", safe(message)));
+        if let Some(hint) = hint {
+            let label = self.err_style(AnsiColor::Cyan.on_default().bold(), "hint:");
+            self.status(format_args!(" {label} {}", safe(hint)));
+        }
+    }
+
+    /// Text in a style, where there is colour.
+    pub(crate) fn paint(&self, style: Style, text: &str) -> String {
+        paint(self.color_out, style, text)
+    }
+
+    /// Less important text.
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.paint(Style::new().dimmed(), text)
+    }
+
+    /// More important text.
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.paint(Style::new().bold(), text)
+    }
+
+    /// A bar for work whose length is known, on stderr where a person is.
+    pub(crate) fn progress(&self, what: &'static str, unit: &str) -> ProgressBar {
+        let bar = ProgressBar::with_draw_target(
+            None,
+            if io::stderr().is_terminal() {
+                ProgressDrawTarget::stderr_with_hz(10)
+            } else {
+                ProgressDrawTarget::hidden()
+            },
+        );
+        let template =
+            format!("{{msg}} {{wide_bar}} {{human_pos}}/{{human_len}} {unit} {{elapsed}}");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
+            bar.set_style(style);
+        }
+        bar.with_message(what)
+    }
+
+    /// A share of the whole, as a bar of this many columns.
+    pub(crate) fn bar(&self, part: u64, whole: u64, columns: usize) -> String {
+        const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+        if whole == 0 {
+            return " ".repeat(columns);
+        }
+        let units = u128::from(part.min(whole)) * (columns as u128) * 8 / u128::from(whole);
+        let units = usize::try_from(units).unwrap_or(columns * 8);
+        let mut bar = "█".repeat(units / 8);
+        if units % 8 > 0 {
+            bar.push(EIGHTHS[units % 8]);
+        }
+        let used = bar.chars().count();
+        bar.extend(std::iter::repeat_n(' ', columns.saturating_sub(used)));
+        bar
+    }
+
+    /// Prints text, through the pager if it is longer than the screen.
+    pub(crate) fn page(&self, text: &str) -> io::Result<()> {
+        let height = terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0));
+        let long = text.lines().count() >= height;
+        if let Some(pager) = self.pager.as_ref().filter(|_| long && self.is_terminal())
+            && page_through(pager, text)
+        {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+}
+
+/// Shows text in a pager; false if there is none to be had.
+fn page_through(pager: &str, text: &str) -> bool {
+    let mut words = pager.split_whitespace();
+    let Some(program) = words.next() else {
+        return false;
+    };
+    let child = std::process::Command::new(program)
+        .args(words)
+        .env("LESS", "FRX")
+        .env("LESSCHARSET", "utf-8")
+        .stdin(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        return false;
+    };
+    if let Some(mut stdin) = child.stdin.take() {
+        // The person may leave before the end.
+        let _ = stdin.write_all(text.as_bytes());
+    }
+    child.wait().is_ok()
+}
+
+fn paint(color: bool, style: Style, text: &str) -> String {
+    if color {
+        format!("{style}{text}{style:#}")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A table without lines, as wide as what is in it and no wider than the screen.
+pub(crate) struct Table {
+    head: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+    /// Columns aligned to the right.
+    right: Vec<usize>,
+    /// The column that gives way where there is no room.
+    elastic: usize,
+}
+
+impl Table {
+    pub(crate) fn new(head: &[&'static str], right: &[usize], elastic: usize) -> Self {
+        Self {
+            head: head.to_vec(),
+            rows: Vec::new(),
+            right: right.to_vec(),
+            elastic,
+        }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        let cells = cells.into_iter().map(|cell| safe(&cell).into_owned());
+        self.rows.push(cells.collect());
+    }
+
+    pub(crate) fn render(&self, ui: &Ui) -> String {
+        use unicode_width::UnicodeWidthStr;
+        // A column that nothing is in tells nothing.
+        let shown: Vec<usize> = (0..self.head.len())
+            .filter(|column| self.rows.iter().any(|row| !row[*column].is_empty()))
+            .collect();
+        let mut widths: Vec<usize> = shown
+            .iter()
+            .map(|column| {
+                let cells = self.rows.iter().map(|row| row[*column].width());
+                cells.max().unwrap_or(0).max(self.head[*column].width())
+            })
+            .collect();
+        let gaps = 2 * shown.len().saturating_sub(1);
+        let total: usize = widths.iter().sum::<usize>() + gaps;
+        if let Some(elastic) = shown.iter().position(|column| *column == self.elastic) {
+            let excess = total.saturating_sub(ui.width);
+            widths[elastic] = widths[elastic].saturating_sub(excess).max(8);
+        }
+        let line = |cells: &dyn Fn(usize) -> String| {
+            let mut line = String::new();
+            for (place, column) in shown.iter().enumerate() {
+                if place > 0 {
+                    line.push_str("  ");
+                }
+                let cell = fit(&cells(*column), widths[place]);
+                let space = " ".repeat(widths[place].saturating_sub(cell.width()));
+                if self.right.contains(column) {
+                    line.extend([space, cell]);
+                } else {
+                    line.extend([cell, space]);
+                }
+            }
+            line.trim_end().to_owned()
+        };
+        let mut text = ui.dim(&line(&|column| self.head[column].to_owned()));
+        text.push('\n');
+        for row in &self.rows {
+            text.push_str(&line(&|column| row[column].clone()));
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A text cut to so many columns.
+pub(crate) fn fit(text: &str, columns: usize) -> String {
+    use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let width = c.width().unwrap_or(0);
+        if used + width + 1 > columns {
+            break;
+        }
+        used += width;
+        cut.push(c);
+    }
+    cut.push('…');
+    cut
+}
+
+/// A number with its thousands apart.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number a person can take in at a glance: `1.2k`, `3.4M`.
+pub(crate) fn compact(number: u64) -> String {
+    let tenths = |unit: u64| {
+        let tenths = (u128::from(number) * 10 + u128::from(unit) / 2) / u128::from(unit);
+        (tenths / 10, tenths % 10)
+    };
+    let (unit, suffix) = match number {
+        0..1_000 => return number.to_string(),
+        1_000..999_950 => (1_000, "k"),
+        999_950..999_950_000 => (1_000_000, "M"),
+        _ => (1_000_000_000, "G"),
+    };
+    match tenths(unit) {
+        (whole, tenth) if whole < 100 && tenth > 0 => format!("{whole}.{tenth}{suffix}"),
+        (whole, _) => format!("{whole}{suffix}"),
+    }
+}
+
+/// `1 session`, `2 sessions`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", thousands(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_made_readable() {
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(thousands(12), "12");
+        assert_eq!(compact(999), "999");
+        assert_eq!(compact(1_234), "1.2k");
+        assert_eq!(compact(15_000), "15k");
+        assert_eq!(compact(999_999), "1M");
+        assert_eq!(compact(2_345_678), "2.3M");
+        assert_eq!(counted(1, "entry"), "1 entry");
+    }
+
+    #[test]
+    fn texts_are_cut_by_columns_and_not_by_bytes() {
+        assert_eq!(fit("hello", 5), "hello");
+        assert_eq!(fit("hello!", 5), "hell…");
+        assert_eq!(fit("東京都庁", 5), "東京…");
+    }
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share() {
+        let ui = Ui::new(false, Color::Never, true, None);
+        assert_eq!(ui.bar(1, 2, 4), "██  ");
+        assert_eq!(ui.bar(0, 2, 4), "    ");
+        assert_eq!(ui.bar(9, 2, 4), "████");
+        assert_eq!(ui.bar(1, 0, 4), "    ");
+    }
+}

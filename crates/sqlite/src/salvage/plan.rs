@@ -1,0 +1,343 @@
+//! From rows to sessions: whose each is, what it is called, and what its log consists
+//! of.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use throughline_model::{Birth, Lineage, Owner, Seq, SessionId, Timestamp};
+
+use super::pages::Pages;
+use super::scan::{Found, Place};
+use crate::read::Stretch;
+use crate::rows;
+
+/// A session to be brought over.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) owner: Owner,
+    pub(super) birth: Birth,
+    /// The stretches of other sessions that its log begins with.
+    pub(super) inherited: Vec<Stretch>,
+    /// The last entry it was known to have.
+    pub(super) head: u64,
+    /// The last entry of its own that is found, passing over what is out of all reason.
+    pub(super) last: u64,
+    pub(super) trashed: Option<Timestamp>,
+}
+
+impl Planned {
+    /// How many entries are shared.
+    pub(super) fn shared(&self) -> u64 {
+        self.inherited.last().map_or(0, |stretch| stretch.to.0)
+    }
+}
+
+/// All sessions, in the order they were made, and whose each attachment is.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) sessions: BTreeMap<i64, Planned>,
+    owners: BTreeMap<i64, Owner>,
+}
+
+impl Plan {
+    /// The owner of that number.
+    pub(super) fn owner(&self, number: i64) -> Owner {
+        self.owners.get(&number).cloned().unwrap_or_else(recovered)
+    }
+}
+
+/// Whose things are when it cannot be told.
+fn recovered() -> Owner {
+    // Any text without control characters names an owner.
+    "recovered".parse().unwrap_or_else(|_| Owner::local())
+}
+
+/// Makes a plan, noting what had to be made up.
+pub(super) fn plan(found: &Found, pages: &mut Pages, notes: &mut Vec<String>) -> Plan {
+    let mut planner = Planner {
+        found,
+        owners: owners(found, pages, notes),
+        ids: HashSet::new(),
+        most_missing: (pages.bytes() / 50).max(65_536),
+    };
+    let numbers: BTreeSet<i64> = found
+        .sessions
+        .keys()
+        .chain(found.births.keys())
+        .copied()
+        .chain(found.entries.iter().map(|p| rows::session_of(p.key)))
+        .filter(|pk| found.sessions.get(pk).is_none_or(|row| !row.gone))
+        .collect();
+    let mut sessions = BTreeMap::new();
+    for pk in numbers {
+        let planned = planner.session(pk, pages, notes);
+        sessions.insert(pk, planned);
+    }
+    settle_keys(&mut sessions, notes);
+    Plan {
+        sessions,
+        owners: planner.owners,
+    }
+}
+
+/// Everybody who is named or numbered. A name that is lost is made up, a different one
+/// for each, so that nobody's sessions become somebody else's.
+fn owners(found: &Found, pages: &mut Pages, notes: &mut Vec<String>) -> BTreeMap<i64, Owner> {
+    let mut owners = found.owners.clone();
+    let mut taken: HashSet<String> = owners.values().map(ToString::to_string).collect();
+    let mut numbers: BTreeSet<i64> = found.sessions.values().map(|row| row.owner).collect();
+    numbers.extend(found.projects.keys().map(|(owner, _)| *owner));
+    for place in &found.blobs {
+        numbers.extend(place.blob_owner(pages));
+    }
+    for number in numbers {
+        owners.entry(number).or_insert_with(|| {
+            let name = fresh(&format!("recovered-{number}"), &mut taken);
+            notes.push(format!(
+                "the name of owner number {number} is lost; what was theirs is {name}'s now"
+            ));
+            name.parse().unwrap_or_else(|_| recovered())
+        });
+    }
+    owners
+}
+
+/// `name`, or something like it that is not taken.
+fn fresh(name: &str, taken: &mut HashSet<String>) -> String {
+    let mut fresh = name.to_owned();
+    let mut count = 1;
+    while !taken.insert(fresh.clone()) {
+        count += 1;
+        fresh = format!("{name}-{count}");
+    }
+    fresh
+}
+
+struct Planner<'a> {
+    found: &'a Found,
+    owners: BTreeMap<i64, Owner>,
+    /// Ids given out, by owner and id.
+    ids: HashSet<(Owner, SessionId)>,
+    /// More entries than this cannot have been between two that are found.
+    most_missing: u64,
+}
+
+impl Planner<'_> {
+    fn session(&mut self, pk: i64, pages: &mut Pages, notes: &mut Vec<String>) -> Planned {
+        let row = self.found.sessions.get(&pk);
+        let owner = self.owner(row.map(|row| row.owner));
+        let mut birth = match (self.found.births.get(&pk), row) {
+            (Some(birth), _) => birth.clone(),
+            (None, Some(row)) => {
+                notes.push(format!(
+                    "how session {} was born is lost; it was made up from what it was at the end",
+                    row.birth.id
+                ));
+                row.birth.clone()
+            }
+            (None, None) => self.unknown(pk, pages, notes),
+        };
+        if row.is_none() && self.found.births.contains_key(&pk) {
+            notes.push(format!(
+                "the row of session {} is lost: whose it was, and whether it was in the trash",
+                birth.id
+            ));
+        }
+        if !self.ids.insert((owner.clone(), birth.id.clone())) {
+            let id = self.fresh_id(&owner, pk);
+            notes.push(format!(
+                "there are two sessions {}; one of them is {id} now",
+                birth.id
+            ));
+            birth.id = id;
+        }
+        let places = places(self.found, pk);
+        let indexed = self.found.tails.get(&pk).copied().unwrap_or(0);
+        let inherited = self.inherited(pk);
+        let from = inherited.last().map_or(0, |stretch| stretch.to.0);
+        Planned {
+            head: row.map_or(indexed, |row| row.head),
+            last: self.last(&birth.id, from, places, notes),
+            trashed: row.and_then(|row| row.trashed),
+            inherited,
+            owner,
+            birth,
+        }
+    }
+
+    fn owner(&self, number: Option<i64>) -> Owner {
+        let mut all = self.owners.iter();
+        match (number, all.next(), all.next()) {
+            (Some(number), _, _) => self.owners.get(&number).cloned(),
+            (None, Some((_, only)), None) => Some(only.clone()),
+            (None, _, _) => None,
+        }
+        .unwrap_or_else(recovered)
+    }
+
+    /// A session of which there are only entries.
+    fn unknown(&mut self, pk: i64, pages: &mut Pages, notes: &mut Vec<String>) -> Birth {
+        let owner = self.owner(None);
+        let id = self.fresh_id(&owner, pk);
+        self.ids.remove(&(owner, id.clone()));
+        notes.push(format!(
+            "of session number {pk} there are only entries; it is {id} now"
+        ));
+        let first = places(self.found, pk).first();
+        let first = first.and_then(|place| place.entry(pages));
+        Birth::new(id, first.map_or(Timestamp::UNIX_EPOCH, |entry| entry.at))
+    }
+
+    fn fresh_id(&mut self, owner: &Owner, pk: i64) -> SessionId {
+        let mut name = format!("recovered-{pk}");
+        loop {
+            if let Ok(id) = name.parse::<SessionId>() {
+                let births = self.found.births.values();
+                let rows = self.found.sessions.values().map(|row| &row.birth);
+                let known = births.chain(rows).any(|birth| birth.id == id);
+                if !known && self.ids.insert((owner.clone(), id.clone())) {
+                    return id;
+                }
+            }
+            name.push_str("-again");
+        }
+    }
+
+    /// The last entry found, ignoring numbers that no session can have come to.
+    fn last(&self, id: &SessionId, shared: u64, places: &[Place], notes: &mut Vec<String>) -> u64 {
+        let mut last = shared;
+        for place in places {
+            let seq = rows::seq_of(place.key).0;
+            if seq > last.saturating_add(self.most_missing) {
+                notes.push(format!(
+                    "what looks like entry {seq} of session {id} is out of all proportion and \
+                     was left out"
+                ));
+                break;
+            }
+            last = last.max(seq);
+        }
+        last
+    }
+
+    fn lineage(&self, pk: i64) -> Option<&Lineage> {
+        let born = self.found.births.get(&pk);
+        let row = self.found.sessions.get(&pk).map(|row| &row.birth);
+        born.or(row).map(|birth| &birth.lineage)
+    }
+
+    /// The stretches that a session shares: as noted, or else as its lineage has it.
+    fn inherited(&self, pk: i64) -> Vec<Stretch> {
+        let lineage = match self.lineage(pk) {
+            Some(Lineage::Forked { session, at }) => Some((session, at.0)),
+            _ => None,
+        };
+        // More than this cannot be shared, whatever a damaged row says.
+        let most = self
+            .most_missing
+            .saturating_add(self.found.entries.len() as u64);
+        let row = self.found.sessions.get(&pk).map(|row| row.shared);
+        let shared = [row, lineage.map(|(_, at)| at)];
+        let shared = shared.into_iter().flatten().find(|at| *at <= most);
+        let Some(shared) = shared.filter(|at| *at > 0) else {
+            return Vec::new();
+        };
+        let noted = self.found.shares.get(&pk);
+        let noted = noted.and_then(|noted| self.stretches(noted, shared));
+        if let Some(stretches) = noted {
+            return stretches;
+        }
+        let origin = lineage.and_then(|(id, _)| self.origin(pk, id));
+        let Some(origin) = origin else {
+            // Nobody has what was shared: the session's own number has none of it.
+            return vec![Stretch {
+                session: pk,
+                from: Seq(1),
+                to: Seq(shared),
+            }];
+        };
+        let mut stretches = self.inherited(origin);
+        let from = stretches.last().map_or(Seq(1), |last| last.to.next());
+        stretches.push(Stretch {
+            session: origin,
+            from,
+            to: Seq(u64::MAX),
+        });
+        cut(stretches, shared)
+    }
+
+    /// The stretches up to `shared`, if what is noted covers exactly that.
+    fn stretches(&self, noted: &BTreeMap<u64, i64>, shared: u64) -> Option<Vec<Stretch>> {
+        let found = self.found;
+        let known = |pk: i64| found.sessions.contains_key(&pk) || found.births.contains_key(&pk);
+        let mut from = Seq(1);
+        let mut stretches = Vec::new();
+        for (upto, base) in noted.range(..=shared) {
+            if !known(*base) && places(found, *base).is_empty() {
+                continue;
+            }
+            stretches.push(Stretch {
+                session: *base,
+                from,
+                to: Seq(*upto),
+            });
+            from = Seq(*upto).next();
+        }
+        (from == Seq(shared).next()).then_some(stretches)
+    }
+
+    /// The session made earlier that another was forked from, removed ones included.
+    fn origin(&self, pk: i64, id: &SessionId) -> Option<i64> {
+        let owner = |pk: i64| self.found.sessions.get(&pk).map(|row| row.owner);
+        let of_same_owner = |other: &i64| match (owner(pk), owner(*other)) {
+            (Some(mine), Some(other)) => mine == other,
+            _ => self.owners.len() <= 1,
+        };
+        let rows = self.found.sessions.range(..pk).rev();
+        let births = self.found.births.range(..pk).rev();
+        rows.map(|(pk, row)| (*pk, &row.birth.id))
+            .chain(births.map(|(pk, birth)| (*pk, &birth.id)))
+            .filter(|(_, its)| *its == id)
+            .map(|(pk, _)| pk)
+            .find(of_same_owner)
+    }
+}
+
+/// The entries that are a session's own, by number.
+pub(super) fn places(found: &Found, pk: i64) -> &[Place] {
+    let start = found
+        .entries
+        .partition_point(|place| rows::session_of(place.key) < pk);
+    let end = found
+        .entries
+        .partition_point(|place| rows::session_of(place.key) <= pk);
+    &found.entries[start..end]
+}
+
+/// Stretches of a log, up to and including an entry.
+pub(super) fn cut(mut stretches: Vec<Stretch>, at: u64) -> Vec<Stretch> {
+    stretches.retain(|stretch| stretch.from.0 <= at);
+    if let Some(last) = stretches.last_mut() {
+        last.to = last.to.min(Seq(at));
+    }
+    stretches
+}
+
+/// A key is held by one session at most: by the one in use, where there is one.
+fn settle_keys(sessions: &mut BTreeMap<i64, Planned>, notes: &mut Vec<String>) {
+    let mut taken = HashSet::new();
+    for in_trash in [false, true] {
+        let held = sessions.values_mut();
+        for session in held.filter(|session| session.trashed.is_some() == in_trash) {
+            let Some(key) = session.birth.key.clone() else {
+                continue;
+            };
+            if !taken.insert((session.owner.clone(), key.clone())) {
+                notes.push(format!(
+                    "session {} gave up its key {key}, which another has",
+                    session.birth.id
+                ));
+                session.birth.key = None;
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Files that were cut, overwritten and tampered with.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use common::{Chance, append, birth, check, entry, fill, findings, log, open, owner, run, session};
+use rusqlite::Connection;
+use throughline_model::{Body, NewEntry, Seq, SessionRef, StoredEntry};
+use throughline_sqlite::{Options, SqliteStore, salvage};
+use throughline_store::{Finding, LogStore, MemoryStore, Read, StoreError, Upkeep};
+
+const PAGE: u64 = 4096;
+
+fn wal(path: &Path) -> PathBuf {
+    path.with_extension("db-wal")
+}
+
+/// A copy of a store, log and all, in a folder of its own.
+fn copy(path: &Path) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("sessions.db");
+    std::fs::copy(path, &to).unwrap();
+    if wal(path).exists() {
+        std::fs::copy(wal(path), wal(&to)).unwrap();
+    }
+    (folder, to)
+}
+
+type Logs = BTreeMap<&'static str, Vec<StoredEntry>>;
+const SESSIONS: [&str; 3] = ["one", "two", "three"];
+
+async fn logs(store: &SqliteStore) -> Logs {
+    let mut logs = Logs::new();
+    for id in SESSIONS {
+        logs.insert(id, log(store, &session(id)).await.unwrap());
+    }
+    logs
+}
+
+#[test]
+fn a_log_cut_anywhere_leaves_a_sound_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let mut chance = Chance(11);
+    run(async {
+        let store = open(&path);
+        for id in SESSIONS {
+            store.create(&owner(), birth(id)).await.unwrap();
+        }
+        for count in 0..40 {
+            for id in SESSIONS {
+                let name = format!("{id}-{count}");
+                append(&store, &session(id), entry(&name, &name.repeat(40))).await;
+            }
+        }
+        let whole = logs(&store).await;
+        let length = std::fs::metadata(wal(&path)).unwrap().len();
+        let mut cuts = vec![0, 1, 31, 32, 33, 32 + 24, length - 1, length];
+        cuts.extend((0..32).map(|_| chance.below(length)));
+        let mut kept_sometimes = 0;
+        for cut in cuts {
+            let (_folder, damaged) = copy(&path);
+            let file = std::fs::OpenOptions::new().write(true).open(wal(&damaged));
+            file.unwrap().set_len(cut).unwrap();
+
+            let store = open(&damaged);
+
+            for (id, whole) in &whole {
+                let kept = match log(&store, &session(id)).await {
+                    Ok(kept) => kept,
+                    Err(StoreError::NoSuchSession(_)) => Vec::new(),
+                    Err(error) => panic!("cut at {cut}: {error}"),
+                };
+                assert!(whole.starts_with(&kept), "{id}, cut at {cut}");
+                kept_sometimes += usize::from(!kept.is_empty());
+            }
+            assert_eq!(findings(&store).await, [], "cut at {cut}");
+        }
+        assert!(kept_sometimes > 30, "nothing was ever kept");
+    });
+}
+
+#[test]
+fn garbage_in_the_file_is_reported_and_the_rest_is_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = open(&path);
+        fill(&store, "one", 60, 300).await;
+        fill(&store, "two", 60, 900).await;
+        fill(&store, "three", 6, 9_000).await;
+        let whole = logs(&store).await;
+        store.close().await.unwrap();
+        drop(store);
+        // Bring everything into the one file.
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            .unwrap();
+        drop(connection);
+
+        let pages = std::fs::metadata(&path).unwrap().len() / PAGE;
+        let mut opened = 0;
+        for seed in 0..48 {
+            let mut chance = Chance(seed);
+            let (_folder, damaged) = copy(&path);
+            let mut bytes = std::fs::read(&damaged).unwrap();
+            for _ in 0..=chance.below(3) {
+                let start = usize::try_from(chance.below(pages) * PAGE).unwrap();
+                // A whole page, or a part of one.
+                let (from, length) = match chance.below(2) {
+                    0 => (start, 4096),
+                    _ => (
+                        start + usize::try_from(chance.below(3_000)).unwrap(),
+                        1 + usize::try_from(chance.below(1_000)).unwrap(),
+                    ),
+                };
+                bytes[from..from + length].copy_from_slice(&chance.bytes(length));
+            }
+            std::fs::write(&damaged, bytes).unwrap();
+
+            if let Ok(store) = SqliteStore::open(&damaged, Options::default()) {
+                opened += 1;
+                notices(&store, &whole, seed).await;
+            }
+            saves(&damaged, &whole, seed).await;
+        }
+        assert!(
+            opened > 20,
+            "the damage was always too great to test reading"
+        );
+    });
+}
+
+/// If anything read is not what was written, the check says that something is wrong.
+async fn notices(store: &SqliteStore, whole: &Logs, seed: u64) {
+    let mut wrong = Vec::new();
+    for (id, whole) in whole {
+        match log(store, &session(id)).await {
+            Ok(kept) if kept == *whole => {}
+            Ok(_) => wrong.push(format!("{id} reads otherwise")),
+            // A thread that panicked answers nobody.
+            Err(StoreError::Closed) => panic!("seed {seed}: a read panicked"),
+            Err(error) => wrong.push(format!("{id}: {error}")),
+        }
+    }
+    match store.check(&|_, _| ()).await {
+        Err(StoreError::Closed) => panic!("seed {seed}: the check panicked"),
+        Err(_) => {}
+        Ok(report) => assert!(
+            wrong.is_empty() || !report.findings.is_empty(),
+            "seed {seed}: the check found nothing, but {wrong:?}"
+        ),
+    }
+}
+
+/// What is salvaged is what was written, and the rest is said to be lost.
+async fn saves(damaged: &Path, whole: &Logs, seed: u64) {
+    let into = MemoryStore::default();
+    let salvaged = salvage(damaged, &into, &|_, _| ()).await.unwrap();
+    let mut different = 0;
+    for (id, whole) in whole {
+        let id = id.parse().unwrap();
+        let kept = log(&into, &owner().session(&id)).await.unwrap_or_default();
+        for original in whole {
+            let lost = salvaged.lost.iter().any(|loss| {
+                let mut ranges = loss.entries.iter();
+                loss.session == id && ranges.any(|(from, to)| (*from..=*to).contains(&original.seq))
+            });
+            let kept = kept.iter().find(|kept| kept.seq == original.seq);
+            match kept.map(|kept| (kept.decode().unwrap().body, &kept.payload)) {
+                Some((Body::Lost, _)) => assert!(lost, "seed {seed}: silently lost"),
+                Some((_, payload)) => different += u64::from(*payload != original.payload),
+                None if lost => {}
+                // Then its name was lost, and it is under another.
+                None => assert!(
+                    !salvaged.notes.is_empty(),
+                    "seed {seed}: {id} {} is nowhere",
+                    original.seq
+                ),
+            }
+        }
+    }
+    assert!(
+        different <= salvaged.unverified,
+        "seed {seed}: verified entries differ"
+    );
+    assert_eq!(findings(&into).await, [], "seed {seed}");
+}
+
+#[test]
+fn a_changed_payload_is_found_to_the_entry_and_harms_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = open(&path);
+        for id in SESSIONS {
+            fill(&store, id, 20, 50).await;
+        }
+        let changed = Connection::open(&path)
+            .unwrap()
+            .execute(
+                "UPDATE entry SET payload = replace(payload, 'two-6 ', 'two-9 ')
+                 WHERE pos = (SELECT (pk << 32) | 7 FROM session WHERE id = 'two')",
+                [],
+            )
+            .unwrap();
+        assert_eq!(changed, 1);
+
+        let found = findings(&store).await;
+
+        let [Finding::Entry { session, seq, .. }] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!((session.as_str(), *seq), ("two", Seq(7)));
+        for id in SESSIONS {
+            let to = common::session(id);
+            assert_eq!(store.read(&to, Read::tail(5)).await.unwrap().len(), 5);
+            append(&store, &to, entry("more", "more")).await;
+        }
+    });
+}
+
+/// Damages something derived, and sees it found and mended.
+fn is_mended(sql: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = open(&path);
+        fill(&store, "one", 20, 50).await;
+        let two = fill(&store, "two", 20, 50).await;
+        for (name, body) in [
+            (
+                "pin",
+                Body::Pinned {
+                    text: "keep".into(),
+                },
+            ),
+            (
+                "tag",
+                Body::Tagged {
+                    tags: vec!["urgent".parse().unwrap()],
+                },
+            ),
+        ] {
+            let new = entry(name, "");
+            append(&store, &two, NewEntry::new(new.id, new.at, body)).await;
+        }
+        // A fork, for the record that is kept where it starts.
+        store.fork(&two, Seq(22), birth("fork")).await.unwrap();
+        assert_eq!(findings(&store).await, []);
+        let connection = Connection::open(&path).unwrap();
+        assert_eq!(connection.execute(sql, []).unwrap(), 1, "{sql}");
+
+        let found = findings(&store).await;
+
+        let of_two = |finding: &Finding| match finding {
+            Finding::Derived { session, .. } => session.as_str() == "two",
+            _ => false,
+        };
+        assert!(!found.is_empty(), "not noticed: {sql}");
+        let others: Vec<_> = found.iter().filter(|f| !of_two(f)).collect();
+        assert!(others.is_empty(), "{sql}: {others:?}");
+        assert!(found.iter().all(Finding::can_be_rebuilt));
+
+        let report = store.rebuild(&|_, _| ()).await.unwrap();
+
+        assert_eq!(report.findings, [], "{sql}");
+        assert_eq!(check(&store).await.findings, []);
+        let kept: SessionRef = two.clone();
+        append(&store, &kept, entry("more", "more")).await;
+        assert_eq!(check(&store).await.findings, []);
+    });
+}
+
+#[test]
+fn a_card_that_was_tampered_with_is_mended() {
+    for column in [
+        "messages = 999",
+        "name = 'forged'",
+        "preview = 'forged'",
+        "head = 3",
+        "digest = zeroblob(32)",
+        "status = 'archived'",
+        "status = 'nonsense'",
+        "last_activity = 1",
+        "lineage = '{'",
+        "tokens = '{\"input\":5}'",
+        "tags = NULL",
+        "tags = '[\"urgent\",\"forged\"]'",
+    ] {
+        is_mended(&format!("UPDATE session SET {column} WHERE id = 'two'"));
+    }
+}
+
+#[test]
+fn tags_that_were_tampered_with_are_mended() {
+    let two = "(SELECT pk FROM session WHERE id = 'two')";
+    is_mended(&format!(
+        "UPDATE session_tag SET tag = 'forged' WHERE session = {two}"
+    ));
+    is_mended(&format!("DELETE FROM session_tag WHERE session = {two}"));
+    is_mended(&format!(
+        "INSERT INTO session_tag (owner, tag, session) VALUES (1, 'forged', {two})"
+    ));
+}
+
+#[test]
+fn what_stands_is_mended_when_tampered_with() {
+    let of_two = "session = (SELECT pk FROM session WHERE id = 'two')";
+    is_mended(&format!(
+        "UPDATE standing SET json = replace(json, 'keep', 'drop') WHERE {of_two}"
+    ));
+    is_mended(&format!("UPDATE standing SET json = '{{' WHERE {of_two}"));
+    is_mended(&format!("DELETE FROM standing WHERE {of_two}"));
+}
+
+#[test]
+fn a_kept_record_that_was_tampered_with_is_mended() {
+    for change in [
+        "json = replace(json, 'keep', 'drop')",
+        "json = replace(json, '\"messages\":20', '\"messages\":21')",
+        "json = '{'",
+        "seq = 20",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        run(async {
+            let store = open(&path);
+            let one = fill(&store, "one", 20, 50).await;
+            let new = entry("pin", "");
+            let pinned = Body::Pinned {
+                text: "keep".into(),
+            };
+            append(&store, &one, NewEntry::new(new.id, new.at, pinned)).await;
+            store.fork(&one, Seq(20), birth("fork")).await.unwrap();
+            store.fork(&one, Seq(21), birth("other")).await.unwrap();
+            let connection = Connection::open(&path).unwrap();
+            let sql = format!(
+                "UPDATE snapshot SET {change}
+                 WHERE session = (SELECT pk FROM session WHERE id = 'other')"
+            );
+            assert_eq!(connection.execute(&sql, []).unwrap(), 1);
+
+            let found = findings(&store).await;
+
+            let of_other = |finding: &Finding| match finding {
+                Finding::Derived { session, .. } => session.as_str() == "other",
+                _ => false,
+            };
+            assert!(!found.is_empty(), "not noticed: {change}");
+            assert!(found.iter().all(of_other), "{change}: {found:?}");
+            let report = store.rebuild(&|_, _| ()).await.unwrap();
+            assert_eq!(report.findings, [], "{change}");
+        });
+    }
+}

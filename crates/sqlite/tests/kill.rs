@@ -1,0 +1,94 @@
+//! A process is killed while it appends: whatever it said was appended is there.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use common::{Chance, acknowledge, acknowledged, birth, check, entry, log, open, run, session};
+use throughline_model::{EntryId, Seq};
+use throughline_store::{Append, LogStore};
+
+const SESSIONS: [&str; 4] = ["red", "green", "blue", "grey"];
+const ROUNDS: u64 = 36;
+
+/// Appends until somebody ends it.
+#[test]
+fn child() {
+    let Some(role) = common::role() else {
+        return;
+    };
+    let (path, round) = (Path::new(&role[0]), &role[1]);
+    run(async {
+        let store = open(path);
+        let write = async |id: &str| {
+            let to = session(id);
+            store.create(&to.owner, birth(id)).await.unwrap();
+            for count in 0.. {
+                let name = format!("{round}-{id}-{count}");
+                // Some are longer than a page.
+                let bytes = if count % 16 == 0 { 9_000 } else { 100 };
+                let new = vec![
+                    entry(&format!("{name}-a"), &name.repeat(2)),
+                    entry(&format!("{name}-b"), &"y".repeat(bytes)),
+                ];
+                let appended = store.append(&to, Append::any(new)).await.unwrap();
+                for entry in appended.entries {
+                    acknowledge(&to, entry.seq, entry.id);
+                }
+            }
+        };
+        tokio::join!(
+            write(SESSIONS[0]),
+            write(SESSIONS[1]),
+            write(SESSIONS[2]),
+            write(SESSIONS[3]),
+        );
+    });
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_kill_at_any_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let mut chance = Chance(7);
+    let mut all: BTreeMap<String, Vec<(Seq, EntryId)>> = BTreeMap::new();
+    for round in 0..ROUNDS {
+        let role = format!("{}\n{round}", path.display());
+        let mut process = common::process(&role).spawn().unwrap();
+        let patience = if round % 3 == 0 { 30 } else { 200 };
+        std::thread::sleep(Duration::from_millis(3 + chance.below(patience)));
+        process.kill().unwrap();
+        let mut output = Vec::new();
+        process
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_end(&mut output)
+            .unwrap();
+        process.wait().unwrap();
+        for (id, places) in acknowledged(&output) {
+            all.entry(id).or_default().extend(places);
+        }
+
+        run(async {
+            let store = open(&path);
+            for (id, places) in &all {
+                let log = log(&store, &session(id)).await.unwrap();
+                assert!(places.is_sorted(), "acknowledged out of order");
+                for (seq, entry) in places {
+                    let kept = log.get(usize::try_from(seq.0).unwrap() - 1);
+                    assert_eq!(kept.map(|kept| kept.id), Some(*entry), "{id} {seq}");
+                }
+            }
+            let report = check(&store).await;
+            assert_eq!(report.findings, [], "after round {round}");
+            // Entries come in twos: half of an append is never there.
+            assert_eq!(report.entries % 2, 0);
+        });
+    }
+    let total: usize = all.values().map(Vec::len).sum();
+    assert!(total > 200, "only {total} entries were ever acknowledged");
+}

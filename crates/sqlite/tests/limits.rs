@@ -1,0 +1,235 @@
+//! Disks without room, and folders that cannot be written.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use common::{
+    acknowledge, acknowledged, append, birth, check, entry, fill, log, open, run, session,
+};
+use throughline_sqlite::{Options, SqliteStore};
+use throughline_store::{Append, ErrorKind, LogStore, Read, StoreError, Upkeep};
+
+#[test]
+fn child() {
+    let Some(role) = common::role() else {
+        return;
+    };
+    let path = Path::new(&role[1]);
+    match role[0].as_str() {
+        "fill" => run(append_until_it_fails(path)),
+        "read" => run(read_what_cannot_be_written(path)),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Appends until there is no room, and sees that reading goes on.
+async fn append_until_it_fails(path: &Path) {
+    let store = open(path);
+    let to = session("s");
+    for count in 0.. {
+        let new = entry(&format!("limited-{count}"), &"z".repeat(2_000));
+        match store.append(&to, Append::any(vec![new])).await {
+            Ok(appended) => acknowledge(&to, appended.entries[0].seq, appended.entries[0].id),
+            Err(error) => {
+                common::say(&format!("failed {:?} {error:?}", error.kind()));
+                break;
+            }
+        }
+    }
+    let head = store.record(&to).await.unwrap().card.head;
+    common::say(&format!("head {head}"));
+}
+
+/// All that was acknowledged is there, the failure was told as one that passes, and
+/// appending goes on where it stopped.
+fn nothing_is_lost(path: &Path, output: &Output) {
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("\nfailed Unavailable "), "{said}");
+    let acknowledged = acknowledged(&output.stdout)
+        .remove("s")
+        .expect("something fitted");
+    run(async {
+        let store = open(path);
+        let kept = log(&store, &session("s")).await.unwrap();
+        let kept: Vec<_> = kept.iter().map(|entry| (entry.seq, entry.id)).collect();
+        assert!(kept.ends_with(&acknowledged));
+        let (head, _) = acknowledged.last().unwrap();
+        assert!(said.contains(&format!("\nhead {head}\n")), "{said}");
+        assert_eq!(check(&store).await.findings, []);
+        let next = append(&store, &session("s"), entry("after", "room again")).await;
+        assert_eq!(next, head.next());
+        assert_eq!(check(&store).await.findings, []);
+    });
+}
+
+#[test]
+fn a_limit_on_the_files_size_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(fill(&open(&path), "s", 1, 10));
+    // The signal that goes with the limit would end the process before the error.
+    let limited = [
+        "bash",
+        "-c",
+        "trap '' XFSZ; ulimit -f 400; exec \"$@\"",
+        "limited",
+    ];
+    let role = format!("fill\n{}", path.display());
+    let output = common::under(&limited, &role).output().unwrap();
+
+    nothing_is_lost(&path, &output);
+}
+
+/// A small disk of its own, for as long as this lives.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn mount(kilobytes: u32) -> Result<Self, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={kilobytes}k"), "tmpfs"])
+            .arg(folder.path())
+            .output()
+            .map_err(|error| error.to_string())?;
+        if mounted.status.success() {
+            Ok(Self(folder))
+        } else {
+            Err(String::from_utf8_lossy(&mounted.stderr).trim().to_owned())
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let unmounted = std::process::Command::new("umount")
+            .arg(self.0.path())
+            .status();
+        assert!(unmounted.unwrap().success(), "the disk is still in use");
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_as_that_and_loses_nothing() {
+    let disk = match Disk::mount(600) {
+        Ok(disk) => disk,
+        Err(why) => {
+            // Only root may mount, and not everywhere.
+            let refused = ["permission denied", "must be superuser", "not permitted"];
+            let told = why.to_lowercase();
+            assert!(refused.iter().any(|text| told.contains(text)), "{why}");
+            eprintln!("skipped: no disk can be mounted here ({why})");
+            return;
+        }
+    };
+    let path = disk.0.path().join("sessions.db");
+    let room = disk.0.path().join("room");
+    std::fs::write(&room, vec![0; 100 * 1024]).unwrap();
+    run(async {
+        let store = open(&path);
+        fill(&store, "s", 1, 10).await;
+        store.close().await.unwrap();
+    });
+    let role = format!("fill\n{}", path.display());
+    let output = common::process(&role).output().unwrap();
+    std::fs::remove_file(room).unwrap();
+
+    assert!(String::from_utf8_lossy(&output.stdout).contains("Full {"));
+    nothing_is_lost(&path, &output);
+}
+
+/// Reads, and sees that writing is refused as what it is.
+async fn read_what_cannot_be_written(path: &Path) {
+    let store = SqliteStore::open(path, Options::default()).unwrap();
+    let to = session("s");
+    let tail = store.read(&to, Read::tail(10)).await.unwrap();
+    assert_eq!(tail.len(), 5);
+    assert_eq!(check(&store).await.findings, []);
+    let new = vec![entry("late", "late")];
+    let append = store.append(&to, Append::any(new)).await.unwrap_err();
+    let create = store.create(&to.owner, birth("other")).await.unwrap_err();
+    for error in [append, create] {
+        assert!(matches!(error, StoreError::ReadOnly { .. }), "{error:?}");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+    }
+    let beside = path.with_file_name("new.db");
+    let none = SqliteStore::open(beside, Options::default()).unwrap_err();
+    assert!(matches!(none, StoreError::ReadOnly { .. }), "{none:?}");
+    common::say("read");
+}
+
+/// The program and what runs it as somebody whom permissions bind: root they do not.
+fn bound(folder: &Path) -> (Vec<String>, Option<PathBuf>) {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
+    if !is_root {
+        return (Vec::new(), None);
+    }
+    // Somebody else may not be able to see the program where it is.
+    let program = folder.join("program");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let words = ["setpriv", "--reuid", "65534", "--regid", "65534"];
+    let mut words: Vec<_> = words.map(ToOwned::to_owned).to_vec();
+    words.push("--clear-groups".to_owned());
+    (words, Some(program))
+}
+
+fn is_read_where_it_cannot_be_written(folder: &Path, path: &Path) {
+    let (wrapper, program) = bound(folder);
+    let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
+    let role = format!("read\n{}", path.display());
+    let mut command = match &program {
+        Some(program) => common::program_under(&wrapper, program, &role),
+        None => common::under(&wrapper, &role),
+    };
+    let mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+        mode(&file.unwrap().path(), 0o444);
+    }
+    mode(path.parent().unwrap(), 0o555);
+    mode(folder, 0o755);
+
+    let output = command.output().unwrap();
+
+    mode(path.parent().unwrap(), 0o755);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("\nread\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_store_in_a_folder_that_cannot_be_written_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store/sessions.db");
+    run(async {
+        let store = open(&path);
+        fill(&store, "s", 5, 10).await;
+        store.close().await.unwrap();
+    });
+
+    is_read_where_it_cannot_be_written(folder.path(), &path);
+}
+
+#[test]
+fn a_closed_store_is_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = open(&path);
+        fill(&store, "s", 5, 10).await;
+        log(&store, &session("s")).await.unwrap();
+        store.close().await.unwrap();
+    });
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    let files: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(files, ["sessions.db"]);
+}
