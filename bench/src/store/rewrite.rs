@@ -18,92 +18,114 @@ use super::peers::{Peers, Work};
 use super::{Bench, Findings, sample};
 use crate::chart::Chart;
 use crate::figure::{Unit, digits, float};
-use crate::rounds::{Contender, Samples, rate, take_turns};
+use crate::rounds::{Contender, rate, take_turns};
 use crate::table::{Row, Target};
 
 const LENGTHS: [u64; 3] = [100, 1_000, 10_000];
 
 pub(super) fn measure(bench: &Bench, peers: &Peers, findings: &mut Findings) -> Result<()> {
     let folder = bench.folder("rewrite")?;
-    let store = sample::store(&folder, "store.db")?;
-    let made = Cell::new(0);
-    let mut contenders = Vec::new();
+    let ours = Ours {
+        bench,
+        store: sample::store(&folder, "store.db")?,
+        made: Cell::new(0),
+    };
     for length in LENGTHS {
-        let (store, made, folder) = (&store, &made, &folder);
-        let appends = 1_000 / bench.scale.min(3);
-        contenders.push(Contender::new("Throughline", move || {
-            ours(bench, store, made, length, appends)
-        }));
-        let slice = bench.pace.slice;
-        contenders.push(Contender::new("rewriting a file", move || {
-            rewrite(folder, length, slice)
-        }));
-        if peers.are_there() {
-            contenders.push(Contender::new("SqliteSaver", move || {
-                peers.rate(&Work::Saver { messages: length }, slice)
-            }));
-        }
+        against_others(&ours, &folder, peers, length, findings)?;
     }
-    let each = contenders.len() / LENGTHS.len();
-    let samples = take_turns(bench.pace.rounds, contenders)?;
-    let by_length: Vec<&[Samples]> = samples.chunks(each).collect();
-    for (length, samples) in LENGTHS.into_iter().zip(&by_length) {
-        let length = digits(float(length));
-        let name = format!("append to a session of {length}");
-        let row = || Row::new(&name, Unit::Rate, &samples[0]);
-        findings.row(row().against("rewrite its JSON, sync, rename", &samples[1]));
-        findings.row(match samples.get(2) {
-            Some(peer) => row().against("LangGraph SqliteSaver.put", peer),
-            None => Row::missing(format!("{name}, LangGraph SqliteSaver"), peers.why_not()),
-        });
-        let title = format!("Durable appends to a session of {length} messages");
-        let mut chart = Chart::new(title, Unit::Rate);
-        chart.ours("Throughline", &samples[0]);
-        chart.other("rewrite its JSON, sync, rename", &samples[1]);
-        if let Some(peer) = samples.get(2) {
-            chart.other("LangGraph SqliteSaver.put", peer);
-        }
-        findings.chart(chart);
+    against_itself(&ours, findings)
+}
+
+/// An append against the rewriting of a session of this length.
+fn against_others(
+    ours: &Ours<'_>,
+    folder: &Path,
+    peers: &Peers,
+    length: u64,
+    findings: &mut Findings,
+) -> Result<()> {
+    let pace = ours.bench.pace;
+    let mut contenders = vec![
+        Contender::new("Throughline", || ours.run(length)),
+        Contender::new("rewriting a file", || rewrite(folder, length, pace.slice)),
+    ];
+    if peers.are_there() {
+        contenders.push(Contender::new("SqliteSaver", || {
+            peers.rate(&Work::Saver { messages: length }, pace.slice)
+        }));
     }
-    let (short, long) = (by_length[0][0].inverse(), by_length[2][0].inverse());
+    let samples = take_turns(pace.rounds, contenders)?;
+
+    let length = digits(float(length));
+    let name = format!("append to a session of {length}");
+    let row = || Row::new(&name, Unit::Rate, &samples[0]);
+    let title = format!("Durable appends to a session of {length} messages");
+    let mut chart = Chart::new(title, Unit::Rate);
+    chart.ours("Throughline", &samples[0]);
+    findings.row(row().against("rewrite its JSON, sync, rename", &samples[1]));
+    chart.other("rewrite its JSON, sync, rename", &samples[1]);
+    if let Some(peer) = samples.get(2) {
+        findings.row(row().against("LangGraph SqliteSaver.put", peer));
+        chart.other("LangGraph SqliteSaver.put", peer);
+    } else {
+        let name = format!("{name}, LangGraph SqliteSaver");
+        findings.row(Row::missing(name, peers.why_not()));
+    }
+    findings.chart(chart);
+    Ok(())
+}
+
+/// An append to a long session against one to a short one, with nobody else at the disk.
+fn against_itself(ours: &Ours<'_>, findings: &mut Findings) -> Result<()> {
+    let [short, _, long] = LENGTHS;
+    let contenders = vec![
+        Contender::new("a long session", || ours.run(long)),
+        Contender::new("a short session", || ours.run(short)),
+    ];
+    let samples = take_turns(ours.bench.pace.rounds, contenders)?;
+    let at = |length| format!("time of an append at {}", digits(float(length)));
     findings.row(
-        Row::new("time of an append at 10,000", Unit::Time, &long)
-            .against("Throughline at 100", &short)
+        Row::new(at(long), Unit::Time, &samples[0].inverse())
+            .against(at(short), &samples[1].inverse())
             .target(Target::AtMost(1.3)),
     );
     Ok(())
 }
 
-/// Appends to sessions that are `length` long, and at most half as long again at the end.
-///
-/// Only the appends are timed, not the making of the sessions.
-fn ours(
-    bench: &Bench,
-    store: &SqliteStore,
-    made: &Cell<u64>,
-    length: u64,
-    appends: u64,
-) -> Result<f64> {
-    let text = sample::text();
-    let mut timed = Duration::ZERO;
-    let mut left = appends;
-    while left > 0 {
-        let burst = left.min(length / 2);
-        left -= burst;
-        made.set(made.get() + 1);
-        let name = format!("rewrite-{}", made.get());
-        timed += bench.runtime.block_on(async {
-            let session = sample::session(store, &bench.clock, &name, length).await?;
-            let start = Instant::now();
-            for _ in 0..burst {
-                store
-                    .append(&session, bench.clock.messages(&text, 1)?)
-                    .await?;
-            }
-            anyhow::Ok(start.elapsed())
-        })?;
+/// Appends to sessions of our own.
+struct Ours<'a> {
+    bench: &'a Bench,
+    store: SqliteStore,
+    /// How many sessions there are by now.
+    made: Cell<u64>,
+}
+
+impl Ours<'_> {
+    /// How many appends a second, to sessions that are `length` long and at most half as
+    /// long again at the end. The making of the sessions is not timed.
+    fn run(&self, length: u64) -> Result<f64> {
+        let bench = self.bench;
+        let appends = 1_000 / bench.scale.min(3);
+        let text = sample::text();
+        let mut timed = Duration::ZERO;
+        let mut left = appends;
+        while left > 0 {
+            let burst = left.min(length / 2);
+            left -= burst;
+            self.made.set(self.made.get() + 1);
+            let name = format!("rewrite-{}", self.made.get());
+            timed += bench.runtime.block_on(async {
+                let session = sample::session(&self.store, &bench.clock, &name, length).await?;
+                let start = Instant::now();
+                for _ in 0..burst {
+                    let append = bench.clock.messages(&text, 1)?;
+                    self.store.append(&session, append).await?;
+                }
+                anyhow::Ok(start.elapsed())
+            })?;
+        }
+        Ok(float(appends) / timed.as_secs_f64())
     }
-    Ok(float(appends) / timed.as_secs_f64())
 }
 
 #[derive(Clone, Serialize)]

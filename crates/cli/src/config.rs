@@ -6,11 +6,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use serde::Serialize;
 use throughline::{Durability, Owner};
 
 use crate::places::Places;
+use crate::report::Refusal;
 use crate::time::parse_duration;
 use crate::ui::Color;
 
@@ -180,33 +181,38 @@ impl Config {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => {
-                return Err(error).with_context(|| format!("{} cannot be read", path.display()));
+                return Err(refused(path, &format!("it cannot be read: {error}")));
             }
         };
         let table: toml::Table = text
             .parse()
-            .with_context(|| format!("{} is not TOML", path.display()))?;
+            .map_err(|error: toml::de::Error| refused(path, &format!("it is not TOML: {error}")))?;
         for (key, value) in table {
             let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
                 let known: Vec<_> = SETTINGS.iter().map(|setting| setting.key).collect();
-                bail!(
-                    "{}: there is no setting {key:?}; there are {}",
-                    path.display(),
-                    known.join(", ")
-                );
+                let known = known.join(", ");
+                return Err(refused(
+                    path,
+                    &format!("there is no setting {key:?}; there are {known}"),
+                ));
             };
             if project && !setting.in_projects {
-                bail!(
-                    "{}: {key} cannot be set by a project, only in your own file or by ${}",
-                    path.display(),
-                    setting.variable
-                );
+                let instead = setting.variable;
+                return Err(refused(
+                    path,
+                    &format!(
+                        "{key} cannot be set by a project, only in your own file or by ${instead}"
+                    ),
+                ));
             }
             let mut value = match value {
                 toml::Value::String(text) => text,
                 toml::Value::Integer(number) => number.to_string(),
                 toml::Value::Boolean(flag) => flag.to_string(),
-                other => bail!("{}: {key} cannot be {}", path.display(), other.type_str()),
+                other => {
+                    let kind = other.type_str();
+                    return Err(refused(path, &format!("{key} cannot be of type {kind}")));
+                }
             };
             let origin = if project {
                 value = relative_to(&value, path);
@@ -220,7 +226,8 @@ impl Config {
     }
 
     fn set(&mut self, key: &'static str, value: String, origin: Origin) -> Result<()> {
-        check(key, &value).map_err(|why| anyhow::anyhow!("{key} from {origin}: {why}"))?;
+        check(key, &value)
+            .map_err(|why| Refusal::invalid(format!("{key} from {origin}: {why}")))?;
         if let Some(slot) = self.values.iter_mut().find(|slot| slot.key == key) {
             slot.value = value;
             slot.origin = origin;
@@ -268,6 +275,10 @@ impl Config {
     pub(crate) fn pager(&self) -> Option<String> {
         self.unless_none("pager").map(ToOwned::to_owned)
     }
+}
+
+fn refused(path: &Path, why: &str) -> anyhow::Error {
+    Refusal::invalid(format!("{}: {why}", path.display())).into()
 }
 
 /// A project's store is beside its file, not wherever the program was started.

@@ -211,7 +211,7 @@ fn note(body: &Body) -> String {
         Body::Forked { session, at } => format!("forked from {session} at {at}"),
         Body::Merged(merge) => match (&merge.how, &merge.summary) {
             (MergeHow::Summarized, Some(summary)) => format!("merged {}: {summary}", merge.from),
-            _ => format!("merged {} entries of {}", merge.entries, merge.from),
+            _ => format!("merged {} ({} taken)", merge.from, merge.entries),
         },
         Body::Archived => "archived".to_owned(),
         Body::Unarchived => "unarchived".to_owned(),

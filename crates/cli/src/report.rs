@@ -116,7 +116,9 @@ fn hint(error: &Error) -> Option<String> {
         Error::NotListed { .. } => "`tl sessions` numbers them anew".into(),
         Error::Ambiguous(_) => "type more of the id, or use the whole one".into(),
         Error::NoSuchPin(_) => "`tl show SESSION --working-set` lists the pins".into(),
-        Error::NotAFork { .. } => "`tl tree SESSION` shows what was forked from what".into(),
+        Error::NotAFork { .. } | Error::NoOrigin(_) => {
+            "`tl tree SESSION` shows what was forked from what".into()
+        }
         Error::Diverged { .. } => {
             "take its messages with --append, or tell what came of it with --summary TEXT".into()
         }

@@ -262,7 +262,8 @@ impl Table {
         let total: usize = widths.iter().sum::<usize>() + gaps;
         if let Some(elastic) = shown.iter().position(|column| *column == self.elastic) {
             let excess = total.saturating_sub(ui.width);
-            widths[elastic] = widths[elastic].saturating_sub(excess).max(8);
+            let least = widths[elastic].min(8);
+            widths[elastic] = widths[elastic].saturating_sub(excess).max(least);
         }
         let line = |cells: &dyn Fn(usize) -> String| {
             let mut line = String::new();

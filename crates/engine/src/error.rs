@@ -42,6 +42,9 @@ pub enum Error {
     /// There is nothing to undo.
     #[error("session {0} has no checkpoint to take back")]
     NoCheckpoint(SessionId),
+    /// There is no session to merge it into.
+    #[error("session {0} is not a fork")]
+    NoOrigin(SessionId),
     /// The fork is not one of this session.
     #[error("session {fork} was not forked from {into}")]
     NotAFork {
@@ -90,6 +93,7 @@ impl Error {
             | Self::IsPath(_)
             | Self::Name(_)
             | Self::Id(_)
+            | Self::NoOrigin(_)
             | Self::NotAFork { .. }
             | Self::MergeIntoSelf(_) => ErrorKind::Invalid,
         }

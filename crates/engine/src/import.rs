@@ -149,7 +149,7 @@ impl Importer {
         let text = incoming.session.trim();
         let owner = self.tl.owner();
         let candidates = self.tl.store.candidates(owner, text, 100).await?;
-        let (to, make) = if let Some(id) = existing(text, candidates)? {
+        let (to, make) = if let Some(id) = existing(text, &candidates)? {
             (owner.session(&id), None)
         } else {
             let new = self.new_session(text, incoming).await?;
@@ -187,20 +187,17 @@ impl Importer {
         if let Some(project) = &incoming.project {
             let id: ProjectId = project.parse()?;
             let known = self.tl.projects().await?;
-            match known
-                .iter()
-                .find(|known| known.id == id || known.name == *project)
-            {
-                Some(known) => new.project = Some(known.id.clone()),
-                None => {
-                    let project = Project {
-                        id: id.clone(),
-                        name: project.clone(),
-                        marks: Vec::new(),
-                    };
-                    self.tl.store.put_project(self.tl.owner(), &project).await?;
-                    new.project = Some(id);
-                }
+            let same = |known: &&Project| known.id == id || known.name == *project;
+            if let Some(known) = known.iter().find(same) {
+                new.project = Some(known.id.clone());
+            } else {
+                let project = Project {
+                    id: id.clone(),
+                    name: project.clone(),
+                    marks: Vec::new(),
+                };
+                self.tl.store.put_project(self.tl.owner(), &project).await?;
+                new.project = Some(id);
             }
         }
         Ok(new)
@@ -208,7 +205,7 @@ impl Importer {
 }
 
 /// The session that `text` means, if there is one in use.
-fn existing(text: &str, candidates: Vec<Candidate>) -> Result<Option<SessionId>, Error> {
+fn existing(text: &str, candidates: &[Candidate]) -> Result<Option<SessionId>, Error> {
     let by = |is: &dyn Fn(&Candidate) -> bool| candidates.iter().find(|c| is(c));
     let found = by(&|c| c.card.id.as_str() == text)
         .or_else(|| by(&|c| c.card.key.as_ref().is_some_and(|key| key.as_str() == text)))
@@ -234,27 +231,26 @@ fn gathering_entry(
     now: Timestamp,
 ) -> Result<NewEntry, Error> {
     let session = &gathering.to.id;
-    let id = match &incoming.external_id {
-        Some(external) => EntryId::from_external(session, external),
-        None => {
-            let content =
-                serde_json::to_vec(&incoming.message).map_err(|source| StoreError::Backend {
-                    during: "encoding a message",
-                    source: source.into(),
-                })?;
-            let at = incoming.at.map_or(0, Timestamp::as_microsecond);
-            let parts: [&[u8]; 4] = [
-                b"import",
-                session.as_str().as_bytes(),
-                &content,
-                &at.to_le_bytes(),
-            ];
-            // The same words may be said twice; the second time is another message.
-            let same = EntryId::derived(&parts);
-            let times = gathering.seen.entry(same).or_default();
-            *times += 1;
-            EntryId::derived(&[same.as_bytes(), &times.to_le_bytes()])
-        }
+    let id = if let Some(external) = &incoming.external_id {
+        EntryId::from_external(session, external)
+    } else {
+        let content =
+            serde_json::to_vec(&incoming.message).map_err(|source| StoreError::Backend {
+                during: "encoding a message",
+                source: source.into(),
+            })?;
+        let at = incoming.at.map_or(0, Timestamp::as_microsecond);
+        let parts: [&[u8]; 4] = [
+            b"import",
+            session.as_str().as_bytes(),
+            &content,
+            &at.to_le_bytes(),
+        ];
+        // The same words may be said twice; the second time is another message.
+        let same = EntryId::derived(&parts);
+        let times = gathering.seen.entry(same).or_default();
+        *times += 1;
+        EntryId::derived(&[same.as_bytes(), &times.to_le_bytes()])
     };
     let mut entry = NewEntry::new(
         id,

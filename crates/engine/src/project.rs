@@ -1,6 +1,6 @@
 //! Recognising a project by its marks.
 
-use throughline_model::{Mark, Project};
+use throughline_model::{Mark, Project, ProjectId};
 
 use crate::{Error, Throughline};
 
@@ -29,7 +29,7 @@ impl Throughline {
             return Ok(Some(project));
         }
         let project = Project {
-            id: strongest.project_id()?,
+            id: free_id(&projects, &strongest.project_id()?)?,
             name: name.to_owned(),
             marks: marks.to_vec(),
         };
@@ -41,6 +41,17 @@ impl Throughline {
     pub async fn projects(&self) -> Result<Vec<Project>, Error> {
         Ok(self.store.projects(&self.owner).await?)
     }
+}
+
+/// An id that no project has: another one may have had this place before.
+fn free_id(projects: &[Project], wanted: &ProjectId) -> Result<ProjectId, Error> {
+    let mut id = wanted.clone();
+    let mut next = 2_u32;
+    while projects.iter().any(|project| project.id == id) {
+        id = format!("{wanted}#{next}").parse()?;
+        next += 1;
+    }
+    Ok(id)
 }
 
 fn remote(marks: &[Mark]) -> Option<&Mark> {

@@ -19,7 +19,7 @@ impl Throughline {
         if found.trashed {
             return Err(StoreError::InTrash(found.card.id).into());
         }
-        Ok(self.handle(found.card.id))
+        Ok(self.handle(&found.card.id))
     }
 
     /// Finds the session in the trash that was meant.
@@ -47,7 +47,7 @@ impl Throughline {
             SessionSpec::Text { text, number } => {
                 let candidates = self.store.candidates(&self.owner, text, 100).await?;
                 match choose(text, candidates)? {
-                    Choice::Exact(found) => Ok(found),
+                    Choice::Exact(found) => Ok(*found),
                     Choice::Prefix(found) => match number {
                         None => one(text, found),
                         Some(number) => match listing.get(number - 1) {
@@ -77,7 +77,7 @@ impl Throughline {
 
 enum Choice {
     /// It is what was typed.
-    Exact(Candidate),
+    Exact(Box<Candidate>),
     /// They begin with it.
     Prefix(Vec<Candidate>),
 }
@@ -95,7 +95,7 @@ fn choose(text: &str, candidates: Vec<Candidate>) -> Result<Choice, Error> {
             .cloned()
             .collect();
         if !exact.is_empty() {
-            return one(text, exact).map(Choice::Exact);
+            return one(text, exact).map(|found| Choice::Exact(Box::new(found)));
         }
     }
     Ok(Choice::Prefix(candidates))

@@ -39,8 +39,8 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(tl: Throughline, id: SessionId) -> Self {
-        let reference = tl.owner.session(&id);
+    pub(crate) fn new(tl: Throughline, id: &SessionId) -> Self {
+        let reference = tl.owner.session(id);
         Self { tl, reference }
     }
 
@@ -130,7 +130,7 @@ impl Session {
         let birth = new.birth(&*self.tl.world);
         let record = self.tl.store.fork(&self.reference, at, birth).await?;
         Ok(Forked {
-            session: self.tl.handle(record.card.id),
+            session: self.tl.handle(&record.card.id),
             at,
         })
     }

@@ -121,16 +121,16 @@ impl Throughline {
     pub async fn get_or_create(&self, new: NewSession) -> Result<(Session, bool), Error> {
         let birth = new.birth(&*self.world);
         let created = self.store.create(&self.owner, birth).await?;
-        Ok((self.handle(created.record.card.id), created.existed))
+        Ok((self.handle(&created.record.card.id), created.existed))
     }
 
     /// A session by its id, which must exist.
     pub async fn session(&self, id: &SessionId) -> Result<Session, Error> {
         self.store.record(&self.owner.session(id)).await?;
-        Ok(self.handle(id.clone()))
+        Ok(self.handle(id))
     }
 
-    pub(crate) fn handle(&self, id: SessionId) -> Session {
+    pub(crate) fn handle(&self, id: &SessionId) -> Session {
         Session::new(self.clone(), id)
     }
 
@@ -172,7 +172,7 @@ impl Throughline {
     /// Takes a session out of the trash.
     pub async fn restore(&self, id: &SessionId) -> Result<Session, Error> {
         self.store.restore(&self.owner.session(id)).await?;
-        Ok(self.handle(id.clone()))
+        Ok(self.handle(id))
     }
 
     /// What is in the trash, longest there first.

@@ -65,7 +65,7 @@ impl Throughline {
             _ => return Ok(false),
         };
         let same = self
-            .handle(into.clone())
+            .handle(into)
             .read_stored(Read::between(at, at, 1))
             .await?;
         Ok(same

@@ -1,5 +1,7 @@
 //! What the library promises to whoever uses sessions.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use throughline::{
     Block, Body, Conflict, Content, Error, ErrorKind, Expect, Filter, Importer, Incoming, Json,
     MergeStyle, Merged, Message, NewSession, Purge, Role, Seq, Session, SessionSpec, Throughline,

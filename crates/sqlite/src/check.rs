@@ -204,7 +204,18 @@ impl Checking<'_> {
             }
             self.report.findings.extend(check.finish(&kept));
         }
-        if uses(self.connection, session.pk)? != attachments {
+        let noted = uses(self.connection, session.pk)?;
+        let mut not_noted = false;
+        for digest in attachments.difference(&noted) {
+            if has_blob(self.connection, &session.owner, digest)? {
+                not_noted = true;
+            } else {
+                // Adopted without it, or lost: no rebuild brings it back.
+                let digest = *digest;
+                self.report.findings.push(Finding::Blob { digest });
+            }
+        }
+        if not_noted || !noted.is_subset(&attachments) {
             self.derived("the attachments noted for it are not those its entries name");
         }
         Ok(())
@@ -359,6 +370,16 @@ fn uses(connection: &Connection, pk: i64) -> Result<BTreeSet<Digest>, StoreError
                 .collect()
         })
         .map_err(during("reading attachments"))
+}
+
+fn has_blob(connection: &Connection, owner: &Owner, digest: &Digest) -> Result<bool, StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT 1 FROM blob JOIN owner ON owner.pk = blob.owner
+             WHERE owner.id = ?1 AND digest = ?2",
+        )
+        .and_then(|mut query| query.exists(params![owner.as_str(), digest.as_bytes()]))
+        .map_err(during("looking up an attachment"))
 }
 
 /// Entries that no session has.

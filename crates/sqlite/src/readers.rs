@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rusqlite::Connection;
@@ -25,6 +26,7 @@ pub(crate) struct Readers {
     /// The connection the store was opened with, for the first thread.
     first: Mutex<Option<Connection>>,
     threads: AtomicUsize,
+    handles: Mutex<Vec<JoinHandle<()>>>,
     idle: std::sync::Arc<AtomicUsize>,
 }
 
@@ -45,6 +47,7 @@ impl Readers {
             waiting,
             first: Mutex::new(Some(first)),
             threads: AtomicUsize::new(0),
+            handles: Mutex::default(),
             idle: std::sync::Arc::default(),
         }
     }
@@ -78,10 +81,7 @@ impl Readers {
 
     fn send(&self, job: Job) -> Result<(), StoreError> {
         self.start_if_needed()?;
-        let jobs = self
-            .jobs
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         let jobs = jobs.as_ref().ok_or(StoreError::Closed)?;
         jobs.send(job).map_err(|_| StoreError::Closed)
     }
@@ -94,7 +94,7 @@ impl Readers {
         let first = self
             .first
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .unwrap_or_else(PoisonError::into_inner)
             .take();
         let mut connection = match first {
             Some(connection) => connection,
@@ -103,7 +103,7 @@ impl Readers {
         let waiting = self.waiting.clone();
         let idle = std::sync::Arc::clone(&self.idle);
         idle.fetch_add(1, Ordering::Relaxed);
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("tl-read".to_owned())
             .spawn(move || {
                 for job in waiting {
@@ -117,15 +117,24 @@ impl Readers {
                 source: source.into(),
             })?;
         self.threads.fetch_add(1, Ordering::Relaxed);
+        self.handles
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(thread);
         Ok(())
     }
 
-    /// Lets the threads end once what is waiting is done.
+    /// Waits until what is waiting is done, and lets go of the connections.
     pub(crate) fn close(&self) {
-        self.jobs
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .take();
+        let jobs = self.jobs.lock();
+        jobs.unwrap_or_else(PoisonError::into_inner).take();
+        let first = self.first.lock();
+        first.unwrap_or_else(PoisonError::into_inner).take();
+        let handles = self.handles.lock();
+        for thread in handles.unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // A panic in the thread has been told to whoever waited for an answer.
+            let _ = thread.join();
+        }
     }
 }
 

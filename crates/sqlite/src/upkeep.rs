@@ -89,8 +89,9 @@ impl Upkeep for SqliteStore {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
-        self.writer.close();
+        // The writer last: whoever is last brings everything into the one file.
         self.readers.close();
+        self.writer.close();
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! The embedded store passes the suite.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use throughline_sqlite::{Options, SqliteStore};
 use throughline_store::conformance;
 use throughline_store::conformance::Fixture;

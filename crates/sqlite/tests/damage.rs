@@ -1,5 +1,7 @@
 //! Files that were cut, overwritten and tampered with.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::collections::BTreeMap;

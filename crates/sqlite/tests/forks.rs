@@ -1,5 +1,7 @@
 //! Forks whose origins were removed or harmed.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use common::{append, at, birth, entry, fill, findings, log, open, run, session};

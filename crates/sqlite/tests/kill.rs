@@ -1,5 +1,7 @@
 //! A process is killed while it appends: whatever it said was appended is there.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! Disks without room, and folders that cannot be written.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
 #![cfg(unix)]
 
 mod common;

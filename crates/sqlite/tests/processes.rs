@@ -1,5 +1,7 @@
 //! Several processes append to one file at once.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};

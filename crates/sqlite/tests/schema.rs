@@ -1,5 +1,7 @@
 //! Files of other versions, of other programs, and of none.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::path::Path;

@@ -33,11 +33,7 @@ pub(crate) async fn run(app: &App, args: MergeArgs) -> Result<()> {
         None => {
             let card = fork.record().await?.card;
             let Some(parent) = card.lineage.parent() else {
-                return Err(Error::NotAFork {
-                    fork: card.id.clone(),
-                    into: card.id,
-                }
-                .into());
+                return Err(Error::NoOrigin(card.id).into());
             };
             app.tl().await?.session(parent).await?
         }

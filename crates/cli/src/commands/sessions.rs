@@ -256,7 +256,12 @@ fn empty(app: &App, args: &SessionsArgs, hidden: &Hidden) -> Result<()> {
     if args.trash {
         app.ui.status("The trash is empty.");
     } else if args.main_screen || is_unfiltered(args) {
-        app.ui.status("No sessions yet.");
+        let ever = hidden.archived + hidden.trashed > 0;
+        app.ui.status(if ever {
+            "No sessions in use."
+        } else {
+            "No sessions yet."
+        });
         app.ui.data(next_steps(app).trim_end())?;
     } else {
         app.ui.status("No session matches.");

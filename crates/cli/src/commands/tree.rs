@@ -6,7 +6,7 @@ use throughline::{Lineage, SessionSpec, Tree};
 
 use crate::app::App;
 use crate::markdown::safe;
-use crate::ui::fit;
+use crate::ui::{counted, fit};
 
 /// Draw where a session came from and what came of it
 #[derive(clap::Args, Debug)]
@@ -49,7 +49,7 @@ fn draw(app: &App, tree: &Tree, this: &str, first: &str, rest: &str, text: &mut 
         Lineage::Continued { .. } => "continued, ".to_owned(),
     };
     let merged = if tree.merged { ", merged" } else { "" };
-    let facts = format!("({came}{} messages{merged})", card.messages);
+    let facts = format!("({came}{}{merged})", counted(card.messages, "message"));
     let here = if card.id.as_str() == this { " ←" } else { "" };
     let name = card.name.as_ref().map_or_else(
         || format!("“{}”", safe(&card.preview)),

@@ -9,8 +9,12 @@
 //! written.
 
 mod format;
+mod judge;
+mod lineage;
 mod pages;
 mod plan;
+mod record;
+mod rows;
 mod scan;
 mod wal;
 mod walk;
@@ -190,6 +194,10 @@ fn read(path: &Path, send: &mut dyn FnMut(Step) -> Result<(), Stopped>) -> Resul
     }
     walker.note_what_is_missing();
     let mut report = walker.report;
+    if report.sessions == 0 {
+        let nothing = "nothing was found that looks like a session";
+        report.notes.push(nothing.to_owned());
+    }
     if pages.unreadable > 0 {
         report.notes.push(format!(
             "{} reads of the file failed; what should have been there was taken for nothing",

@@ -5,13 +5,17 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
-use super::format::{Cell, Header, Kind, Row, big_u16};
+use super::format::{Cell, Kind, big_u16, big_u32};
+use super::record::{Header, Row};
 use super::scan;
 use super::wal::{Wal, fill};
 use crate::open::side_file;
 
 /// The sizes a page can have.
 pub(super) const SIZES: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
+
+/// What every file begins with.
+const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// How much of a file is looked at to find out how large its pages are.
 const SAMPLE: u64 = 64 * 1024 * 1024;
@@ -84,6 +88,7 @@ impl Pages {
             wal => pages.wal = wal,
         }
         pages.unreadable = 0;
+        pages.note_early_end(notes);
         Ok(pages)
     }
 
@@ -92,6 +97,20 @@ impl Pages {
         self.count = u32::try_from(length.div_ceil(size as u64)).unwrap_or(u32::MAX);
         self.page = vec![0; size];
         self.number = 0;
+    }
+
+    /// Notes that the file has fewer pages than it says.
+    fn note_early_end(&mut self, notes: &mut Vec<String>) {
+        let header = self.page(1);
+        let said = big_u32(header, 28).unwrap_or(0);
+        // Only then is the number of pages kept up to date.
+        let current = header.get(24..28) == header.get(92..96);
+        let (count, logged) = (self.count, self.wal.is_some());
+        if self.page(1).starts_with(MAGIC) && current && !logged && count < said {
+            notes.push(format!(
+                "the file ends early: it has {count} of its {said} pages"
+            ));
+        }
     }
 
     /// The size that the file says its pages have, if its header can be trusted.
@@ -103,7 +122,7 @@ impl Pages {
             1 => 65536,
             size => usize::from(size),
         };
-        (header.starts_with(b"SQLite format 3\0") && SIZES.contains(&size)).then_some(size)
+        (header.starts_with(MAGIC) && SIZES.contains(&size)).then_some(size)
     }
 
     /// How many rows are found with pages of this size.

@@ -4,25 +4,23 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use throughline_model::{
-    Birth, Body, DecodeError, Digest, Entry, EntryId, GENESIS, Lineage, Owner, Seq, SessionRef,
-    StoredEntry, Timestamp,
+    Birth, Body, Digest, Entry, EntryId, GENESIS, Lineage, Owner, Seq, SessionRef, StoredEntry,
+    Timestamp,
 };
-use throughline_store::MAX_ENTRY_BYTES;
 
+use super::judge::Verdict;
+use super::lineage::cut;
 use super::pages::Pages;
-use super::plan::{Plan, Planned, cut, places};
-use super::scan::{EntryRow, Found, Place};
+use super::plan::{Plan, Planned};
+use super::scan::Found;
 use super::{Loss, Salvaged, Step, Stopped};
 use crate::read::Stretch;
-use crate::rows;
 
 /// How much is sent over at once: entries, and bytes of them.
 const CHUNK: usize = 256;
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
 /// The payload of [`Body::Lost`].
 const LOST: &str = r#"{"kind":"lost"}"#;
-/// How much of something that cannot be trusted is shown.
-const SHOWN: usize = 16 * 1024;
 
 /// Goes through everything found and sends what can be kept.
 pub(super) struct Walker<'a> {
@@ -40,23 +38,12 @@ pub(super) struct Walker<'a> {
     pub(super) named: BTreeSet<(Owner, Digest)>,
 }
 
-/// What became of one entry.
-enum Verdict {
-    /// It follows from the one before.
-    Sound(StoredEntry, Entry),
-    /// It reads well, but what came before is not known.
-    Unsure(StoredEntry, Entry),
-    /// It is there and cannot be trusted.
-    Damaged(Option<Digest>, &'static str),
-    Missing,
-}
-
 /// One log as it is being brought over.
-struct Log<'a> {
-    planned: &'a Planned,
+pub(super) struct Log<'a> {
+    pub(super) planned: &'a Planned,
     /// The last digest in the damaged file, if known, and whether its entry verified.
-    before: Option<Digest>,
-    trusted: bool,
+    pub(super) before: Option<Digest>,
+    pub(super) trusted: bool,
     /// The head in the new store, its digest and its time.
     head: u64,
     digest: Digest,
@@ -200,67 +187,6 @@ impl Walker<'_> {
         (self.send)(Step::Adopt(owner, birth, chunk, self.report.entries))
     }
 
-    /// Finds the copy of an entry that follows from what came before, or else the best.
-    fn judge(&mut self, base: i64, seq: Seq, log: &Log<'_>) -> Verdict {
-        let mut copies: Vec<EntryRow> = at(places(self.found, base), rows::pos(base, seq))
-            .iter()
-            .filter_map(|place| place.entry(self.pages))
-            .collect();
-        // What was erased stays erased, though an older copy verifies as well.
-        copies.sort_by_key(|copy| {
-            !copy
-                .payload
-                .as_deref()
-                .is_some_and(|text| text.starts_with(r#"{"kind":"erased""#))
-        });
-        let digest = copies.first().map(|copy| copy.digest);
-        let readable: Vec<(StoredEntry, Result<Entry, DecodeError>)> =
-            copies.into_iter().filter_map(decoded).collect();
-        let sound = readable.iter().position(|(stored, entry)| {
-            let follows = |before: &Digest| stored.verify(before).is_ok();
-            entry.is_ok() && log.before.as_ref().is_some_and(follows)
-        });
-        let mut readable = readable;
-        if let Some(index) = sound
-            && let (stored, Ok(entry)) = readable.swap_remove(index)
-        {
-            return Verdict::Sound(stored, entry);
-        }
-        let good = readable.iter().position(|(_, entry)| entry.is_ok());
-        match (digest, good) {
-            (None, _) => Verdict::Missing,
-            (digest, None) => Verdict::Damaged(digest, "there, but not readable"),
-            (_, Some(index)) => {
-                let (stored, entry) = readable.swap_remove(index);
-                match entry {
-                    Ok(entry) if !log.trusted => Verdict::Unsure(stored, entry),
-                    _ => {
-                        self.show(log.planned, &stored);
-                        Verdict::Damaged(Some(stored.digest), "there, but not what was appended")
-                    }
-                }
-            }
-        }
-    }
-
-    /// Shows what was found in the place of an entry, since it is not brought over.
-    fn show(&mut self, planned: &Planned, stored: &StoredEntry) {
-        let mut end = stored.payload.len().min(SHOWN);
-        while !stored.payload.is_char_boundary(end) {
-            end -= 1;
-        }
-        let more = match stored.payload.len() - end {
-            0 => String::new(),
-            bytes => format!(" … and {bytes} bytes more"),
-        };
-        self.report.notes.push(format!(
-            "entry {} of session {} does not match its digest; it reads: {}{more}",
-            stored.seq,
-            planned.birth.id,
-            &stored.payload[..end],
-        ));
-    }
-
     fn name_attachments(&mut self, owner: &Owner, entry: &Entry) {
         if let Some(message) = entry.message() {
             let blobs = message.content.attachments().map(|a| a.blob);
@@ -294,29 +220,6 @@ impl Walker<'_> {
         }
         self.report.sessions += 1;
     }
-}
-
-fn decoded(copy: EntryRow) -> Option<(StoredEntry, Result<Entry, DecodeError>)> {
-    let payload = copy.payload?;
-    if payload.len() as u64 > MAX_ENTRY_BYTES {
-        return None;
-    }
-    let stored = StoredEntry {
-        seq: copy.seq,
-        id: copy.id,
-        at: copy.at,
-        digest: copy.digest,
-        payload,
-    };
-    let entry = stored.decode();
-    Some((stored, entry))
-}
-
-/// The places of one position.
-fn at(places: &[Place], pos: i64) -> &[Place] {
-    let start = places.partition_point(|place| place.key < pos);
-    let end = places.partition_point(|place| place.key <= pos);
-    &places[start..end]
 }
 
 /// The same entry after another; its content is untouched.

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub(crate) mod sample;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;

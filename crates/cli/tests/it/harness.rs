@@ -1,0 +1,189 @@
+//! A `tl` of one's own: a fresh home, a fixed environment, readable results.
+
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A home and a working folder that nobody else has.
+#[derive(Debug)]
+pub(crate) struct Tl {
+    folder: tempfile::TempDir,
+}
+
+/// What a command said and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    command: String,
+    output: Output,
+}
+
+impl Tl {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        Self { folder }
+    }
+
+    /// The working folder.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// Where data is kept.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// The store's file.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.home().join("sessions.db")
+    }
+
+    /// A command that has not been started.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.command_in(&self.work(), args)
+    }
+
+    pub(crate) fn command_in(&self, folder: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tl"));
+        command
+            .args(args)
+            .current_dir(folder)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.folder.path())
+            .env("THROUGHLINE_HOME", self.home())
+            .env("TZ", "UTC");
+        command
+    }
+
+    /// Runs a command.
+    pub(crate) fn run(&self, args: &[&str]) -> Said {
+        self.run_with(args, b"")
+    }
+
+    /// Runs a command with something on stdin.
+    pub(crate) fn run_with(&self, args: &[&str], stdin: &[u8]) -> Said {
+        finish(self.command(args), args, stdin)
+    }
+
+    /// Runs a command that must succeed, and gives what it printed.
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        self.run(args).ok()
+    }
+
+    /// Runs a command with `--json` that must succeed.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let args: Vec<_> = args.iter().copied().chain(["--json"]).collect();
+        serde_json::from_str(&self.ok(&args)).unwrap()
+    }
+
+    /// A session with these messages; gives its id.
+    pub(crate) fn session(&self, name: &str, texts: &[&str]) -> String {
+        let id = self.ok(&["new", "--name", name]).trim().to_owned();
+        for text in texts {
+            self.ok(&["append", &id, text]);
+        }
+        id
+    }
+
+    /// The texts of a session.
+    pub(crate) fn texts(&self, session: &str) -> Vec<String> {
+        let shown = self.json(&["show", session, "--all"]);
+        let entries = shown["entries"].as_array().unwrap();
+        let contents = entries.iter().filter_map(|entry| entry["content"].as_str());
+        contents.map(ToOwned::to_owned).collect()
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn finish(mut command: Command, args: &[&str], stdin: &[u8]) -> Said {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let bytes = stdin.to_vec();
+    let writer = std::thread::spawn(move || {
+        // A command that needs no input may not read it.
+        let _ = pipe.write_all(&bytes);
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Said {
+        command: args.join(" "),
+        output,
+    }
+}
+
+impl Said {
+    #[track_caller]
+    pub(crate) fn ok(&self) -> String {
+        assert!(self.output.status.success(), "{self}");
+        self.stdout()
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        String::from_utf8(self.output.stdout.clone()).unwrap()
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        String::from_utf8(self.output.stderr.clone()).unwrap()
+    }
+
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.output.status.code()
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "$ tl {}", self.command)?;
+        f.write_str(&self.stdout())?;
+        if !self.output.stderr.is_empty() {
+            write!(f, "--- stderr\n{}", self.stderr())?;
+        }
+        match self.code() {
+            Some(0) => Ok(()),
+            Some(code) => writeln!(f, "--- exit {code}"),
+            None => writeln!(f, "--- killed"),
+        }
+    }
+}
+
+/// Compares with the snapshot of that name, with what differs from run to run replaced.
+#[macro_export]
+macro_rules! assert_said {
+    ($tl:expr, $name:literal, $($said:expr),+ $(,)?) => {{
+        let mut settings = insta::Settings::clone_current();
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        let folder = $tl.work().parent().unwrap().display().to_string();
+        settings.add_filter(&regex_escape(&folder), "[folder]");
+        settings.add_filter(r"\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d-\d{3}-[a-z0-9]{6}", "[session-id]");
+        settings.add_filter(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[entry-id]");
+        settings.add_filter(r"\b[0-9a-f]{64}\b", "[digest]");
+        settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "[time]");
+        settings.add_filter(r"\b\d\d:\d\d:\d\d\b", "[clock]");
+        settings.add_filter(r"inode:\d+:\d+", "inode:[inode]");
+        let said = [$($said.to_string()),+].join("\n");
+        settings.bind(|| insta::assert_snapshot!($name, said));
+    }};
+}
+
+pub(crate) fn regex_escape(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            if c.is_alphanumeric() || c == '/' {
+                vec![c]
+            } else {
+                vec!['\\', c]
+            }
+        })
+        .collect()
+}

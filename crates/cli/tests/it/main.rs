@@ -1,0 +1,16 @@
+//! `tl` as a person or a script meets it: exact output, exit codes, hostile input.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod appending;
+mod errors;
+mod exchange;
+mod faults;
+mod forks;
+mod harness;
+mod input;
+mod life;
+mod listing;
+mod projects;
+mod settings;
+mod upkeep;

@@ -1,0 +1,94 @@
+//! Rows, as far as they matter here and can be read.
+
+use std::str::FromStr;
+
+use throughline_model::{
+    AgentRef, Birth, Digest, EntryId, Key, Lineage, Seq, SessionId, Timestamp,
+};
+
+use super::pages::Pages;
+use super::record::Row;
+use super::scan::Place;
+use crate::rows;
+
+/// A session's row, as far as it matters here.
+#[derive(Clone, Debug)]
+pub(super) struct SessionRow {
+    pub(super) owner: i64,
+    pub(super) birth: Birth,
+    pub(super) shared: u64,
+    pub(super) trashed: Option<Timestamp>,
+    pub(super) gone: bool,
+    pub(super) head: u64,
+}
+
+/// An entry's row, as far as it can be read.
+#[derive(Clone, Debug)]
+pub(super) struct EntryRow {
+    pub(super) seq: Seq,
+    pub(super) id: EntryId,
+    pub(super) at: Timestamp,
+    pub(super) digest: Digest,
+    pub(super) payload: Option<String>,
+}
+
+/// The session in a row of its table.
+pub(super) fn session_row(row: &Row) -> Option<SessionRow> {
+    fn parsed<T: FromStr>(row: &Row, column: usize) -> Option<T> {
+        row.text(column)?.parse().ok()
+    }
+    let count = |column| u64::try_from(row.integer(column)?).ok();
+    let time = |column| Timestamp::from_microsecond(row.integer(column)?).ok();
+    let text = |column| row.text(column).map(ToOwned::to_owned);
+    let lineage: Lineage = serde_json::from_str(row.text(22)?).ok()?;
+    let birth = Birth {
+        id: parsed::<SessionId>(row, 2)?,
+        at: time(11)?,
+        key: parsed::<Key>(row, 3),
+        lineage,
+        name: parsed(row, 19),
+        agent: text(25).map(|name| AgentRef {
+            name,
+            path: text(26),
+        }),
+        project: parsed(row, 23),
+        workspace: text(24),
+    };
+    Some(SessionRow {
+        owner: row.integer(1)?,
+        birth,
+        shared: count(5)?,
+        trashed: time(6),
+        gone: row.integer(7)? != 0,
+        head: count(8)?,
+    })
+}
+
+impl Place {
+    /// The entry that is here.
+    pub(super) fn entry(self, pages: &mut Pages) -> Option<EntryRow> {
+        let row = pages.row(self.page, self.cell)?;
+        Some(EntryRow {
+            seq: rows::seq_of(row.key),
+            id: EntryId::from_bytes(row.blob(1)?.try_into().ok()?),
+            at: Timestamp::from_microsecond(row.integer(2)?).ok()?,
+            digest: Digest::from_bytes(row.blob(3)?.try_into().ok()?),
+            payload: row.text(4).map(ToOwned::to_owned),
+        })
+    }
+
+    /// The number of the owner of the attachment that is here.
+    pub(super) fn blob_owner(self, pages: &mut Pages) -> Option<i64> {
+        pages.row_start(self.page, self.cell)?.integer(1)
+    }
+
+    /// The attachment that is here: its owner's number, and its bytes where they are
+    /// what was put.
+    pub(super) fn blob(self, pages: &mut Pages) -> Option<(i64, Digest, Option<Vec<u8>>)> {
+        let row = pages.row(self.page, self.cell)?;
+        let owner = row.integer(1)?;
+        let digest = Digest::from_bytes(row.blob(2)?.try_into().ok()?);
+        let data = row.blob(3).filter(|data| Digest::of(data) == digest);
+        Some((owner, digest, data.map(<[u8]>::to_vec)))
+    }
+}

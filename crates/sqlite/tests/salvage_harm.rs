@@ -1,0 +1,196 @@
+//! Getting what is readable out of files damaged at random.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use common::sample::{Logs, PAGE, ids, salvaged, sample, written};
+use common::{findings, logs, run};
+use proptest::prelude::*;
+use throughline_model::{Body, EntryId, Seq};
+use throughline_sqlite::Salvaged;
+use throughline_store::{MemoryStore, Store};
+
+/// Every entry of the original is there as it was, or is said to be lost.
+async fn is_all_accounted_for(original: &Logs, into: &dyn Store, salvaged: &Salvaged) {
+    let kept = logs(into).await.unwrap();
+    let mut different = 0;
+    for ((owner, id), original) in original {
+        let lost = |seq: Seq| {
+            let mut losses = salvaged.lost.iter();
+            losses.any(|loss| {
+                loss.owner.as_str() == owner
+                    && loss.session == *id
+                    && loss.entries.iter().any(|(a, z)| (*a..=*z).contains(&seq))
+            })
+        };
+        let Some(kept) = kept.get(&(owner.clone(), id.clone())) else {
+            // Its name is lost with its row, which is told.
+            assert!(!salvaged.notes.is_empty(), "{owner} {id} is nowhere");
+            continue;
+        };
+        for entry in original {
+            let same = kept.iter().find(|kept| kept.seq == entry.seq);
+            let is_lost = same.is_none_or(|kept| kept.decode().unwrap().body == Body::Lost);
+            // Unless the row is lost that said how many there were, which is told.
+            let named = format!("session {id} is lost");
+            let row_lost = salvaged.notes.iter().any(|note| note.contains(&named));
+            let told = lost(entry.seq) || row_lost;
+            assert!(
+                !is_lost || told,
+                "{owner} {id} {} is gone unsaid",
+                entry.seq
+            );
+            match same {
+                Some(kept) if !is_lost => {
+                    let as_it_was =
+                        kept.payload == entry.payload && kept.id == entry.id && kept.at == entry.at;
+                    different += u64::from(!as_it_was);
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(
+        different <= salvaged.unverified,
+        "{different} differ and {} are unverified",
+        salvaged.unverified
+    );
+}
+
+/// The entries of the original that are wholly in pages that were not touched.
+fn untouched(damaged: &[u8]) -> BTreeSet<EntryId> {
+    static PLACES: OnceLock<BTreeMap<EntryId, Vec<usize>>> = OnceLock::new();
+    let (bytes, original) = sample();
+    let same = |page: usize| {
+        let range = page * PAGE..(page + 1) * PAGE;
+        damaged.get(range.clone()) == bytes.get(range)
+    };
+    // Copies may linger: an entry is in every page that has its digest and payload.
+    let places = PLACES.get_or_init(|| {
+        let mut places: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for entry in original.values().flatten() {
+            if entry.payload.len() > 3_000 {
+                continue;
+            }
+            let mut needle = entry.digest.as_bytes().to_vec();
+            needle.extend_from_slice(entry.payload.as_bytes());
+            let hits = bytes.chunks(PAGE).enumerate().filter(|(_, page)| {
+                let mut windows = page.windows(needle.len());
+                windows.any(|window| window == needle)
+            });
+            places.insert(entry.id, hits.map(|(page, _)| page).collect());
+        }
+        assert!(places.values().all(|pages| !pages.is_empty()));
+        places
+    });
+    let whole = places
+        .iter()
+        .filter(|(_, pages)| pages.iter().all(|page| same(*page)));
+    whole.map(|(id, _)| *id).collect()
+}
+
+/// Some damage: where, how much, and with what.
+#[derive(Clone, Debug)]
+enum Harm {
+    Overwritten(prop::sample::Index, usize, u64),
+    Zeroed(prop::sample::Index, usize),
+    Swapped(prop::sample::Index, prop::sample::Index),
+    Cut(prop::sample::Index),
+}
+
+fn harm() -> impl Strategy<Value = Harm> {
+    let place = any::<prop::sample::Index>;
+    prop_oneof![
+        4 => (place(), 1..6_000_usize, any::<u64>()).prop_map(|(at, n, seed)| Harm::Overwritten(at, n, seed)),
+        2 => (place(), 1..4_usize, any::<u64>()).prop_map(|(at, n, seed)| Harm::Overwritten(at, n, seed)),
+        2 => (place(), 1..20_000_usize).prop_map(|(at, n)| Harm::Zeroed(at, n)),
+        1 => (place(), place()).prop_map(|(one, two)| Harm::Swapped(one, two)),
+        1 => place().prop_map(Harm::Cut),
+    ]
+}
+
+fn apply(bytes: &mut Vec<u8>, harm: &Harm) {
+    if bytes.is_empty() {
+        return;
+    }
+    let length = bytes.len();
+    match harm {
+        Harm::Overwritten(at, count, seed) => {
+            let from = at.index(length);
+            let to = (from + count).min(length);
+            bytes[from..to].copy_from_slice(&common::Chance(*seed).bytes(to - from));
+        }
+        Harm::Zeroed(at, count) => {
+            let from = at.index(length);
+            bytes[from..(from + count).min(length)].fill(0);
+        }
+        Harm::Swapped(one, two) => {
+            let pages = length / PAGE;
+            if pages > 0 {
+                let (one, two) = (one.index(pages) * PAGE, two.index(pages) * PAGE);
+                for offset in 0..PAGE {
+                    bytes.swap(one + offset, two + offset);
+                }
+            }
+        }
+        Harm::Cut(at) => bytes.truncate(at.index(length)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_harmed_the_rest_is_salvaged_and_the_loss_is_told(
+        harms in prop::collection::vec(harm(), 1..5),
+    ) {
+        let (_, original) = sample();
+        let mut bytes = sample().0.clone();
+        for harm in &harms {
+            apply(&mut bytes, harm);
+        }
+        let (_folder, path) = written(&bytes);
+        run(async {
+            let into = MemoryStore::default();
+            let report = salvaged(&path, &into).await;
+            is_all_accounted_for(original, &into, &report).await;
+            let kept = ids(&logs(&into).await.unwrap());
+            // What is in the trash was never compared.
+            let whole = untouched(&bytes);
+            let missing: Vec<_> = whole.difference(&kept).collect();
+            assert!(missing.is_empty(), "{missing:?} were readable: {report:?}");
+            assert_eq!(findings(&into).await, []);
+        });
+    }
+
+    #[test]
+    fn garbage_is_salvaged_as_nothing(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..40_000),
+        shaped in any::<bool>(),
+    ) {
+        if shaped && bytes.len() > 100 {
+            bytes[..16].copy_from_slice(b"SQLite format 3\0");
+            bytes[16..18].copy_from_slice(&512_u16.to_be_bytes());
+            // Pages that claim to hold rows.
+            for page in bytes.chunks_mut(512).skip(1) {
+                page[0] = [0x0d, 0x0a, 0x02][usize::from(page[0]) % 3];
+                if page.len() > 8 {
+                    page[3] = 0;
+                }
+            }
+        }
+        let (folder, path) = written(&bytes);
+        let log: Vec<u8> = bytes.iter().rev().copied().collect();
+        std::fs::write(folder.path().join("damaged.db-wal"), log).unwrap();
+        run(async {
+            let into = MemoryStore::default();
+            let report = salvaged(&path, &into).await;
+            assert_eq!(report.entries, 0);
+            assert_eq!(findings(&into).await, []);
+        });
+    }
+}
