@@ -1,6 +1,7 @@
 //! The chores, in Rust: `cargo xtask test` and `cargo xtask bench`.
 
 mod bench;
+mod picture;
 mod run;
 mod test;
 
@@ -17,12 +18,15 @@ enum Chore {
     Test(test::TestArgs),
     /// Measure: `cargo xtask bench store`
     Bench(bench::BenchArgs),
+    /// Make the README's picture from a real run
+    Picture,
 }
 
 fn main() -> Result<ExitCode> {
     match Chore::parse() {
         Chore::Test(args) => test::run(&args)?,
         Chore::Bench(args) => bench::run(&args)?,
+        Chore::Picture => picture::run()?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -168,7 +168,9 @@ fn install(venv: &Path) -> Result<()> {
     make.args(["-m", "venv"]).arg(venv);
     succeed(&mut make).context("python3 -m venv failed")?;
     let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "install", "--quiet"]).args(PACKAGES);
+    pip.args(["-m", "pip", "install", "--quiet"])
+        .arg("--disable-pip-version-check")
+        .args(PACKAGES);
     succeed(&mut pip).context("pip install failed")?;
     // Thousands of new files waiting to be written would slow the first syncs measured.
     succeed(&mut Command::new("sync")).context("sync failed")

@@ -7,11 +7,11 @@ mod common;
 use std::path::PathBuf;
 
 use common::sample::{PAGE, ids, make, other, salvaged, sample, written};
-use common::{birth, fill, findings, in_trash, log, logs, open, run, session};
+use common::{birth, entry, fill, findings, in_trash, log, logs, open, run, session};
 use rusqlite::Connection;
 use throughline_model::{Body, Digest, Lineage, Owner, Seq};
 use throughline_sqlite::{Salvaged, salvage};
-use throughline_store::{Finding, LogStore, MemoryStore, Read, Store, StoreError, Upkeep};
+use throughline_store::{Append, Finding, LogStore, MemoryStore, Read, Store, StoreError, Upkeep};
 
 async fn is_whole(store: &dyn Store, report: &Salvaged) {
     let (_, original) = sample();
@@ -238,6 +238,44 @@ fn a_hole_keeps_its_numbers_and_what_follows_is_unverified() {
         assert_eq!(report.lost[0].entries, [(Seq(3), Seq(4)), (Seq(7), Seq(7))]);
         assert_eq!((report.entries, report.unverified), (7, 2));
         assert_eq!(findings(&into).await, []);
+    });
+}
+
+#[test]
+fn an_entry_whose_number_is_damaged_does_not_become_somebody_elses() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = open(&path);
+        fill(&store, "mine", 10, 30).await;
+        let theirs = other().session(&"theirs".parse().unwrap());
+        store.create(&other(), birth("theirs")).await.unwrap();
+        for name in ["one", "two", "three", "four"] {
+            let new = Append::any(vec![entry(name, name)]);
+            store.append(&theirs, new).await.unwrap();
+        }
+        store.close().await.unwrap();
+        drop(store);
+        // Two of theirs are lost, and my fifth is numbered as if it were one of them.
+        let hole = "DELETE FROM entry WHERE pos IN ((2 << 32) | 2, (2 << 32) | 3)";
+        let connection = Connection::open(&path).unwrap();
+        assert_eq!(connection.execute(hole, []).unwrap(), 2);
+        drop(connection);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let fifth = [0x90, 0x80, 0x80, 0x80, 0x05, 0x07, 0x00];
+        let place = bytes.windows(7).position(|window| window == fifth);
+        let place = place.expect("the number of my fifth");
+        bytes[place..place + 5].copy_from_slice(&[0xa0, 0x80, 0x80, 0x80, 0x03]);
+        std::fs::write(&path, bytes).unwrap();
+        let into = MemoryStore::default();
+
+        let report = salvaged(&path, &into).await;
+
+        let kept = log(&into, &theirs).await.unwrap();
+        assert_eq!(kept[2].decode().unwrap().body, Body::Lost);
+        let kept = log(&into, &session("mine")).await.unwrap();
+        assert_eq!(kept[4].decode().unwrap().body, Body::Lost);
+        assert_eq!(report.lost.len(), 2);
     });
 }
 

@@ -1,6 +1,6 @@
 //! Whether an entry that was found is what was appended.
 
-use throughline_model::{DecodeError, Digest, Entry, Seq, StoredEntry};
+use throughline_model::{Digest, Entry, Seq, StoredEntry};
 use throughline_store::MAX_ENTRY_BYTES;
 
 use super::plan::{Planned, places};
@@ -38,31 +38,22 @@ impl Walker<'_> {
                 .is_some_and(|text| text.starts_with(r#"{"kind":"erased""#))
         });
         let digest = copies.first().map(|copy| copy.digest);
-        let readable: Vec<(StoredEntry, Result<Entry, DecodeError>)> =
-            copies.into_iter().filter_map(decoded).collect();
-        let sound = readable.iter().position(|(stored, entry)| {
+        let mut readable: Vec<_> = copies.into_iter().filter_map(decoded).collect();
+        let sound = readable.iter().position(|(stored, _)| {
             let follows = |before: &Digest| stored.verify(before).is_ok();
-            entry.is_ok() && log.before.as_ref().is_some_and(follows)
+            log.before.as_ref().is_some_and(follows)
         });
-        let mut readable = readable;
-        if let Some(index) = sound
-            && let (stored, Ok(entry)) = readable.swap_remove(index)
-        {
+        if let Some(index) = sound {
+            let (stored, entry) = readable.swap_remove(index);
             return Verdict::Sound(stored, entry);
         }
-        let good = readable.iter().position(|(_, entry)| entry.is_ok());
-        match (digest, good) {
+        match (digest, readable.into_iter().next()) {
             (None, _) => Verdict::Missing,
             (digest, None) => Verdict::Damaged(digest, "there, but not readable"),
-            (_, Some(index)) => {
-                let (stored, entry) = readable.swap_remove(index);
-                match entry {
-                    Ok(entry) if !log.trusted => Verdict::Unsure(stored, entry),
-                    _ => {
-                        self.show(log.planned, &stored);
-                        Verdict::Damaged(Some(stored.digest), "there, but not what was appended")
-                    }
-                }
+            (_, Some((stored, entry))) if !log.trusted => Verdict::Unsure(stored, entry),
+            (_, Some((stored, _))) => {
+                self.show(log.planned, &stored);
+                Verdict::Damaged(Some(stored.digest), "there, but not what was appended")
             }
         }
     }
@@ -86,7 +77,7 @@ impl Walker<'_> {
     }
 }
 
-fn decoded(copy: EntryRow) -> Option<(StoredEntry, Result<Entry, DecodeError>)> {
+fn decoded(copy: EntryRow) -> Option<(StoredEntry, Entry)> {
     let payload = copy.payload?;
     if payload.len() as u64 > MAX_ENTRY_BYTES {
         return None;
@@ -98,7 +89,7 @@ fn decoded(copy: EntryRow) -> Option<(StoredEntry, Result<Entry, DecodeError>)> 
         digest: copy.digest,
         payload,
     };
-    let entry = stored.decode();
+    let entry = stored.decode().ok()?;
     Some((stored, entry))
 }
 
