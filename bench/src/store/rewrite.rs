@@ -3,14 +3,15 @@
 //! Rewriting a file or a checkpoint costs the length of the session each time; an
 //! append should not.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
+use throughline_model::SessionRef;
 use throughline_sqlite::SqliteStore;
 use throughline_store::LogStore;
 
@@ -25,15 +26,17 @@ const LENGTHS: [u64; 3] = [100, 1_000, 10_000];
 
 pub(super) fn measure(bench: &Bench, peers: &Peers, findings: &mut Findings) -> Result<()> {
     let folder = bench.folder("rewrite")?;
-    let ours = Ours {
-        bench,
-        store: sample::store(&folder, "store.db")?,
-        made: Cell::new(0),
-    };
+    let store = sample::store(&folder, "store.db")?;
     for length in LENGTHS {
-        against_others(&ours, &folder, peers, length, findings)?;
+        let ours = Ours::new(bench, &store, length, "others")?;
+        against_others(&ours, &folder, peers, findings)?;
     }
-    against_itself(&ours, findings)
+    let [short, _, long] = LENGTHS;
+    against_itself(
+        &Ours::new(bench, &store, long, "itself")?,
+        &Ours::new(bench, &store, short, "itself")?,
+        findings,
+    )
 }
 
 /// An append against the rewriting of a session of this length.
@@ -41,12 +44,11 @@ fn against_others(
     ours: &Ours<'_>,
     folder: &Path,
     peers: &Peers,
-    length: u64,
     findings: &mut Findings,
 ) -> Result<()> {
-    let pace = ours.bench.pace;
+    let (pace, length) = (ours.bench.pace, ours.length);
     let mut contenders = vec![
-        Contender::new("Throughline", || ours.run(length)),
+        Contender::new("Throughline", || ours.run()),
         Contender::new("rewriting a file", || rewrite(folder, length, pace.slice)),
     ];
     if peers.are_there() {
@@ -76,55 +78,80 @@ fn against_others(
 }
 
 /// An append to a long session against one to a short one, with nobody else at the disk.
-fn against_itself(ours: &Ours<'_>, findings: &mut Findings) -> Result<()> {
-    let [short, _, long] = LENGTHS;
+fn against_itself(long: &Ours<'_>, short: &Ours<'_>, findings: &mut Findings) -> Result<()> {
     let contenders = vec![
-        Contender::new("a long session", || ours.run(long)),
-        Contender::new("a short session", || ours.run(short)),
+        Contender::new("a long session", || long.run()),
+        Contender::new("a short session", || short.run()),
     ];
-    let samples = take_turns(ours.bench.pace.rounds, contenders)?;
+    let samples = take_turns(long.bench.pace.rounds, contenders)?;
     let at = |length| format!("time of an append at {}", digits(float(length)));
     findings.row(
-        Row::new(at(long), Unit::Time, &samples[0].inverse())
-            .against(at(short), &samples[1].inverse())
+        Row::new(at(long.length), Unit::Time, &samples[0].inverse())
+            .against(at(short.length), &samples[1].inverse())
             .target(Target::AtMost(1.3)),
     );
     Ok(())
 }
 
-/// Appends to sessions of our own.
+/// Appends to sessions of one length.
+///
+/// All sessions are made before anything is timed: a disk takes a while to get over the
+/// making of long ones, and the first appends after it would pay.
 struct Ours<'a> {
     bench: &'a Bench,
-    store: SqliteStore,
-    /// How many sessions there are by now.
-    made: Cell<u64>,
+    store: &'a SqliteStore,
+    length: u64,
+    fresh: RefCell<Vec<SessionRef>>,
 }
 
-impl Ours<'_> {
-    /// How many appends a second, to sessions that are `length` long and at most half as
-    /// long again at the end. The making of the sessions is not timed.
-    fn run(&self, length: u64) -> Result<f64> {
-        let bench = self.bench;
-        let appends = 1_000 / bench.scale.min(3);
+impl<'a> Ours<'a> {
+    fn new(bench: &'a Bench, store: &'a SqliteStore, length: u64, purpose: &str) -> Result<Self> {
+        let ours = Self {
+            bench,
+            store,
+            length,
+            fresh: RefCell::default(),
+        };
+        let runs = bench.pace.rounds as u64 + 1;
+        let needed = runs * ours.appends().div_ceil(ours.burst());
+        for n in 0..needed {
+            let name = format!("{purpose}-{length}-{n}");
+            let session = sample::session(store, &bench.clock, &name, length);
+            let session = bench.runtime.block_on(session)?;
+            ours.fresh.borrow_mut().push(session);
+        }
+        Ok(ours)
+    }
+
+    /// How many appends are timed in one run.
+    fn appends(&self) -> u64 {
+        1_000 / self.bench.scale.min(3)
+    }
+
+    /// How many of them one session gets: it is at most half as long again at the end.
+    fn burst(&self) -> u64 {
+        self.appends().min(self.length / 2)
+    }
+
+    /// How many appends a second.
+    fn run(&self) -> Result<f64> {
         let text = sample::text();
-        let mut timed = Duration::ZERO;
-        let mut left = appends;
+        let start = Instant::now();
+        let mut left = self.appends();
         while left > 0 {
-            let burst = left.min(length / 2);
+            let burst = left.min(self.burst());
             left -= burst;
-            self.made.set(self.made.get() + 1);
-            let name = format!("rewrite-{}", self.made.get());
-            timed += bench.runtime.block_on(async {
-                let session = sample::session(&self.store, &bench.clock, &name, length).await?;
-                let start = Instant::now();
+            let session = self.fresh.borrow_mut().pop();
+            let session = session.context("too few sessions were made")?;
+            self.bench.runtime.block_on(async {
                 for _ in 0..burst {
-                    let append = bench.clock.messages(&text, 1)?;
+                    let append = self.bench.clock.messages(&text, 1)?;
                     self.store.append(&session, append).await?;
                 }
-                anyhow::Ok(start.elapsed())
+                anyhow::Ok(())
             })?;
         }
-        Ok(float(appends) / timed.as_secs_f64())
+        Ok(float(self.appends()) / start.elapsed().as_secs_f64())
     }
 }
 

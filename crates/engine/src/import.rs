@@ -16,9 +16,9 @@ use throughline_store::{Append, Candidate, StoreError};
 use crate::{Error, NewSession, Throughline};
 
 /// How many messages are gathered before they are appended.
-const GATHERED: usize = 4_096;
+const GATHERED: usize = 16_384;
 /// And how many bytes of them, about.
-const GATHERED_BYTES: usize = 32 * 1024 * 1024;
+const GATHERED_BYTES: usize = 64 * 1024 * 1024;
 
 /// A message from elsewhere.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use throughline_model::{
     to_micros,
 };
 use throughline_store::{
-    Append, Appended, Created, How, MAX_ENTRY_BYTES, OnConflict, Settled, StoreError, settle,
+    Append, Appended, Created, How, MAX_ENTRY_BYTES, OnConflict, Read, Settled, StoreError, settle,
 };
 
 use crate::error::{damaged, during};
@@ -382,14 +382,16 @@ fn adopt(
     let mut new = 0;
     for stored in entries {
         let live = tx.live(&to)?;
-        let (pk, head, digest) = (live.pk, live.record.card.head, live.record.card.digest);
+        let (pk, shared) = (live.pk, live.shared);
+        let (head, digest) = (live.record.card.head, live.record.card.digest);
         let diverged = || StoreError::Moved {
             id: birth.id.clone(),
             expected: Seq(stored.seq.0.saturating_sub(1)),
             found: head,
         };
         if stored.seq <= head {
-            let kept = crate::read::stored(tx.connection, pk, stored.seq, 1)?;
+            let here = Read::between(stored.seq, stored.seq, 1);
+            let kept = crate::read::entries(tx.connection, (pk, shared, head), here)?;
             if kept.first().is_none_or(|kept| kept.digest != stored.digest) {
                 return Err(diverged());
             }

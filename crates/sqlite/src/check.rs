@@ -10,11 +10,9 @@ use rusqlite::{Connection, params};
 use throughline_model::{Digest, Owner, Record, Seq, SessionId};
 use throughline_store::{Finding, LogCheck, Report, StoreError};
 
-use crate::append::write_snapshot;
 use crate::error::{damaged, during};
 use crate::read::{self, Stretch};
 use crate::rows;
-use crate::tx::Tx;
 
 /// A session's row, as far as a check needs it.
 #[derive(Debug)]
@@ -285,7 +283,8 @@ fn inherit(connection: &Connection, session: &Row, record: &mut Record) -> Resul
 }
 
 /// Folds a stretch without holes, to its end or to that of the log where it has none.
-fn fold_stretch(
+/// Takes a stretch of entries into a record, and tells of each.
+pub(crate) fn fold_stretch(
     connection: &Connection,
     record: &mut Record,
     stretch: Stretch,
@@ -423,93 +422,6 @@ fn blobs(connection: &Connection, report: &mut Report) -> Result<(), StoreError>
         if data.as_blob().ok().map(Digest::of) != Some(digest) {
             report.findings.push(Finding::Blob { digest });
         }
-    }
-    Ok(())
-}
-
-/// The numbers of all sessions, in the order they were made.
-pub(crate) fn numbers(connection: &Connection) -> Result<Vec<i64>, StoreError> {
-    connection
-        .prepare("SELECT pk FROM session ORDER BY pk")
-        .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
-        .map_err(during("reading the sessions"))
-}
-
-/// Makes everything derived of a session and of its forks anew.
-pub(crate) fn rebuild_session(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
-    rebuild_one(tx, pk)?;
-    let forks: Vec<i64> = tx
-        .query("SELECT DISTINCT session FROM inherits WHERE base = ?1 ORDER BY session")
-        .and_then(|mut query| query.query_map([pk], |row| row.get(0))?.collect())
-        .map_err(during("reading forks"))?;
-    for fork in forks {
-        rebuild_one(tx, fork)?;
-    }
-    Ok(())
-}
-
-/// Makes everything derived of one session anew.
-pub(crate) fn rebuild_one(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
-    let failed = during("rebuilding a session");
-    let row = tx
-        .query("SELECT owner, shared, gone FROM session WHERE pk = ?1")
-        .and_then(|mut query| {
-            query.query_row([pk], |row| {
-                Ok((
-                    row.get::<_, i64>(0)?,
-                    rows::to_seq(row.get(1)?),
-                    row.get::<_, bool>(2)?,
-                ))
-            })
-        })
-        .map_err(failed)?;
-    let (owner, shared, gone) = row;
-    let birth = rows::birth(tx.connection, pk)?;
-    tx.change("DELETE FROM snapshot WHERE session = ?1")
-        .and_then(|mut delete| delete.execute([pk]))
-        .map_err(failed)?;
-
-    let mut record = Record::new(&birth);
-    let mut kept = Vec::new();
-    for stretch in read::stretches(tx.connection, pk, shared, Seq(u64::MAX))? {
-        let own = stretch.session == pk;
-        fold_stretch(tx.connection, &mut record, stretch, |record| {
-            let head = record.card.head;
-            if (own && crate::append::is_kept(head)) || head == shared {
-                kept.push(record.clone());
-            }
-            Ok(())
-        })?;
-    }
-    for record in &kept {
-        write_snapshot(tx, pk, record)?;
-    }
-    if gone {
-        return Ok(());
-    }
-    let columns = rows::card_columns(&record.card)?;
-    let values = columns.iter().map(|value| value as &dyn rusqlite::ToSql);
-    let values: Vec<_> = values.chain([&pk as &dyn rusqlite::ToSql]).collect();
-    tx.change(rows::update_card())
-        .and_then(|mut update| update.execute(values.as_slice()))
-        .map_err(failed)?;
-    rows::write_standing(tx.connection, pk, &record.standing)?;
-    rows::write_tags(tx.connection, owner, pk, &record.card.tags)?;
-    rebuild_uses(tx, owner, pk)
-}
-
-fn rebuild_uses(tx: &mut Tx<'_>, owner: i64, pk: i64) -> Result<(), StoreError> {
-    let failed = during("rebuilding the notes of attachments");
-    tx.change("DELETE FROM blob_use WHERE session = ?1")
-        .and_then(|mut delete| delete.execute([pk]))
-        .map_err(failed)?;
-    for digest in crate::blob::named(tx, pk)? {
-        tx.change(
-            "INSERT OR IGNORE INTO blob_use (session, blob)
-             SELECT ?1, pk FROM blob WHERE owner = ?2 AND digest = ?3",
-        )
-        .and_then(|mut insert| insert.execute(params![pk, owner, digest.as_bytes()]))
-        .map_err(failed)?;
     }
     Ok(())
 }

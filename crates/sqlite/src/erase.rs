@@ -4,9 +4,9 @@ use rusqlite::params;
 use throughline_model::{Seq, SessionRef};
 use throughline_store::StoreError;
 
-use crate::check::rebuild_session;
 use crate::error::{damaged, during};
 use crate::open::SqliteStore;
+use crate::rebuild::rebuild_session;
 use crate::tx::Tx;
 use crate::{read, rows};
 

@@ -21,6 +21,7 @@ mod migrate;
 mod open;
 mod read;
 mod readers;
+mod rebuild;
 mod rows;
 mod salvage;
 mod trash;

@@ -147,7 +147,8 @@ fn candidates(
              UNION ALL
              SELECT pk FROM session WHERE owner = ?1 AND name = ?2
          )
-         ORDER BY last_activity DESC, id DESC LIMIT ?4",
+         ORDER BY (session.id = ?2 OR ifnull(key = ?2, 0) OR ifnull(name = ?2, 0)) DESC,
+             last_activity DESC, session.id DESC LIMIT ?4",
         rows::select_card()
     );
     // Ids are ASCII, so everything that begins with the text comes before this.

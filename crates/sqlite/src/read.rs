@@ -51,7 +51,16 @@ pub(crate) fn page(
     of: &Found,
     read: Read,
 ) -> Result<Vec<StoredEntry>, StoreError> {
-    let mut stretches = stretches(connection, of.pk, of.shared, of.head)?;
+    entries(connection, (of.pk, of.shared, of.head), read)
+}
+
+/// A page of the log of the session with this number, which shares and has so much.
+pub(crate) fn entries(
+    connection: &Connection,
+    (pk, shared, head): (i64, Seq, Seq),
+    read: Read,
+) -> Result<Vec<StoredEntry>, StoreError> {
+    let mut stretches = stretches(connection, pk, shared, head)?;
     if read.from_end {
         stretches.reverse();
     }
@@ -60,7 +69,7 @@ pub(crate) fn page(
         limit: read.limit,
         bytes: 0,
     };
-    let last = read.to.unwrap_or(of.head).min(of.head);
+    let last = read.to.unwrap_or(head).min(head);
     for stretch in stretches {
         let from = stretch.from.max(read.from);
         let to = stretch.to.min(last);

@@ -1,6 +1,7 @@
 //! Reads: a few threads with a connection each, started as they are needed.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -108,7 +109,8 @@ impl Readers {
             .spawn(move || {
                 for job in waiting {
                     idle.fetch_sub(1, Ordering::Relaxed);
-                    job(&mut connection);
+                    // A fault of ours in one read must not take the thread with it.
+                    let _ = catch_unwind(AssertUnwindSafe(|| job(&mut connection)));
                     idle.fetch_add(1, Ordering::Relaxed);
                 }
             })

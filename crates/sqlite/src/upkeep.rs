@@ -4,12 +4,12 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use throughline_model::Owner;
-use throughline_store::{Progress, Report, StoreError, Upkeep};
+use throughline_store::{ErrorKind, Progress, Report, StoreError, Upkeep};
 use tokio::sync::mpsc;
 
 use crate::error::{damaged, during};
 use crate::open::{SqliteStore, side_file};
-use crate::{backup, check};
+use crate::{backup, check, rebuild};
 
 /// Sessions rebuilt in one transaction: others get a turn in between.
 const REBUILT_AT_ONCE: usize = 64;
@@ -54,7 +54,7 @@ impl Upkeep for SqliteStore {
     }
 
     async fn rebuild(&self, progress: Progress<'_>) -> Result<Report, StoreError> {
-        let sessions = self.readers.read(check::numbers).await?;
+        let sessions = self.readers.read(rebuild::numbers).await?;
         let total = sessions.len() as u64;
         for (done, some) in sessions.chunks(REBUILT_AT_ONCE).enumerate() {
             progress((done * REBUILT_AT_ONCE) as u64, total);
@@ -63,7 +63,11 @@ impl Upkeep for SqliteStore {
                 .write(move |tx| {
                     tx.flush()?;
                     for session in &some {
-                        check::rebuild_one(tx, *session)?;
+                        match rebuild::rebuild_one(tx, *session) {
+                            // Left as it is; the check that follows tells of it.
+                            Err(error) if error.kind() == ErrorKind::Damaged => {}
+                            other => other?,
+                        }
                     }
                     tx.forget_all();
                     Ok(())

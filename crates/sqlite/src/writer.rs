@@ -7,6 +7,7 @@
 //! one by one, so that nobody pays for somebody else's failure.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -166,7 +167,14 @@ fn run(connection: &mut Connection, waiting: &Receiver<Box<dyn Job>>) {
     for job in waiting {
         batch.push(job);
         batch.extend(waiting.try_iter().take(BATCH - 1));
-        commit(connection, &mut cache, &mut batch);
+        let committing = AssertUnwindSafe(|| commit(connection, &mut cache, &mut batch));
+        if catch_unwind(committing).is_err() {
+            // A fault of ours in one job must not end all writing. Whoever waited is told
+            // by the loss of their answer.
+            batch.clear();
+            cache.clear();
+            roll_back(connection);
+        }
     }
 }
 
@@ -214,11 +222,15 @@ fn attempt(
     })();
     if done.is_err() {
         cache.clear();
-        if !connection.is_autocommit() {
-            // Nothing better can be done about a rollback that fails: the database
-            // undoes the transaction when the connection is next used.
-            let _ = connection.execute_batch("ROLLBACK");
-        }
+        roll_back(connection);
     }
     done
+}
+
+fn roll_back(connection: &Connection) {
+    if !connection.is_autocommit() {
+        // Nothing better can be done about a rollback that fails: the database undoes
+        // the transaction when the connection is next used.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
 }

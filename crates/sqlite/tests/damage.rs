@@ -359,3 +359,32 @@ fn a_kept_record_that_was_tampered_with_is_mended() {
         });
     }
 }
+
+#[test]
+fn a_rebuild_mends_the_others_and_hides_no_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = open(&path);
+        fill(&store, "one", 20, 50).await;
+        fill(&store, "two", 20, 50).await;
+        let connection = Connection::open(&path).unwrap();
+        for sql in [
+            // The last entry of the first session is gone, and the second's card is wrong.
+            "DELETE FROM entry WHERE pos = (SELECT pk << 32 | 20 FROM session WHERE id = 'one')",
+            "UPDATE session SET messages = 999 WHERE id = 'two'",
+        ] {
+            assert_eq!(connection.execute(sql, []).unwrap(), 1, "{sql}");
+        }
+
+        let report = store.rebuild(&|_, _| ()).await.unwrap();
+
+        assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+        assert!(matches!(
+            &report.findings[0],
+            Finding::Entry { session, seq: Seq(20), .. } if session.as_str() == "one"
+        ));
+        let mended = store.record(&session("two")).await.unwrap();
+        assert_eq!(mended.card.messages, 20);
+    });
+}

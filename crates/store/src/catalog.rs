@@ -117,7 +117,8 @@ pub trait Catalog: Send + Sync {
     async fn count(&self, owner: &Owner, filter: &Filter) -> Result<u64, StoreError>;
 
     /// Sessions that `text` may mean, in use or in the trash: those whose id, key or name it
-    /// is, or whose id begins with it. Latest activity first, at most `limit`.
+    /// is, then those whose id begins with it. Of each, latest activity first; at most
+    /// `limit` in all.
     async fn candidates(
         &self,
         owner: &Owner,

@@ -200,3 +200,23 @@ pub async fn forks_at_many_places_have_the_right_record<S: Store>(store: &S) {
     }
     assert!(store.check(&|_, _| ()).await.unwrap().findings.is_empty());
 }
+
+/// A fork's log comes in again without change, and goes on where it left off.
+pub async fn a_fork_adopts_its_own_log<S: Store>(store: &S) {
+    let origin = session_with(store, "origin", &["1", "2"]).await;
+    let branch = fork(store, &origin, 2, "branch").await;
+    let twig = fork(store, &branch, 2, "twig").await;
+    append(store, &twig, "3").await;
+    let log = store
+        .read_stored(&twig, Read::from(Seq(1), 10))
+        .await
+        .unwrap();
+    let birth = store.birth(&branch).await.unwrap();
+    let adopted = store
+        .adopt(&owner(), birth.clone(), log.clone())
+        .await
+        .unwrap();
+    assert_eq!(adopted, 1);
+    assert_eq!(store.adopt(&owner(), birth, log).await.unwrap(), 0);
+    assert_eq!(texts(store, &branch).await, ["1", "2", "3"]);
+}

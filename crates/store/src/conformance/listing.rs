@@ -121,7 +121,7 @@ pub async fn filters_narrow<S: Store>(store: &S) {
     };
     assert_eq!(ids(store, &project).await, ["c"]);
     let since = Filter {
-        since: Some(at(11)),
+        since: Some(at(5)),
         ..Filter::default()
     };
     assert_eq!(ids(store, &since).await, ["b", "a"]);
@@ -182,6 +182,18 @@ pub async fn candidates_are_found_by_id_prefix_key_and_name<S: Store>(store: &S)
     assert!(meant("2026-01-01_").await.is_empty());
     store.trash(&other, at(0)).await.unwrap();
     assert!(store.candidates(&owner(), "auth", 10).await.unwrap()[0].trashed);
+}
+
+/// What it is comes before what begins with it, however many do.
+pub async fn an_exact_candidate_is_never_crowded_out<S: Store>(store: &S) {
+    let exact = active_at(store, "conv-5", 1).await;
+    for n in 50..80 {
+        active_at(store, &format!("conv-{n}"), i64::from(n)).await;
+    }
+    let found = store.candidates(&owner(), "conv-5", 3).await.unwrap();
+    assert_eq!(found.len(), 3);
+    assert_eq!(found[0].card.id, exact.id);
+    assert_eq!(found[1].card.id, session_id("conv-59"));
 }
 
 /// The same key always gives the same session.

@@ -75,10 +75,11 @@ macro_rules! conformance {
                 a_fork_past_the_head_is_refused, a_fork_has_the_record_of_its_entries,
                 a_fork_survives_its_origin, a_fork_survives_a_chain_of_removals,
                 a_fork_is_not_named_by_its_origin, forking_twice_with_one_id_is_one_fork,
-                forks_at_many_places_have_the_right_record;
+                forks_at_many_places_have_the_right_record, a_fork_adopts_its_own_log;
             listing: latest_activity_comes_first, pages_are_complete_and_stable,
                 ties_are_broken_by_id, filters_narrow, counts_agree_with_lists,
-                candidates_are_found_by_id_prefix_key_and_name, a_key_gets_or_creates,
+                candidates_are_found_by_id_prefix_key_and_name,
+                an_exact_candidate_is_never_crowded_out, a_key_gets_or_creates,
                 an_id_is_taken_once, one_birth_twice_is_one_session, projects_are_kept,
                 children_are_found_by_parent;
             trash: what_is_trashed_is_gone_from_lists_and_reads, restoring_brings_it_back_whole,

@@ -99,18 +99,18 @@ impl Catalog for MemoryStore {
         limit: usize,
     ) -> Result<Vec<Candidate>, StoreError> {
         self.with(owner, |space| {
-            let meant = space
-                .sessions
-                .values()
-                .filter(|session| {
-                    let card = &session.record.card;
-                    card.id.as_str().starts_with(text)
-                        || card.key.as_ref().is_some_and(|key| key.as_str() == text)
-                        || card.name.as_ref().is_some_and(|name| name.as_str() == text)
-                })
-                .map(|session| session.record.card.clone())
+            let is_it = |card: &Card| {
+                card.id.as_str() == text
+                    || card.key.as_ref().is_some_and(|key| key.as_str() == text)
+                    || card.name.as_ref().is_some_and(|name| name.as_str() == text)
+            };
+            let cards = space.sessions.values().map(|session| &session.record.card);
+            let meant = cards
+                .filter(|card| is_it(card) || card.id.as_str().starts_with(text))
+                .cloned()
                 .collect();
             let mut cards = sorted(meant);
+            cards.sort_by_key(|card| !is_it(card));
             cards.truncate(limit);
             Ok(cards
                 .into_iter()

@@ -1,0 +1,126 @@
+//! Making everything derived anew from the logs.
+
+use rusqlite::{Connection, params};
+use throughline_model::{Record, Seq};
+use throughline_store::StoreError;
+
+use crate::append::{is_kept, write_snapshot};
+use crate::check::fold_stretch;
+use crate::error::during;
+use crate::tx::Tx;
+use crate::{read, rows};
+
+/// The numbers of all sessions, in the order they were made.
+pub(crate) fn numbers(connection: &Connection) -> Result<Vec<i64>, StoreError> {
+    connection
+        .prepare("SELECT pk FROM session ORDER BY pk")
+        .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
+        .map_err(during("reading the sessions"))
+}
+
+/// Makes everything derived of a session and of its forks anew.
+pub(crate) fn rebuild_session(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
+    rebuild_one(tx, pk)?;
+    let forks: Vec<i64> = tx
+        .query("SELECT DISTINCT session FROM inherits WHERE base = ?1 ORDER BY session")
+        .and_then(|mut query| query.query_map([pk], |row| row.get(0))?.collect())
+        .map_err(during("reading forks"))?;
+    for fork in forks {
+        rebuild_one(tx, fork)?;
+    }
+    Ok(())
+}
+
+/// What a session's log comes to, and the records to keep on the way.
+struct Folded {
+    owner: i64,
+    gone: bool,
+    record: Record,
+    kept: Vec<Record>,
+}
+
+/// Makes everything derived of one session anew.
+///
+/// Changes nothing of a session whose log is damaged: what is kept beside it may be the
+/// only word of what was lost.
+pub(crate) fn rebuild_one(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
+    let folded = fold(tx, pk)?;
+    let failed = during("rebuilding a session");
+    tx.change("DELETE FROM snapshot WHERE session = ?1")
+        .and_then(|mut delete| delete.execute([pk]))
+        .map_err(failed)?;
+    for record in &folded.kept {
+        write_snapshot(tx, pk, record)?;
+    }
+    if folded.gone {
+        return Ok(());
+    }
+    let card = &folded.record.card;
+    let columns = rows::card_columns(card)?;
+    let values = columns.iter().map(|value| value as &dyn rusqlite::ToSql);
+    let values: Vec<_> = values.chain([&pk as &dyn rusqlite::ToSql]).collect();
+    tx.change(rows::update_card())
+        .and_then(|mut update| update.execute(values.as_slice()))
+        .map_err(failed)?;
+    rows::write_standing(tx.connection, pk, &folded.record.standing)?;
+    rows::write_tags(tx.connection, folded.owner, pk, &card.tags)?;
+    rebuild_uses(tx, folded.owner, pk)
+}
+
+/// Reads the log of a session from its first entry to its last.
+fn fold(tx: &Tx<'_>, pk: i64) -> Result<Folded, StoreError> {
+    let (owner, shared, gone, head) = tx
+        .query("SELECT owner, shared, gone, head FROM session WHERE pk = ?1")
+        .and_then(|mut query| {
+            query.query_row([pk], |row| {
+                let (shared, head) = (rows::to_seq(row.get(1)?), rows::to_seq(row.get(3)?));
+                Ok((row.get(0)?, shared, row.get(2)?, head))
+            })
+        })
+        .map_err(during("reading a session to rebuild"))?;
+    let birth = rows::birth(tx.connection, pk)?;
+    let mut folded = Folded {
+        owner,
+        gone,
+        record: Record::new(&birth),
+        kept: Vec::new(),
+    };
+    let Folded { record, kept, .. } = &mut folded;
+    for stretch in read::stretches(tx.connection, pk, shared, Seq(u64::MAX))? {
+        let own = stretch.session == pk;
+        fold_stretch(tx.connection, record, stretch, |record| {
+            let head = record.card.head;
+            if (own && is_kept(head)) || head == shared {
+                kept.push(record.clone());
+            }
+            Ok(())
+        })?;
+    }
+    let found = folded.record.card.head;
+    if !gone && found < head {
+        return Err(StoreError::DamagedStore {
+            what: format!(
+                "session {} ends at entry {found} and not at {head}",
+                birth.id
+            ),
+            source: None,
+        });
+    }
+    Ok(folded)
+}
+
+fn rebuild_uses(tx: &mut Tx<'_>, owner: i64, pk: i64) -> Result<(), StoreError> {
+    let failed = during("rebuilding the notes of attachments");
+    tx.change("DELETE FROM blob_use WHERE session = ?1")
+        .and_then(|mut delete| delete.execute([pk]))
+        .map_err(failed)?;
+    for digest in crate::blob::named(tx, pk)? {
+        tx.change(
+            "INSERT OR IGNORE INTO blob_use (session, blob)
+             SELECT ?1, pk FROM blob WHERE owner = ?2 AND digest = ?3",
+        )
+        .and_then(|mut insert| insert.execute(params![pk, owner, digest.as_bytes()]))
+        .map_err(failed)?;
+    }
+    Ok(())
+}
