@@ -56,7 +56,7 @@ pub(crate) struct StoreArgs {
     #[arg(
         long,
         value_name = "WORDS",
-        default_value = "--store {store} sessions",
+        default_value = "--store sqlite:{store} sessions",
         allow_hyphen_values = true
     )]
     tl_args: String,

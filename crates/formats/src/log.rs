@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Several sessions may follow one another; each entry belongs to the session line
-//! before it.
+//! before it. The bytes of an attachment stand in a line of their own, once, before the
+//! first entry that names them: `{"blob":"…","base64":"…"}`.
 //!
 //! Invariant: what is read is what was written, to the byte, and verifies if it did
 //! before. Whether it does is for the reader's caller to check, against the digest in
@@ -14,6 +15,9 @@
 
 use std::io::{self, BufRead, Write};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
 use throughline_model::{Birth, Digest, Seq, StoredEntry};
 
 use crate::LineError;
@@ -47,6 +51,16 @@ impl<W: Write> LogWriter<W> {
         self.out.write_all(b"\n")
     }
 
+    /// Writes the bytes of an attachment.
+    pub fn blob(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let line = BlobLine {
+            blob: Digest::of(bytes),
+            base64: STANDARD.encode(bytes),
+        };
+        serde_json::to_writer(&mut self.out, &line)?;
+        self.out.write_all(b"\n")
+    }
+
     /// Flushes, and gives back what was written to.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
@@ -68,6 +82,26 @@ pub enum LogItem {
     },
     /// An entry of the session.
     Entry(StoredEntry),
+    /// The bytes of an attachment, which are what their digest says.
+    Blob(Vec<u8>),
+}
+
+/// An attachment as a line.
+#[derive(Serialize, Deserialize)]
+struct BlobLine {
+    blob: Digest,
+    base64: String,
+}
+
+fn parse_blob(line: &str) -> Option<Result<LogItem, LineError>> {
+    let BlobLine { blob, base64 } = serde_json::from_str(line).ok()?;
+    let bytes = STANDARD.decode(base64).ok();
+    Some(match bytes.filter(|bytes| Digest::of(bytes) == blob) {
+        Some(bytes) => Ok(LogItem::Blob(bytes)),
+        None => Err(LineError::NotALogLine(format!(
+            "the bytes are not those of attachment {blob}"
+        ))),
+    })
 }
 
 /// The items of a log, each with the number of its line.
@@ -110,6 +144,7 @@ impl<R: BufRead> Iterator for LogItems<R> {
         let in_session = &mut self.in_session;
         self.lines.next_with(|line| match parse(line) {
             Ok(LogItem::Entry(_)) if !*in_session => Err(LineError::NoSession),
+            Ok(blob @ LogItem::Blob(_)) => Ok(blob),
             Ok(item) => {
                 *in_session = true;
                 Ok(item)
@@ -153,7 +188,9 @@ fn parse(line: &str) -> Result<LogItem, LineError> {
         return Err(LineError::not_json(&not_an_entry));
     }
     match signature(line) {
-        None => Err(LineError::NotALogLine(reason(&not_an_entry))),
+        None => {
+            parse_blob(line).unwrap_or_else(|| Err(LineError::NotALogLine(reason(&not_an_entry))))
+        }
         Some(VERSION) => {
             let HeadObject {
                 session,

@@ -192,3 +192,25 @@ proptest! {
         prop_assert_eq!(items(&written(&sessions)), expected);
     }
 }
+
+#[test]
+fn the_bytes_of_an_attachment_come_back_and_forged_ones_do_not() {
+    let birth = Birth::new(
+        "s".parse().unwrap(),
+        throughline_model::Timestamp::UNIX_EPOCH,
+    );
+    let mut writer =
+        LogWriter::new(Vec::new(), &birth, Seq::ZERO, &throughline_model::GENESIS).unwrap();
+    writer.blob(b"\0png").unwrap();
+    let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+    let items = |text: &str| -> Vec<_> {
+        LogItems::new(text.as_bytes())
+            .map(|item| item.unwrap().1)
+            .collect()
+    };
+    assert_eq!(items(&text)[1], Ok(LogItem::Blob(b"\0png".to_vec())));
+    let forged = text
+        .replace("AHBuZw==", "AHBuZx==")
+        .replace("AHBuZx==", "AHBuZzE=");
+    assert!(matches!(items(&forged)[1], Err(LineError::NotALogLine(_))));
+}

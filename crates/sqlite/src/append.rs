@@ -6,7 +6,8 @@ use throughline_model::{
     to_micros,
 };
 use throughline_store::{
-    Append, Appended, Created, How, MAX_ENTRY_BYTES, OnConflict, Read, Settled, StoreError, settle,
+    Append, Appended, Created, How, OnConflict, Read, Settled, StoreError, refuse_large_entry,
+    settle,
 };
 
 use crate::error::{damaged, during};
@@ -48,21 +49,9 @@ fn encode(new: &NewEntry, rebased: Option<Seq>) -> Result<(String, Digest), Stor
         during: "encoding an entry",
         source: source.into(),
     })?;
-    refuse_large(&payload)?;
+    refuse_large_entry(&payload)?;
     let hash = Digest::of(payload.as_bytes());
     Ok((payload, hash))
-}
-
-fn refuse_large(payload: &str) -> Result<(), StoreError> {
-    let bytes = payload.len() as u64;
-    if bytes > MAX_ENTRY_BYTES {
-        return Err(StoreError::TooLarge {
-            what: "an entry",
-            bytes,
-            max: MAX_ENTRY_BYTES,
-        });
-    }
-    Ok(())
 }
 
 impl SqliteStore {
@@ -400,7 +389,7 @@ fn adopt(
         if stored.seq != head.next() {
             return Err(diverged());
         }
-        refuse_large(&stored.payload)?;
+        refuse_large_entry(&stored.payload)?;
         stored
             .verify(&digest)
             .map_err(|source| StoreError::Damaged {

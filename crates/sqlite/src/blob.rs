@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
 use throughline_model::{Digest, Owner, Seq};
-use throughline_store::{BlobStore, MAX_BLOB_BYTES, StoreError};
+use throughline_store::{BlobStore, StoreError, admit_blob};
 
 use crate::error::during;
 use crate::open::SqliteStore;
@@ -15,15 +15,7 @@ use crate::tx::Tx;
 #[async_trait]
 impl BlobStore for SqliteStore {
     async fn put_blob(&self, owner: &Owner, bytes: Vec<u8>) -> Result<Digest, StoreError> {
-        let size = bytes.len() as u64;
-        if size > MAX_BLOB_BYTES {
-            return Err(StoreError::TooLarge {
-                what: "an attachment",
-                bytes: size,
-                max: MAX_BLOB_BYTES,
-            });
-        }
-        let digest = Digest::of(&bytes);
+        let digest = admit_blob(&bytes)?;
         let owner = owner.clone();
         self.writer
             .write(move |tx| {

@@ -10,6 +10,19 @@ use crate::StoreError;
 /// The largest payload of one entry, in bytes. Larger content belongs in a blob.
 pub const MAX_ENTRY_BYTES: u64 = 256 * 1024 * 1024;
 
+/// Refuses a payload that is too large to store.
+pub fn refuse_large_entry(payload: &str) -> Result<(), StoreError> {
+    let bytes = payload.len() as u64;
+    if bytes > MAX_ENTRY_BYTES {
+        return Err(StoreError::TooLarge {
+            what: "an entry",
+            bytes,
+            max: MAX_ENTRY_BYTES,
+        });
+    }
+    Ok(())
+}
+
 /// The head a writer believes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {

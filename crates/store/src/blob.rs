@@ -8,6 +8,19 @@ use crate::StoreError;
 /// The largest attachment, in bytes.
 pub const MAX_BLOB_BYTES: u64 = 512 * 1024 * 1024;
 
+/// The digest of an attachment, unless it is too large to store.
+pub fn admit_blob(bytes: &[u8]) -> Result<Digest, StoreError> {
+    let size = bytes.len() as u64;
+    if size > MAX_BLOB_BYTES {
+        return Err(StoreError::TooLarge {
+            what: "an attachment",
+            bytes: size,
+            max: MAX_BLOB_BYTES,
+        });
+    }
+    Ok(Digest::of(bytes))
+}
+
 /// Keeps attachments: the same bytes once, however often they are put.
 ///
 /// Each owner has their own: knowing a digest is no way to somebody else's bytes.

@@ -21,9 +21,10 @@ mod memory;
 pub mod conformance;
 
 pub use append::{
-    Append, Appended, Expect, How, MAX_ENTRY_BYTES, OnConflict, Settled, repeat_of, settle,
+    Append, Appended, Expect, How, MAX_ENTRY_BYTES, OnConflict, Settled, refuse_large_entry,
+    repeat_of, settle,
 };
-pub use blob::{BlobStore, MAX_BLOB_BYTES};
+pub use blob::{BlobStore, MAX_BLOB_BYTES, admit_blob};
 pub use catalog::{Candidate, Catalog, Cursor, CursorError, Filter, Page, Scope, Trashed};
 pub use check::{Finding, LogCheck, Progress, Report, Upkeep};
 pub use error::{BoxError, ErrorKind, StoreError};

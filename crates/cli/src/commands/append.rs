@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufReader, IsTerminal, Read as _};
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::task::Poll;
@@ -9,8 +10,8 @@ use std::task::Poll;
 use anyhow::{Context, Result};
 use serde_json::json;
 use throughline::{
-    Appended, Conflict, Content, Error, Expect, How, Message, NewEntry, Role, Seq, Session,
-    SessionId, SessionSpec,
+    Appended, Attachment, Block, Conflict, Content, Error, Expect, How, Message, NewEntry, Role,
+    Seq, Session, SessionId, SessionSpec,
 };
 use throughline_formats::{LineError, MessageLine, MessageLines};
 use tokio::sync::mpsc;
@@ -52,6 +53,9 @@ pub(crate) struct AppendArgs {
     /// What to do if it is not: refuse, append all the same (marked), or make a fork
     #[arg(long, default_value = "reject", value_parser = ["reject", "rebase", "fork"])]
     on_conflict: String,
+    /// A file or picture to go with the text (may be repeated)
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
     /// Replace what is not UTF-8 instead of refusing it
     #[arg(long)]
     lossy: bool,
@@ -76,7 +80,11 @@ pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
         Some(text) => text.clone(),
         None => read_stdin(app, args.lossy)?,
     };
-    let message = Message::new(args.role, Content::text(text));
+    let mut message = Message::new(args.role, Content::text(text));
+    for path in &args.attach {
+        let attachment = attach(app, path).await?;
+        message.content.0.push(Block::Attachment(attachment));
+    }
     let mut entry = session.entry(message);
     if let Some(at) = &args.at {
         let now = app.tl().await?.now();
@@ -91,6 +99,24 @@ pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
         .await?;
     tell(app, session.id(), &appended)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Keeps a file's bytes and tells what they are.
+async fn attach(app: &App, path: &Path) -> Result<Attachment> {
+    let file = app.path(path);
+    let bytes = std::fs::read(&file).map_err(|error| {
+        Refusal::invalid(format!("{} cannot be attached: {error}", path.display()))
+    })?;
+    let size = bytes.len() as u64;
+    let media_type = mime_guess::from_path(&file).first_or_octet_stream();
+    Ok(Attachment {
+        blob: app.tl().await?.put_blob(bytes).await?,
+        media_type: media_type.essence_str().to_owned(),
+        bytes: size,
+        name: path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned()),
+    })
 }
 
 /// What another system calls it also decides its id, so that it is recognised.

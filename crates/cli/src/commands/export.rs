@@ -1,15 +1,17 @@
 //! `tl export`
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use throughline::{Body, Read, Seq, Session, SessionSpec, Summary};
+use throughline::{Body, Digest, Name, Read, Seq, Session, SessionSpec, StoredEntry, Summary};
 use throughline_formats::{DocumentWriter, LogWriter, MarkdownWriter, TranscriptHead};
 
 use crate::app::App;
 use crate::report::Refusal;
+use crate::ui::counted;
 
 /// Entries read at a time.
 const PAGE: usize = 500;
@@ -19,7 +21,7 @@ const PAGE: usize = 500;
 enum Format {
     /// A transcript to read, with the summary at its end
     Markdown,
-    /// One JSON document, complete
+    /// One JSON document, complete but for the bytes of attachments
     Json,
     /// JSON Lines, complete: `tl import` makes the same sessions of it elsewhere
     Jsonl,
@@ -46,6 +48,9 @@ pub(crate) struct ExportArgs {
     /// Every session, archived ones too (JSON Lines only)
     #[arg(long, conflicts_with = "session")]
     all: bool,
+    /// Write the attachments into this folder instead, a file each
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["all", "output"])]
+    attachments: Option<PathBuf>,
 }
 
 pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
@@ -53,6 +58,9 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
         Some(spec) => vec![app.session(spec).await?],
         None => all(app, args.format).await?,
     };
+    if let Some(folder) = &args.attachments {
+        return files(app, &sessions, folder).await;
+    }
     let Some(path) = &args.output else {
         let out = std::io::BufWriter::new(std::io::stdout());
         write(app, &sessions, args.format, out).await?.flush()?;
@@ -84,6 +92,41 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
     Ok(())
 }
 
+/// Writes the attachments of sessions as files, named after their entry and their name.
+async fn files(app: &App, sessions: &[Session], folder: &Path) -> Result<()> {
+    let tl = app.tl().await?;
+    let folder = app.path(folder);
+    std::fs::create_dir_all(&folder)?;
+    for session in sessions {
+        let mut found = Vec::new();
+        entries(session, |stored| {
+            if let Ok(entry) = stored.decode()
+                && let Some(message) = entry.message()
+            {
+                found.extend(
+                    message
+                        .content
+                        .attachments()
+                        .map(|a| (entry.seq, a.clone())),
+                );
+            }
+            Ok(())
+        })
+        .await?;
+        for (seq, attachment) in found {
+            let bytes = tl.blob(&attachment.blob).await?;
+            // What it was called elsewhere must not decide where it goes here.
+            let name = attachment.name.as_deref().unwrap_or("attachment");
+            let name = name.replace(['/', '\\'], "-").parse::<Name>();
+            let name = name.map_or_else(|_| attachment.blob.short(), |name| name.to_string());
+            let file = folder.join(format!("{seq}-{name}"));
+            crate::places::write_whole(&file, &bytes)?;
+            app.ui.data(file.display())?;
+        }
+    }
+    Ok(())
+}
+
 async fn all(app: &App, format: Format) -> Result<Vec<Session>> {
     if !matches!(format, Format::Jsonl) {
         return Err(
@@ -103,36 +146,86 @@ async fn all(app: &App, format: Format) -> Result<Vec<Session>> {
 async fn write<W: Write>(app: &App, sessions: &[Session], format: Format, out: W) -> Result<W> {
     match (format, sessions) {
         (Format::Jsonl, sessions) => log(app, sessions, out).await,
-        (Format::Json, [session, ..]) => document(session, out).await,
+        (Format::Json, [session, ..]) => document(app, session, out).await,
         (Format::Markdown, [session, ..]) => transcript(app, session, out).await,
         (_, []) => Ok(out),
     }
 }
 
 async fn log<W: Write>(app: &App, sessions: &[Session], out: W) -> Result<W> {
+    let tl = app.tl().await?;
     let bar = app.ui.progress("Exporting", "sessions");
     bar.set_length(sessions.len() as u64);
-    let Some((first, rest)) = sessions.split_first() else {
-        return Ok(out);
-    };
-    let record = first.record().await?;
-    let card = &record.card;
-    let mut writer = LogWriter::new(out, &first.birth().await?, card.head, &card.digest)?;
-    entries(first, |entry| Ok(writer.entry(entry)?)).await?;
-    for session in rest {
-        bar.inc(1);
+    let mut written = HashSet::new();
+    let mut out = Some(out);
+    let mut writer: Option<LogWriter<W>> = None;
+    for session in sessions {
+        let birth = session.birth().await?;
         let card = session.record().await?.card;
-        writer.session(&session.birth().await?, card.head, &card.digest)?;
-        entries(session, |entry| Ok(writer.entry(entry)?)).await?;
+        let writer = match (&mut writer, out.take()) {
+            (None, Some(out)) => {
+                writer.insert(LogWriter::new(out, &birth, card.head, &card.digest)?)
+            }
+            (Some(writer), _) => {
+                writer.session(&birth, card.head, &card.digest)?;
+                writer
+            }
+            (None, None) => continue,
+        };
+        let mut next = Seq(1);
+        loop {
+            let page = session.read_stored(Read::from(next, PAGE)).await?;
+            let Some(last) = page.last() else {
+                break;
+            };
+            next = last.seq.next();
+            for entry in &page {
+                for blob in attachments(entry)
+                    .into_iter()
+                    .filter(|blob| written.insert(*blob))
+                {
+                    writer.blob(&tl.blob(&blob).await?)?;
+                }
+                writer.entry(entry)?;
+            }
+        }
+        bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok(writer.finish()?)
+    match (writer, out) {
+        (Some(writer), _) => Ok(writer.finish()?),
+        (None, Some(out)) => Ok(out),
+        (None, None) => Err(Refusal::invalid("there is nothing to export").into()),
+    }
 }
 
-async fn document<W: Write>(session: &Session, out: W) -> Result<W> {
+/// The attachments an entry names. One that cannot be decoded is written as it is.
+fn attachments(stored: &StoredEntry) -> Vec<Digest> {
+    let Ok(entry) = stored.decode() else {
+        return Vec::new();
+    };
+    let message = entry.message().into_iter();
+    message
+        .flat_map(|m| m.content.attachments())
+        .map(|a| a.blob)
+        .collect()
+}
+
+async fn document<W: Write>(app: &App, session: &Session, out: W) -> Result<W> {
     let card = session.record().await?.card;
     let mut writer = DocumentWriter::new(out, &session.birth().await?, card.head, &card.digest)?;
-    entries(session, |entry| Ok(writer.entry(entry)?)).await?;
+    let mut left_out = 0;
+    entries(session, |entry| {
+        left_out += attachments(entry).len() as u64;
+        Ok(writer.entry(entry)?)
+    })
+    .await?;
+    if left_out > 0 {
+        let left_out = counted(left_out, "attachment");
+        app.ui.warn(format_args!(
+            "{left_out} named but not in it; --format jsonl has the bytes"
+        ));
+    }
     Ok(writer.finish()?)
 }
 

@@ -150,6 +150,9 @@ async fn log(app: &App, reader: Input, bar: &ProgressBar) -> Result<Done> {
                 }
                 adopting = Some(Adopting::new(*birth, number));
             }
+            Ok(LogItem::Blob(bytes)) => {
+                app.tl().await?.put_blob(bytes).await?;
+            }
             Ok(LogItem::Entry(entry)) => {
                 if let Some(current) = &mut adopting {
                     current.entries.push(entry);

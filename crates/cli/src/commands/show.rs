@@ -77,13 +77,7 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
         let hidden = format!("     … {} earlier: --all, or --from 1\n\n", from.0 - 1);
         text.push_str(&app.ui.dim(&hidden));
     }
-    let mut next = from;
-    while next <= to {
-        let page = session.read(Read::between(next, to, PAGE)).await?;
-        let Some(last) = page.last() else {
-            break;
-        };
-        next = last.seq.next();
+    pages(&session, from, to, |page| {
         for entry in &page {
             text.push_str(&entries::entry(app, entry, now));
         }
@@ -91,7 +85,9 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
         if !app.ui.is_terminal() {
             app.ui.page(&std::mem::take(&mut text))?;
         }
-    }
+        Ok(())
+    })
+    .await?;
     if to < card.head {
         let more = format!(
             "     … {} later: --from {}\n",
@@ -130,6 +126,26 @@ fn stretch(app: &App, args: &ShowArgs, head: Seq) -> (Seq, Seq) {
 
 async fn json(app: &App, session: &Session, card: &Card, from: Seq, to: Seq) -> Result<()> {
     let mut entries = Vec::new();
+    pages(session, from, to, |page| {
+        entries.extend(page);
+        Ok(())
+    })
+    .await?;
+    app.ui.json(&Shown {
+        session: card,
+        entries: &entries,
+        next: (to < card.head).then(|| to.next()),
+    })?;
+    Ok(())
+}
+
+/// The entries from one to another, a page at a time.
+async fn pages(
+    session: &Session,
+    from: Seq,
+    to: Seq,
+    mut each: impl FnMut(Vec<Entry>) -> Result<()>,
+) -> Result<()> {
     let mut next = from;
     while next <= to {
         let page = session.read(Read::between(next, to, PAGE)).await?;
@@ -137,12 +153,7 @@ async fn json(app: &App, session: &Session, card: &Card, from: Seq, to: Seq) -> 
             break;
         };
         next = last.seq.next();
-        entries.extend(page);
+        each(page)?;
     }
-    app.ui.json(&Shown {
-        session: card,
-        entries: &entries,
-        next: (to < card.head).then(|| to.next()),
-    })?;
     Ok(())
 }

@@ -110,3 +110,33 @@ fn a_transcript_reads_well_and_names_its_session() {
     let leftovers: Vec<_> = std::fs::read_dir(tl.work()).unwrap().collect();
     assert_eq!(leftovers.len(), 1);
 }
+
+#[test]
+fn attachments_are_kept_once_and_travel_with_the_log() {
+    let (here, there) = (Tl::new(), Tl::new());
+    let picture: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    std::fs::write(here.work().join("plan.png"), &picture).unwrap();
+    let id = here.session("s", &[]);
+    for _ in 0..3 {
+        here.ok(&["append", &id, "look", "--attach", "plan.png"]);
+    }
+    assert_eq!(here.json(&["doctor"])["blobs"], 1);
+    let shown = here.json(&["show", &id]);
+    assert_eq!(shown["entries"][0]["content"][1]["media_type"], "image/png");
+
+    let log = here.ok(&["export", &id, "--format", "jsonl"]);
+    assert_eq!(log.matches("\"blob\":").count(), 1 + 3);
+    there.run_with(&["import", "-"], log.as_bytes()).ok();
+    assert_eq!(there.json(&["doctor"])["ok"], true);
+    let written = there.ok(&["export", &id, "--attachments", "out"]);
+    assert_eq!(written.lines().count(), 3);
+    assert_eq!(
+        std::fs::read(there.work().join("out/1-plan.png")).unwrap(),
+        picture
+    );
+    assert_eq!(
+        here.run(&["append", &id, "x", "--attach", "missing"])
+            .code(),
+        Some(5)
+    );
+}

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use throughline_model::{Birth, EntryId, Owner, Record, Seq, SessionRef, StoredEntry};
 
-use super::{MemoryStore, Session, decode, encoding, fold, refuse_large, usize_of};
-use crate::{Append, Appended, Created, LogStore, Read, StoreError};
+use super::{MemoryStore, Session, decode, encoding, fold, usize_of};
+use crate::{Append, Appended, Created, LogStore, Read, StoreError, refuse_large_entry};
 
 #[async_trait]
 impl LogStore for MemoryStore {
@@ -144,7 +144,7 @@ impl LogStore for MemoryStore {
                         found: card.head,
                     });
                 }
-                refuse_large(&stored)?;
+                refuse_large_entry(&stored.payload)?;
                 let damaged = |source| StoreError::Damaged {
                     id: id.clone(),
                     seq: stored.seq,

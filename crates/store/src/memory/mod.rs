@@ -17,7 +17,7 @@ use throughline_model::{
 };
 
 use crate::append::{Settled, settle};
-use crate::{Append, Appended, Created, How, MAX_ENTRY_BYTES, OnConflict, StoreError};
+use crate::{Append, Appended, Created, How, OnConflict, StoreError, refuse_large_entry};
 
 /// A store that lives as long as the program.
 #[derive(Debug, Default)]
@@ -227,7 +227,7 @@ impl Session {
             let card = &record.card;
             let stored = StoredEntry::after(&card.digest, card.head.next(), new, rebased)
                 .map_err(|source| encoding(source.into()))?;
-            refuse_large(&stored)?;
+            refuse_large_entry(&stored.payload)?;
             let entry = decode(&self.birth.id, &stored)?;
             record.apply(&entry);
             log.push(Arc::new(stored));
@@ -237,18 +237,6 @@ impl Session {
         self.log.append(&mut log);
         Ok(entries)
     }
-}
-
-fn refuse_large(stored: &StoredEntry) -> Result<(), StoreError> {
-    let bytes = stored.payload.len() as u64;
-    if bytes > MAX_ENTRY_BYTES {
-        return Err(StoreError::TooLarge {
-            what: "an entry",
-            bytes,
-            max: MAX_ENTRY_BYTES,
-        });
-    }
-    Ok(())
 }
 
 fn encoding(source: crate::BoxError) -> StoreError {

@@ -6,20 +6,12 @@ use async_trait::async_trait;
 use throughline_model::{Digest, Owner, Record};
 
 use super::{MemoryStore, fold};
-use crate::{BlobStore, Finding, LogCheck, MAX_BLOB_BYTES, Progress, Report, StoreError, Upkeep};
+use crate::{BlobStore, Finding, LogCheck, Progress, Report, StoreError, Upkeep, admit_blob};
 
 #[async_trait]
 impl BlobStore for MemoryStore {
     async fn put_blob(&self, owner: &Owner, bytes: Vec<u8>) -> Result<Digest, StoreError> {
-        let size = bytes.len() as u64;
-        if size > MAX_BLOB_BYTES {
-            return Err(StoreError::TooLarge {
-                what: "an attachment",
-                bytes: size,
-                max: MAX_BLOB_BYTES,
-            });
-        }
-        let digest = Digest::of(&bytes);
+        let digest = admit_blob(&bytes)?;
         self.with(owner, |space| {
             space.blobs.entry(digest).or_insert(bytes);
         });
