@@ -168,6 +168,7 @@ macro_rules! assert_said {
         settings.add_filter(r"\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d-\d{3}-[a-z0-9]{6}", "[session-id]");
         settings.add_filter(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[entry-id]");
         settings.add_filter(r"\b[0-9a-f]{64}\b", "[digest]");
+        settings.add_filter(r"\b[0-9a-f]{12}\b", "[short]");
         settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "[time]");
         settings.add_filter(r"\b\d\d:\d\d:\d\d\b", "[clock]");
         settings.add_filter(r"inode:\d+:\d+", "inode:[inode]");
