@@ -315,6 +315,8 @@ impl StoredEntry {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::{GENESIS, Json};
 
@@ -424,6 +426,73 @@ mod tests {
             r#"{"kind":"rewound"}"#,
         ] {
             assert!(stored(payload).decode().is_err(), "{payload:?}");
+        }
+    }
+
+    /// JSON of any shape, with the names that mean something among its members.
+    fn any_json() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_owned()),
+            any::<i64>().prop_map(|n| n.to_string()),
+            any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
+            prop::sample::select(vec![
+                "\"message\"",
+                "\"checkpoint\"",
+                "\"erased\"",
+                "\"tagged\"",
+                "\"user\"",
+                "\"text\"",
+                "\"tool_call\"",
+                "\"tool_result\"",
+                "\"attachment\"",
+                "1",
+                "[]",
+                "{}",
+            ])
+            .prop_map(ToOwned::to_owned),
+        ];
+        leaf.prop_recursive(4, 64, 6, |inner| {
+            let name = prop::sample::select(vec![
+                "kind", "v", "role", "content", "type", "text", "id", "name", "input", "call_id",
+                "covers", "summary", "by", "tags", "payload", "of", "to", "pin", "author",
+            ]);
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4)
+                    .prop_map(|items| format!("[{}]", items.join(","))),
+                prop::collection::vec((name, inner), 0..6).prop_map(|members| {
+                    let members: Vec<_> = members
+                        .iter()
+                        .map(|(name, value)| format!("\"{name}\":{value}"))
+                        .collect();
+                    format!("{{{}}}", members.join(","))
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_brings_the_decoder_down(payload in any::<String>()) {
+            let _ = stored(&payload).decode();
+        }
+
+        #[test]
+        fn whatever_decodes_can_be_shown_verified_and_erased(payload in any_json()) {
+            let entry = stored(&payload);
+            entry.erased(None).unwrap().verify(&GENESIS).unwrap();
+            if let Ok(decoded) = entry.decode() {
+                serde_json::to_string(&decoded).unwrap();
+                // Written again, it means the same.
+                let again = NewEntry {
+                    id: decoded.id,
+                    at: decoded.at,
+                    external_id: decoded.external_id.clone(),
+                    author: decoded.author.clone(),
+                    body: decoded.body.clone(),
+                };
+                let again = stored(&again.encode(decoded.rebased).unwrap()).decode().unwrap();
+                prop_assert_eq!(again.body, decoded.body);
+            }
         }
     }
 }
