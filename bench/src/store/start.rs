@@ -17,8 +17,8 @@ const SESSIONS: u64 = 10_000;
 const RUNS: usize = 20;
 const NAME: &str = "start to first line, 10,000 sessions";
 const QUERY: &str = "SELECT id, name, last_activity, messages, preview FROM session \
-                     WHERE owner = 1 AND trashed_at IS NULL AND gone = 0 \
-                     ORDER BY last_activity DESC, id DESC LIMIT 50";
+                     WHERE owner = 1 AND trashed_at IS NULL AND gone = 0 AND status = 'active' \
+                     ORDER BY last_activity DESC, id DESC LIMIT 20";
 
 pub(super) fn measure(
     bench: &Bench,

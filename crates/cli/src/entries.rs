@@ -104,10 +104,10 @@ fn content(app: &App, message: &Message) -> String {
                 text.push_str(&markdown::render(said, &style));
             }
             Block::Text(said) => {
-                text.push_str(&plain(said));
+                text.push_str(&markdown::plain(said, style.width));
             }
             Block::Thinking { text: thought, .. } => {
-                text.push_str(&app.ui.dim(&plain(thought)));
+                text.push_str(&app.ui.dim(&markdown::plain(thought, style.width)));
             }
             Block::ToolCall(call) => {
                 let _ = writeln!(text, "▸ {}", app.ui.bold(&safe(&call.name)));
@@ -138,14 +138,6 @@ fn content(app: &App, message: &Message) -> String {
         }
     }
     indented(&text)
-}
-
-fn plain(text: &str) -> String {
-    let mut plain = safe(text).into_owned();
-    if !plain.ends_with('\n') {
-        plain.push('\n');
-    }
-    plain
 }
 
 /// The beginning of something long.

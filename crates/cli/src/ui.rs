@@ -36,6 +36,15 @@ impl std::str::FromStr for Color {
     }
 }
 
+/// Which part of a long text is shown first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Its beginning.
+    Top,
+    /// Its end.
+    End,
+}
+
 /// The terminal, or what stands in for it.
 #[derive(Debug)]
 pub(crate) struct Ui {
@@ -177,10 +186,15 @@ impl Ui {
 
     /// Prints text, through the pager if it is longer than the screen.
     pub(crate) fn page(&self, text: &str) -> io::Result<()> {
+        self.page_from(text, Start::Top)
+    }
+
+    /// Prints text; where it needs the pager, shows its end or its beginning first.
+    pub(crate) fn page_from(&self, text: &str, start: Start) -> io::Result<()> {
         let height = terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0));
         let long = text.lines().count() >= height;
         if let Some(pager) = self.pager.as_ref().filter(|_| long && self.is_terminal())
-            && page_through(pager, text)
+            && page_through(pager, text, start)
         {
             return Ok(());
         }
@@ -191,13 +205,15 @@ impl Ui {
 }
 
 /// Shows text in a pager; false if there is none to be had.
-fn page_through(pager: &str, text: &str) -> bool {
+fn page_through(pager: &str, text: &str, start: Start) -> bool {
     let mut words = pager.split_whitespace();
     let Some(program) = words.next() else {
         return false;
     };
+    let at_end = start == Start::End && program.ends_with("less");
     let child = std::process::Command::new(program)
         .args(words)
+        .args(at_end.then_some("+G"))
         .env("LESS", "FRX")
         .env("LESSCHARSET", "utf-8")
         .stdin(std::process::Stdio::piped())

@@ -6,6 +6,7 @@ use throughline::{Card, Entry, Read, Seq, Session, SessionSpec};
 
 use crate::app::App;
 use crate::entries;
+use crate::ui::Start;
 
 /// Messages before and after the one asked for.
 const AROUND: u64 = 5;
@@ -96,7 +97,12 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
         );
         text.push_str(&app.ui.dim(&more));
     }
-    app.ui.page(&text)?;
+    // Whoever asks for the end of a session wants to see the end.
+    let start = match (args.last, args.from, args.around, args.all) {
+        (None, None, None, false) | (Some(_), ..) => Start::End,
+        _ => Start::Top,
+    };
+    app.ui.page_from(&text, start)?;
     Ok(())
 }
 
