@@ -4,8 +4,8 @@ CREATE TABLE owner (
     id TEXT NOT NULL UNIQUE
 ) STRICT;
 
--- One row a session. `owner`, `id`, `key`, `parent`, `shared`, `trashed_at` and
--- `gone` are facts; every other column is the session's card, folded from its log
+-- One row a session. `owner`, `id`, `key`, `parent`, `shared`, `trashed_at`, `gone` and
+-- `head_entry` are facts; every other column is the session's card, folded from its log
 -- inside the transaction of each append, and can be made again from it.
 CREATE TABLE session (
     pk INTEGER PRIMARY KEY,
@@ -41,7 +41,9 @@ CREATE TABLE session (
     model TEXT,
     provider TEXT,
     tags TEXT,
-    preview TEXT NOT NULL
+    preview TEXT NOT NULL,
+    -- Where the last entry is: a fact, and touched with the card.
+    head_entry INTEGER
 ) STRICT;
 
 CREATE UNIQUE INDEX session_id ON session (owner, id) WHERE gone = 0;
@@ -62,12 +64,20 @@ CREATE TABLE birth (
     json TEXT NOT NULL
 ) STRICT;
 
--- The log. `pos` is the session's number times 2^32 plus the entry's: one B-tree,
--- clustered by session, in order, without a second index to find the tail. The
--- payload is the JSON of docs/data-model.md and is never written anew, since the
--- digest is over its bytes.
+-- The log, in order of arrival: whoever appends writes to the end of one B-tree, and a
+-- commit touches few pages however many sessions it is for. Within a log, entries are
+-- found by their links. `back` is the entry before; `jump` is the one whose number is
+-- this one's with its lowest set bit cleared, so that any entry is a few steps from any
+-- later one. A fork's first own entry leads back into the log it was forked from.
+-- The payload is the JSON of docs/data-model.md and is never written anew, since the
+-- digest is over its bytes. It stands last, so that following links does not read it. No foreign keys here: they
+-- would cost a look-up each for every entry, and `tl doctor` checks the same and more.
 CREATE TABLE entry (
-    pos INTEGER PRIMARY KEY,
+    pk INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    back INTEGER,
+    jump INTEGER,
     id BLOB NOT NULL,
     at INTEGER NOT NULL,
     digest BLOB NOT NULL,
@@ -76,10 +86,10 @@ CREATE TABLE entry (
 
 -- Recognises a repeated append. Not unique: ids are the callers' own, and one owner's
 -- must not be able to collide with another's.
-CREATE INDEX entry_id ON entry (id);
+CREATE INDEX entry_id ON entry (id, session, seq);
 
--- Which stretches of the log a fork shares: entries up to `upto`, from where the
--- stretch before ends, are those of `base`.
+-- Which sessions' entries a fork shares: those up to `upto`, from where the row before
+-- ends, are `base`'s. Reading needs only the links; this is for knowing what must stay.
 CREATE TABLE inherits (
     session INTEGER NOT NULL REFERENCES session (pk),
     upto INTEGER NOT NULL,

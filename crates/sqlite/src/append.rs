@@ -11,6 +11,7 @@ use throughline_store::{
 };
 
 use crate::error::{damaged, during};
+use crate::links::End;
 use crate::open::SqliteStore;
 use crate::rows;
 use crate::tx::Tx;
@@ -109,7 +110,7 @@ fn create(tx: &mut Tx<'_>, owner: &Owner, birth: &Birth) -> Result<Created, Stor
         return Err(StoreError::SessionExists(birth.id.clone()));
     }
     let record = Record::new(birth);
-    tx.insert_session(owner, birth, Seq::ZERO, &record)?;
+    tx.insert_session(owner, birth, End::EMPTY, &record)?;
     Ok(Created {
         record,
         existed: false,
@@ -160,16 +161,16 @@ pub(crate) fn refuse_taken_key(
 fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Appended, StoreError> {
     let blobs = blobs(tx, to, &prepared.attachments)?;
     let live = tx.live(to)?;
-    let (pk, shared, head) = (live.pk, live.shared, live.record.card.head);
+    let (pk, shared, end) = (live.pk, live.shared, live.anchors.end());
     let ids = prepared.append.entries.iter().map(|new| new.id);
     let found = locate(tx.connection, pk, shared, ids)?;
-    match settle(&to.id, head, &prepared.append, &found)? {
+    match settle(&to.id, end.head, &prepared.append, &found)? {
         Settled::Repeat(start) => Ok(Appended {
             session: to.id.clone(),
             entries: crate::read::decoded(
                 tx.connection,
-                to,
-                pk,
+                &to.id,
+                end,
                 start,
                 prepared.append.entries.len(),
             )?,
@@ -218,15 +219,16 @@ pub(crate) fn locate(
 ) -> Result<Vec<Option<Seq>>, StoreError> {
     let failed = during("looking up entries by id");
     let mut query = connection
-        .prepare_cached("SELECT pos FROM entry WHERE id = ?1 AND pos > ?2 AND pos <= ?3")
+        .prepare_cached("SELECT seq FROM entry WHERE id = ?1 AND session = ?2 AND seq > ?3")
         .map_err(failed)?;
-    let (after, last) = (rows::pos(pk, shared), rows::pos(pk, Seq(u64::MAX)));
     ids.into_iter()
         .map(|id| {
             query
-                .query_row(params![id.as_bytes(), after, last], |row| row.get(0))
+                .query_row(params![id.as_bytes(), pk, rows::seq(shared)], |row| {
+                    row.get(0)
+                })
                 .optional()
-                .map(|pos| pos.map(rows::seq_of))
+                .map(|seq| seq.map(rows::to_seq))
                 .map_err(failed)
         })
         .collect()
@@ -283,22 +285,29 @@ fn write(
     stored: &StoredEntry,
     entry: &Entry,
 ) -> Result<(), StoreError> {
-    if stored.seq.0 > u64::from(u32::MAX) {
-        return Err(StoreError::Unsupported("hold more entries in one session"));
-    }
     let failed = during("appending");
-    let pk = tx.live(to)?.pk;
-    tx.change("INSERT INTO entry (pos, id, at, digest, payload) VALUES (?1, ?2, ?3, ?4, ?5)")
-        .map_err(failed)?
-        .execute(params![
-            rows::pos(pk, stored.seq),
-            stored.id.as_bytes(),
-            stored.at.as_microsecond(),
-            stored.digest.as_bytes(),
-            stored.payload,
-        ])
-        .map_err(failed)?;
     let live = tx.live(to)?;
+    let pk = live.pk;
+    let (back, jump) = live.anchors.next();
+    tx.change(
+        "INSERT INTO entry (session, seq, back, jump, id, at, digest, payload)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )
+    .map_err(failed)?
+    .execute(params![
+        pk,
+        rows::seq(stored.seq),
+        back,
+        jump,
+        stored.id.as_bytes(),
+        stored.at.as_microsecond(),
+        stored.digest.as_bytes(),
+        stored.payload,
+    ])
+    .map_err(failed)?;
+    let place = tx.connection.last_insert_rowid();
+    let live = tx.live(to)?;
+    live.anchors.push(stored.seq, place);
     live.record.apply(entry);
     if is_kept(stored.seq) {
         let record = live.record.clone();
@@ -366,13 +375,13 @@ fn adopt(
     let to = owner.session(&birth.id);
     if rows::find(tx.connection, &to)?.is_none() {
         refuse_taken_key(tx, owner, birth)?;
-        tx.insert_session(owner, birth, Seq::ZERO, &Record::new(birth))?;
+        tx.insert_session(owner, birth, End::EMPTY, &Record::new(birth))?;
     }
     let mut new = 0;
     for stored in entries {
         let live = tx.live(&to)?;
-        let (pk, shared) = (live.pk, live.shared);
-        let (head, digest) = (live.record.card.head, live.record.card.digest);
+        let (pk, end) = (live.pk, live.anchors.end());
+        let (head, digest) = (end.head, live.record.card.digest);
         let diverged = || StoreError::Moved {
             id: birth.id.clone(),
             expected: Seq(stored.seq.0.saturating_sub(1)),
@@ -380,7 +389,7 @@ fn adopt(
         };
         if stored.seq <= head {
             let here = Read::between(stored.seq, stored.seq, 1);
-            let kept = crate::read::entries(tx.connection, (pk, shared, head), here)?;
+            let kept = crate::read::stored(tx.connection, end, here)?;
             if kept.first().is_none_or(|kept| kept.digest != stored.digest) {
                 return Err(diverged());
             }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
 use throughline_model::{Digest, Owner, Seq};
-use throughline_store::{BlobStore, StoreError, admit_blob};
+use throughline_store::{BlobStore, Read, StoreError, admit_blob};
 
 use crate::error::during;
 use crate::open::SqliteStore;
-use crate::read;
 use crate::tx::Tx;
+use crate::{read, rows};
 
 #[async_trait]
 impl BlobStore for SqliteStore {
@@ -84,9 +84,12 @@ pub(crate) fn release(tx: &mut Tx<'_>, session: i64) -> Result<(), StoreError> {
 /// The attachments that a session's own entries name.
 pub(crate) fn named(tx: &Tx<'_>, session: i64) -> Result<BTreeSet<Digest>, StoreError> {
     let mut named = BTreeSet::new();
-    let mut next = Seq(1);
+    let Some(end) = read::end_of(tx.connection, session)? else {
+        return Ok(named);
+    };
+    let mut next = shared(tx, session)?.next();
     loop {
-        let page = read::stored(tx.connection, session, next, 256)?;
+        let page = read::stored(tx.connection, end, Read::from(next, 256))?;
         let Some(last) = page.last() else {
             return Ok(named);
         };
@@ -103,4 +106,12 @@ pub(crate) fn named(tx: &Tx<'_>, session: i64) -> Result<BTreeSet<Digest>, Store
             }
         }
     }
+}
+
+/// How many entries a session shares with its origin.
+fn shared(tx: &Tx<'_>, session: i64) -> Result<Seq, StoreError> {
+    tx.query("SELECT shared FROM session WHERE pk = ?1")
+        .and_then(|mut query| query.query_row([session], |row| row.get(0)))
+        .map(rows::to_seq)
+        .map_err(during("reading what a session shares"))
 }

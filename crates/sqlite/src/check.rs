@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{Connection, params};
 use throughline_model::{Digest, Owner, Record, Seq, SessionId};
-use throughline_store::{Finding, LogCheck, Report, StoreError};
+use throughline_store::{Finding, LogCheck, Read, Report, StoreError};
 
 use crate::error::{damaged, during};
-use crate::read::{self, Stretch};
+use crate::links::{self, Anchors, End};
+use crate::read::{self, Placed};
 use crate::rows;
 
 /// A session's row, as far as a check needs it.
@@ -21,7 +22,7 @@ struct Row {
     owner: Owner,
     id: SessionId,
     shared: Seq,
-    head: Seq,
+    end: End,
     gone: bool,
 }
 
@@ -29,8 +30,10 @@ fn sessions(connection: &Connection) -> Result<Vec<Row>, StoreError> {
     let failed = during("reading the sessions");
     let mut query = connection
         .prepare(
-            "SELECT session.pk, owner.id, session.id, shared, head, gone
-             FROM session JOIN owner ON owner.pk = session.owner ORDER BY session.pk",
+            "SELECT session.pk, owner.id, session.id, shared, ifnull(entry.seq, head), gone,
+                 head_entry
+             FROM session JOIN owner ON owner.pk = session.owner
+             LEFT JOIN entry ON entry.pk = head_entry ORDER BY session.pk",
         )
         .map_err(failed)?;
     let mut found = query.query([]).map_err(failed)?;
@@ -46,7 +49,10 @@ fn sessions(connection: &Connection) -> Result<Vec<Row>, StoreError> {
                 .parse()
                 .map_err(|e| damaged("a session's id is none", e))?,
             shared: rows::to_seq(row.get(3).map_err(failed)?),
-            head: rows::to_seq(row.get(4).map_err(failed)?),
+            end: End {
+                head: rows::to_seq(row.get(4).map_err(failed)?),
+                entry: row.get(6).map_err(failed)?,
+            },
             gone: row.get(5).map_err(failed)?,
         });
     }
@@ -66,7 +72,7 @@ pub(crate) fn check(connection: &Connection, progress: &dyn Fn(u64, u64)) -> Rep
     };
     let total = sessions
         .iter()
-        .map(|s| s.head.0 - s.shared.0.min(s.head.0))
+        .map(|s| s.end.head.0.saturating_sub(s.shared.0))
         .sum();
     let mut bases = HashMap::new();
     for session in &sessions {
@@ -145,13 +151,10 @@ impl Checking<'_> {
         match self.bases.remove(&session.pk) {
             Some(record) => base = record,
             None => {
-                if let Err(error) = inherit(self.connection, session, &mut base) {
-                    self.report.findings.push(Finding::Entry {
-                        owner: session.owner.clone(),
-                        session: session.id.clone(),
-                        seq: base.card.head.next(),
-                        what: chain(&error),
-                    });
+                let inherited = shared_end(self.connection, session)
+                    .and_then(|end| fold_to(self.connection, &mut base, end, |_| Ok(())));
+                if let Err(error) = inherited {
+                    self.unreadable_from(base.card.head.next(), &error);
                     return Ok(());
                 }
             }
@@ -159,28 +162,37 @@ impl Checking<'_> {
         let snapshots = snapshots(self.connection, session.pk)?;
         let forks = forks(self.connection, session.pk)?;
         let mut attachments = BTreeSet::new();
+        let mut anchors = match shared_end(self.connection, session)
+            .and_then(|shared| Anchors::load(self.connection, shared))
+        {
+            Ok(anchors) => anchors,
+            Err(error) => {
+                self.unreadable_from(session.shared.next(), &error);
+                return Ok(());
+            }
+        };
         let mut check = LogCheck::new(session.owner.clone(), base);
         self.at(&check.record, &snapshots, &forks)?;
         let mut next = session.shared.next();
         loop {
-            let page = match read::stored(self.connection, session.pk, next, 1_000) {
+            let read = Read::from(next, 1_000);
+            let page = match read::page(self.connection, session.end, read) {
                 Ok(page) => page,
                 Err(error) => {
-                    self.report.findings.push(Finding::Entry {
-                        owner: session.owner.clone(),
-                        session: session.id.clone(),
-                        seq: next,
-                        what: chain(&error),
-                    });
+                    self.unreadable_from(check.record.card.head.next(), &error);
                     return Ok(());
                 }
             };
             let Some(last) = page.last() else {
                 break;
             };
-            next = last.seq.next();
-            for stored in &page {
+            next = last.link.seq.next();
+            for Placed { link, stored } in &page {
                 self.report.entries += 1;
+                if anchors.next() != (link.back, link.jump) {
+                    self.derived(&format!("entry {} leads to the wrong ones", link.seq));
+                }
+                anchors.push(link.seq, link.pk);
                 self.report.findings.extend(check.entry(stored));
                 if let Some(message) = stored.decode().ok().as_ref().and_then(|e| e.message()) {
                     attachments.extend(message.content.attachments().map(|a| a.blob));
@@ -217,6 +229,20 @@ impl Checking<'_> {
             self.derived("the attachments noted for it are not those its entries name");
         }
         Ok(())
+    }
+
+    /// Tells of the entry that cannot be read, which the error knows where it knows it.
+    fn unreadable_from(&mut self, next: Seq, error: &StoreError) {
+        let (seq, what) = match error {
+            StoreError::Missing { seq } => (*seq, "it is missing".to_owned()),
+            other => (next, chain(other)),
+        };
+        self.report.findings.push(Finding::Entry {
+            owner: self.session.owner.clone(),
+            session: self.session.id.clone(),
+            seq,
+            what,
+        });
     }
 
     fn derived(&mut self, what: &str) {
@@ -272,42 +298,29 @@ impl Checking<'_> {
     }
 }
 
-/// Folds what a session shares with others: nothing, where it is no fork.
-fn inherit(connection: &Connection, session: &Row, record: &mut Record) -> Result<(), StoreError> {
-    let mut stretches = read::stretches(connection, session.pk, session.shared, session.shared)?;
-    stretches.pop();
-    for stretch in stretches {
-        fold_stretch(connection, record, stretch, |_| Ok(()))?;
+/// Where that part of a session's log ends which it shares with others.
+fn shared_end(connection: &Connection, session: &Row) -> Result<End, StoreError> {
+    if session.shared == Seq::ZERO {
+        return Ok(End::EMPTY);
     }
-    Ok(())
+    let link = links::seek(connection, session.end, session.shared)?;
+    Ok(End {
+        head: link.seq,
+        entry: Some(link.pk),
+    })
 }
 
-/// Folds a stretch without holes, to its end or to that of the log where it has none.
-/// Takes a stretch of entries into a record, and tells of each.
-pub(crate) fn fold_stretch(
+/// Takes a log into a record, from where the record is to the log's end, without holes,
+/// and tells of each entry.
+pub(crate) fn fold_to(
     connection: &Connection,
     record: &mut Record,
-    stretch: Stretch,
+    end: End,
     mut each: impl FnMut(&Record) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let missing = |record: &Record| StoreError::DamagedStore {
-        what: format!("entry {} is missing", record.card.head.next()),
-        source: None,
-    };
-    let mut next = stretch.from;
-    while next <= stretch.to {
-        let page = read::stored(connection, stretch.session, next, 1_000)?;
-        let Some(last) = page.last() else {
-            return match stretch.to {
-                Seq(u64::MAX) => Ok(()),
-                _ => Err(missing(record)),
-            };
-        };
-        next = last.seq.next();
-        for stored in page.iter().take_while(|stored| stored.seq <= stretch.to) {
-            if stored.seq != record.card.head.next() {
-                return Err(missing(record));
-            }
+    while record.card.head < end.head {
+        let next = record.card.head.next();
+        for stored in read::stored(connection, end, Read::from(next, 1_000))? {
             let entry = stored.decode().map_err(|source| StoreError::Damaged {
                 id: record.card.id.clone(),
                 seq: stored.seq,
@@ -387,24 +400,28 @@ fn strays(
     sessions: &[Row],
     report: &mut Report,
 ) -> Result<(), StoreError> {
-    use rusqlite::OptionalExtension;
-    let known: BTreeSet<i64> = sessions.iter().map(|session| session.pk).collect();
+    let own = |session: &Row| {
+        (
+            session.pk,
+            session.end.head.0.saturating_sub(session.shared.0),
+        )
+    };
+    let expected: BTreeMap<i64, u64> = sessions.iter().map(own).collect();
+    let failed = during("looking for stray entries");
     let mut query = connection
-        .prepare("SELECT pos FROM entry WHERE pos > ?1 ORDER BY pos LIMIT 1")
-        .map_err(during("looking for stray entries"))?;
-    let mut after = i64::MIN;
-    while let Some(pos) = query
-        .query_row([after], |row| row.get::<_, i64>(0))
-        .optional()
-        .map_err(during("looking for stray entries"))?
-    {
-        let session = rows::session_of(pos);
-        if !known.contains(&session) {
+        .prepare("SELECT session, count(*) FROM entry GROUP BY session")
+        .map_err(failed)?;
+    let mut found = query.query([]).map_err(failed)?;
+    while let Some(row) = found.next().map_err(failed)? {
+        let session: i64 = row.get(0).map_err(failed)?;
+        let count: i64 = row.get(1).map_err(failed)?;
+        let known = expected.get(&session).copied().unwrap_or(0);
+        let more = u64::try_from(count).unwrap_or(0).saturating_sub(known);
+        if more > 0 {
             report.findings.push(Finding::File {
-                what: format!("entries of session number {session} belong to no session"),
+                what: format!("{more} entries of session number {session} are in no log"),
             });
         }
-        after = rows::pos(session, Seq(u64::MAX));
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use throughline_store::StoreError;
 
 use crate::append::{refuse_taken_key, write_snapshot};
 use crate::error::{damaged, during};
+use crate::links::{self, End, Link};
 use crate::open::SqliteStore;
-use crate::read::{self, Stretch};
 use crate::rows;
 use crate::tx::Tx;
 
@@ -33,27 +33,30 @@ pub(crate) fn fork(
     mut birth: Birth,
 ) -> Result<Record, StoreError> {
     let live = tx.live(of)?;
-    let (pk, shared, head) = (live.pk, live.shared, live.record.card.head);
-    if at > head {
+    let (pk, end) = (live.pk, live.anchors.end());
+    if at > end.head {
         return Err(StoreError::NoSuchEntry {
             id: of.id.clone(),
             seq: at,
-            head,
+            head: end.head,
         });
     }
     birth.lineage = Lineage::Forked {
         session: of.id.clone(),
         at,
     };
-    let at_head = (at == head).then(|| live.record.clone());
-    let mut stretches = read::stretches(tx.connection, pk, shared, head)?;
-    stretches.retain(|stretch| stretch.from <= at);
-    if let Some(last) = stretches.last_mut() {
-        last.to = last.to.min(at);
-    }
-    let record = match (at_head, stretches.last()) {
+    let at_head = (at == end.head).then(|| live.record.clone());
+    let last = match at {
+        Seq::ZERO => None,
+        at => Some(links::seek(tx.connection, end, at)?),
+    };
+    let shared = End {
+        head: at,
+        entry: last.map(|link| link.pk),
+    };
+    let record = match (at_head, last) {
         (Some(record), _) => record,
-        (None, Some(last)) => record_at(tx, *last, at)?,
+        (None, Some(link)) => record_at(tx, link.session, shared)?,
         // At zero, nothing is shared: the fork starts as its origin did.
         (None, None) => Record::new(&rows::birth(tx.connection, pk)?),
     };
@@ -67,21 +70,31 @@ pub(crate) fn fork(
         return Err(StoreError::SessionExists(birth.id));
     }
     refuse_taken_key(tx, &of.owner, &birth)?;
-    let fork = tx.insert_session(&of.owner, &birth, at, &record)?;
-    for stretch in &stretches {
-        tx.change("INSERT INTO inherits (session, upto, base) VALUES (?1, ?2, ?3)")
-            .and_then(|mut insert| {
-                insert.execute(params![fork, rows::seq(stretch.to), stretch.session])
-            })
-            .map_err(during("noting what a fork shares"))?;
+    let fork = tx.insert_session(&of.owner, &birth, shared, &record)?;
+    if let Some(link) = last {
+        note_shared(tx, fork, pk, link)?;
     }
     write_snapshot(tx, fork, &record)?;
     Ok(record)
 }
 
-/// The record of the session that owns a stretch, as it was at one of its entries: the
+/// Notes whose entries a fork shares: those its origin shares before the fork, and then
+/// those of the session that the last shared entry belongs to.
+fn note_shared(tx: &mut Tx<'_>, fork: i64, origin: i64, last: Link) -> Result<(), StoreError> {
+    let failed = during("noting what a fork shares");
+    tx.change(
+        "INSERT INTO inherits (session, upto, base)
+         SELECT ?1, upto, base FROM inherits WHERE session = ?2 AND upto < ?3
+         UNION ALL SELECT ?1, ?3, ?4",
+    )
+    .and_then(|mut insert| insert.execute(params![fork, origin, rows::seq(last.seq), last.session]))
+    .map_err(failed)?;
+    Ok(())
+}
+
+/// The record of the session that an entry belongs to, as it was at that entry: the
 /// nearest one kept, and the few entries after it.
-fn record_at(tx: &Tx<'_>, stretch: Stretch, at: Seq) -> Result<Record, StoreError> {
+fn record_at(tx: &Tx<'_>, session: i64, end: End) -> Result<Record, StoreError> {
     let failed = during("finding a record");
     let kept: Option<String> = tx
         .query(
@@ -90,38 +103,16 @@ fn record_at(tx: &Tx<'_>, stretch: Stretch, at: Seq) -> Result<Record, StoreErro
         )
         .and_then(|mut query| {
             query
-                .query_row(params![stretch.session, rows::seq(at)], |row| row.get(0))
+                .query_row(params![session, rows::seq(end.head)], |row| row.get(0))
                 .optional()
         })
         .map_err(failed)?;
-    let birth = rows::birth(tx.connection, stretch.session)?;
+    let birth = rows::birth(tx.connection, session)?;
     let mut record = match kept {
         None => Record::new(&birth),
         Some(json) => serde_json::from_str(&json)
             .map_err(|error| damaged("a record that was kept cannot be decoded", error))?,
     };
-    while record.card.head < at {
-        let missing = |seq: Seq| StoreError::DamagedStore {
-            what: format!("entry {seq} of session {} is missing", birth.id),
-            source: None,
-        };
-        let next = record.card.head.next();
-        let page = read::stored(tx.connection, stretch.session, next, 256)?;
-        if page.first().is_none_or(|first| first.seq > at) {
-            return Err(missing(next));
-        }
-        for stored in page.iter().take_while(|stored| stored.seq <= at) {
-            let next = record.card.head.next();
-            if stored.seq != next {
-                return Err(missing(next));
-            }
-            let entry = stored.decode().map_err(|source| StoreError::Damaged {
-                id: birth.id.clone(),
-                seq: stored.seq,
-                source,
-            })?;
-            record.apply(&entry);
-        }
-    }
+    crate::check::fold_to(tx.connection, &mut record, end, |_| Ok(()))?;
     Ok(record)
 }

@@ -15,6 +15,7 @@ mod check;
 mod erase;
 mod error;
 mod fork;
+mod links;
 mod list;
 mod log;
 mod migrate;

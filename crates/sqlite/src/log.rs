@@ -40,7 +40,7 @@ impl LogStore for SqliteStore {
         self.readers
             .read(move |connection| {
                 let found = rows::find_live(connection, &of)?;
-                read::page(connection, &found, read)
+                read::stored(connection, found.end, read)
             })
             .await
     }

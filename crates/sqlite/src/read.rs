@@ -1,183 +1,168 @@
-//! Reading a log: only the rows that are returned are touched.
+//! Reading a log: only the rows that are returned are touched, and a few on the way.
 
-use rusqlite::Connection;
-use throughline_model::{Entry, Seq, SessionRef, StoredEntry};
+use rusqlite::{Connection, OptionalExtension, Row};
+use throughline_model::{Entry, Seq, SessionId, StoredEntry};
 use throughline_store::{Read, StoreError};
 
 use crate::error::during;
-use crate::rows::{self, Found};
+use crate::links::{self, End, Link};
+use crate::rows;
 
-/// A stretch of a log and the session whose entries it consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    pub(crate) session: i64,
-    pub(crate) from: Seq,
-    pub(crate) to: Seq,
+/// An entry and its place.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) link: Link,
+    pub(crate) stored: StoredEntry,
 }
 
-/// The stretches that make up a session's log, in order.
-pub(crate) fn stretches(
-    connection: &Connection,
-    pk: i64,
-    shared: Seq,
-    head: Seq,
-) -> Result<Vec<Stretch>, StoreError> {
-    let mut stretches = Vec::new();
-    let mut from = Seq(1);
-    if shared > Seq::ZERO {
-        let failed = during("reading what a fork shares");
-        let mut query = connection
-            .prepare_cached("SELECT upto, base FROM inherits WHERE session = ?1 ORDER BY upto")
-            .map_err(failed)?;
-        let mut found = query.query([pk]).map_err(failed)?;
-        while let Some(row) = found.next().map_err(failed)? {
-            let to = rows::to_seq(row.get(0).map_err(failed)?);
-            let session = row.get(1).map_err(failed)?;
-            stretches.push(Stretch { session, from, to });
-            from = to.next();
-        }
-    }
-    stretches.push(Stretch {
-        session: pk,
-        from,
-        to: head,
-    });
-    Ok(stretches)
+fn placed(row: &Row<'_>) -> Result<Placed, StoreError> {
+    let failed = during("reading an entry");
+    Ok(Placed {
+        link: Link {
+            pk: row.get(0).map_err(failed)?,
+            session: row.get(1).map_err(failed)?,
+            seq: rows::to_seq(row.get(2).map_err(failed)?),
+            back: row.get(3).map_err(failed)?,
+            jump: row.get(4).map_err(failed)?,
+        },
+        stored: rows::stored(row)?,
+    })
 }
 
-/// A page of a session's log.
+/// The entry at a place, which must have this number.
+fn fetch(connection: &Connection, pk: Option<i64>, seq: Seq) -> Result<Placed, StoreError> {
+    let failed = during("reading entries");
+    let mut query = connection
+        .prepare_cached(
+            "SELECT pk, session, seq, back, jump, id, at, digest, payload
+             FROM entry WHERE pk = ?1",
+        )
+        .map_err(failed)?;
+    let mut found = query.query([pk]).map_err(failed)?;
+    let found = found.next().map_err(failed)?.map(placed).transpose()?;
+    found
+        .filter(|placed| placed.link.seq == seq)
+        .ok_or(StoreError::Missing { seq })
+}
+
+/// A page of the log that ends here.
 pub(crate) fn page(
     connection: &Connection,
-    of: &Found,
+    end: End,
     read: Read,
-) -> Result<Vec<StoredEntry>, StoreError> {
-    entries(connection, (of.pk, of.shared, of.head), read)
+) -> Result<Vec<Placed>, StoreError> {
+    let from = read.from.max(Seq(1));
+    let last = read.to.unwrap_or(end.head).min(end.head);
+    if from > last || read.limit == 0 {
+        return Ok(Vec::new());
+    }
+    if read.from_end {
+        backward(connection, end, from, last, read.limit)
+    } else {
+        let limit = u64::try_from(read.limit).unwrap_or(u64::MAX);
+        let last = last.min(Seq(from.0.saturating_add(limit - 1)));
+        forward(connection, end, from, last)
+    }
 }
 
-/// A page of the log of the session with this number, which shares and has so much.
-pub(crate) fn entries(
+/// The last entries of a stretch.
+fn backward(
     connection: &Connection,
-    (pk, shared, head): (i64, Seq, Seq),
-    read: Read,
-) -> Result<Vec<StoredEntry>, StoreError> {
-    let mut stretches = stretches(connection, pk, shared, head)?;
-    if read.from_end {
-        stretches.reverse();
-    }
-    let mut page = Page {
-        entries: Vec::new(),
-        limit: read.limit,
-        bytes: 0,
-    };
-    let last = read.to.unwrap_or(head).min(head);
-    for stretch in stretches {
-        let from = stretch.from.max(read.from);
-        let to = stretch.to.min(last);
-        if from <= to && !page.is_full() {
-            page.take(
-                connection,
-                Stretch {
-                    from,
-                    to,
-                    ..stretch
-                },
-                read.from_end,
-            )?;
-        }
-    }
-    if read.from_end {
-        page.entries.reverse();
-    }
-    Ok(page.entries)
-}
-
-const UPWARD: &str = "SELECT pos, id, at, digest, payload FROM entry \
-                      WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos";
-const DOWNWARD: &str = "SELECT pos, id, at, digest, payload FROM entry \
-                        WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos DESC";
-
-struct Page {
-    entries: Vec<StoredEntry>,
+    end: End,
+    from: Seq,
+    last: Seq,
     limit: usize,
-    bytes: usize,
+) -> Result<Vec<Placed>, StoreError> {
+    let mut entries: Vec<Placed> = Vec::new();
+    let mut bytes = 0;
+    let mut next = (Some(links::seek(connection, end, last)?.pk), last);
+    while next.1 >= from && entries.len() < limit && bytes < Read::PAGE_BYTES {
+        let placed = fetch(connection, next.0, next.1)?;
+        bytes += placed.stored.payload.len();
+        next = (placed.link.back, Seq(next.1.0 - 1));
+        entries.push(placed);
+    }
+    entries.reverse();
+    Ok(entries)
 }
 
-impl Page {
-    fn is_full(&self) -> bool {
-        self.entries.len() >= self.limit || self.bytes >= Read::PAGE_BYTES
+/// The first entries of a stretch. Links lead back, so the places are gathered first,
+/// without reading what is there.
+fn forward(
+    connection: &Connection,
+    end: End,
+    from: Seq,
+    last: Seq,
+) -> Result<Vec<Placed>, StoreError> {
+    let mut at = links::seek(connection, end, last)?;
+    let mut places = vec![at.pk];
+    while at.seq > from {
+        at = links::before(connection, &at)?;
+        places.push(at.pk);
     }
-
-    fn take(
-        &mut self,
-        connection: &Connection,
-        stretch: Stretch,
-        from_end: bool,
-    ) -> Result<(), StoreError> {
-        let failed = during("reading entries");
-        let sql = if from_end { DOWNWARD } else { UPWARD };
-        let mut query = connection.prepare_cached(sql).map_err(failed)?;
-        let mut found = query
-            .query([
-                rows::pos(stretch.session, stretch.from),
-                rows::pos(stretch.session, stretch.to),
-            ])
-            .map_err(failed)?;
-        while !self.is_full() {
-            let Some(row) = found.next().map_err(failed)? else {
-                break;
-            };
-            let entry = rows::stored(row)?;
-            self.bytes += entry.payload.len();
-            self.entries.push(entry);
+    let mut entries = Vec::with_capacity(places.len().min(1_024));
+    let mut bytes = 0;
+    for (seq, pk) in (from.0..).zip(places.into_iter().rev()) {
+        if bytes >= Read::PAGE_BYTES {
+            break;
         }
-        Ok(())
+        let placed = fetch(connection, Some(pk), Seq(seq))?;
+        bytes += placed.stored.payload.len();
+        entries.push(placed);
     }
+    Ok(entries)
 }
 
-/// Entries of one session's own, from `from` on.
+/// A page of the log that ends here, without the places.
 pub(crate) fn stored(
     connection: &Connection,
-    pk: i64,
-    from: Seq,
-    limit: usize,
+    end: End,
+    read: Read,
 ) -> Result<Vec<StoredEntry>, StoreError> {
-    let mut page = Page {
-        entries: Vec::new(),
-        limit,
-        bytes: 0,
-    };
-    let stretch = Stretch {
-        session: pk,
-        from,
-        to: Seq(u64::MAX),
-    };
-    page.take(connection, stretch, false)?;
-    Ok(page.entries)
+    let page = page(connection, end, read)?;
+    Ok(page.into_iter().map(|placed| placed.stored).collect())
 }
 
-/// Exactly `count` entries of one session's own, decoded.
+/// Exactly `count` entries, decoded.
 pub(crate) fn decoded(
     connection: &Connection,
-    of: &SessionRef,
-    pk: i64,
+    of: &SessionId,
+    end: End,
     from: Seq,
     count: usize,
 ) -> Result<Vec<Entry>, StoreError> {
     let mut entries = Vec::with_capacity(count);
     let mut next = from;
     while entries.len() < count {
-        let page = stored(connection, pk, next, count - entries.len())?;
+        let page = stored(connection, end, Read::from(next, count - entries.len()))?;
         let Some(last) = page.last() else {
             break;
         };
         next = last.seq.next();
         for stored in &page {
             entries.push(stored.decode().map_err(|source| StoreError::Damaged {
-                id: of.id.clone(),
+                id: of.clone(),
                 seq: stored.seq,
                 source,
             })?);
         }
     }
     Ok(entries)
+}
+
+/// Where the log of the session with this number ends.
+pub(crate) fn end_of(connection: &Connection, session: i64) -> Result<Option<End>, StoreError> {
+    connection
+        .prepare_cached("SELECT head, head_entry FROM session WHERE pk = ?1")
+        .and_then(|mut query| {
+            query
+                .query_row([session], |row| {
+                    Ok(End {
+                        head: rows::to_seq(row.get(0)?),
+                        entry: row.get(1)?,
+                    })
+                })
+                .optional()
+        })
+        .map_err(during("finding the end of a log"))
 }

@@ -1,14 +1,15 @@
 //! Making everything derived anew from the logs.
 
 use rusqlite::{Connection, params};
-use throughline_model::{Record, Seq};
+use throughline_model::Record;
 use throughline_store::StoreError;
 
 use crate::append::{is_kept, write_snapshot};
-use crate::check::fold_stretch;
+use crate::check::fold_to;
 use crate::error::during;
+use crate::links::End;
+use crate::rows;
 use crate::tx::Tx;
-use crate::{read, rows};
 
 /// The numbers of all sessions, in the order they were made.
 pub(crate) fn numbers(connection: &Connection) -> Result<Vec<i64>, StoreError> {
@@ -35,6 +36,7 @@ pub(crate) fn rebuild_session(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError
 struct Folded {
     owner: i64,
     gone: bool,
+    end: End,
     record: Record,
     kept: Vec<Record>,
 }
@@ -58,7 +60,9 @@ pub(crate) fn rebuild_one(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     let card = &folded.record.card;
     let columns = rows::card_columns(card)?;
     let values = columns.iter().map(|value| value as &dyn rusqlite::ToSql);
-    let values: Vec<_> = values.chain([&pk as &dyn rusqlite::ToSql]).collect();
+    let values: Vec<_> = values
+        .chain([&folded.end.entry as &dyn rusqlite::ToSql, &pk])
+        .collect();
     tx.change(rows::update_card())
         .and_then(|mut update| update.execute(values.as_slice()))
         .map_err(failed)?;
@@ -69,12 +73,18 @@ pub(crate) fn rebuild_one(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
 
 /// Reads the log of a session from its first entry to its last.
 fn fold(tx: &Tx<'_>, pk: i64) -> Result<Folded, StoreError> {
-    let (owner, shared, gone, head) = tx
-        .query("SELECT owner, shared, gone, head FROM session WHERE pk = ?1")
+    let (owner, shared, gone, end) = tx
+        .query(
+            "SELECT owner, shared, gone, ifnull(entry.seq, head), head_entry
+             FROM session LEFT JOIN entry ON entry.pk = head_entry WHERE session.pk = ?1",
+        )
         .and_then(|mut query| {
             query.query_row([pk], |row| {
-                let (shared, head) = (rows::to_seq(row.get(1)?), rows::to_seq(row.get(3)?));
-                Ok((row.get(0)?, shared, row.get(2)?, head))
+                let end = End {
+                    head: rows::to_seq(row.get(3)?),
+                    entry: row.get(4)?,
+                };
+                Ok((row.get(0)?, rows::to_seq(row.get(1)?), row.get(2)?, end))
             })
         })
         .map_err(during("reading a session to rebuild"))?;
@@ -82,30 +92,18 @@ fn fold(tx: &Tx<'_>, pk: i64) -> Result<Folded, StoreError> {
     let mut folded = Folded {
         owner,
         gone,
+        end,
         record: Record::new(&birth),
         kept: Vec::new(),
     };
     let Folded { record, kept, .. } = &mut folded;
-    for stretch in read::stretches(tx.connection, pk, shared, Seq(u64::MAX))? {
-        let own = stretch.session == pk;
-        fold_stretch(tx.connection, record, stretch, |record| {
-            let head = record.card.head;
-            if (own && is_kept(head)) || head == shared {
-                kept.push(record.clone());
-            }
-            Ok(())
-        })?;
-    }
-    let found = folded.record.card.head;
-    if !gone && found < head {
-        return Err(StoreError::DamagedStore {
-            what: format!(
-                "session {} ends at entry {found} and not at {head}",
-                birth.id
-            ),
-            source: None,
-        });
-    }
+    fold_to(tx.connection, record, end, |record| {
+        let head = record.card.head;
+        if (head > shared && is_kept(head)) || head == shared {
+            kept.push(record.clone());
+        }
+        Ok(())
+    })?;
     Ok(folded)
 }
 

@@ -15,26 +15,7 @@ use throughline_model::{
 use throughline_store::StoreError;
 
 use crate::error::{damaged, during};
-
-/// The largest number a session can have, since entries are keyed by it and theirs.
-pub(crate) const MAX_SESSION: i64 = (1 << 31) - 1;
-
-/// The place of an entry in the table.
-pub(crate) fn pos(session: i64, seq: Seq) -> i64 {
-    (session << 32) | seq_in_pos(seq)
-}
-
-fn seq_in_pos(seq: Seq) -> i64 {
-    i64::try_from(seq.0.min(u64::from(u32::MAX))).unwrap_or(i64::from(u32::MAX))
-}
-
-pub(crate) fn session_of(pos: i64) -> i64 {
-    pos >> 32
-}
-
-pub(crate) fn seq_of(pos: i64) -> Seq {
-    to_seq(pos & 0xffff_ffff)
-}
+use crate::links::End;
 
 pub(crate) fn seq(seq: Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
@@ -71,7 +52,7 @@ pub(crate) const CARD_COLUMNS: [&str; 23] = [
     "preview",
 ];
 
-/// `UPDATE session SET …` for all of a card's columns.
+/// `UPDATE session SET …` for all of a card's columns and the place of the last entry.
 pub(crate) fn update_card() -> &'static str {
     static SQL: OnceLock<String> = OnceLock::new();
     SQL.get_or_init(|| {
@@ -79,7 +60,8 @@ pub(crate) fn update_card() -> &'static str {
             .iter()
             .map(|name| format!("{name} = ?"))
             .collect();
-        format!("UPDATE session SET {} WHERE pk = ?", sets.join(", "))
+        let sets = sets.join(", ");
+        format!("UPDATE session SET {sets}, head_entry = ? WHERE pk = ?")
     })
 }
 
@@ -230,7 +212,7 @@ pub(crate) struct Found {
     pub(crate) pk: i64,
     pub(crate) owner: i64,
     pub(crate) shared: Seq,
-    pub(crate) head: Seq,
+    pub(crate) end: End,
     pub(crate) trashed: bool,
 }
 
@@ -241,7 +223,7 @@ pub(crate) fn find(
 ) -> Result<Option<Found>, StoreError> {
     connection
         .prepare_cached(
-            "SELECT session.pk, session.owner, shared, head, trashed_at IS NOT NULL
+            "SELECT session.pk, session.owner, shared, head, trashed_at IS NOT NULL, head_entry
              FROM session JOIN owner ON owner.pk = session.owner
              WHERE owner.id = ?1 AND session.id = ?2 AND gone = 0",
         )
@@ -252,7 +234,10 @@ pub(crate) fn find(
                         pk: row.get(0)?,
                         owner: row.get(1)?,
                         shared: to_seq(row.get(2)?),
-                        head: to_seq(row.get(3)?),
+                        end: End {
+                            head: to_seq(row.get(3)?),
+                            entry: row.get(5)?,
+                        },
                         trashed: row.get(4)?,
                     })
                 })
@@ -361,17 +346,17 @@ pub(crate) fn birth(connection: &Connection, pk: i64) -> Result<Birth, StoreErro
         .map_err(|error| damaged("a session's birth cannot be decoded", error))
 }
 
-/// The entry in a row of `pos, id, at, digest, payload`.
+/// The entry in a row of all the columns of its table.
 pub(crate) fn stored(row: &Row<'_>) -> Result<StoredEntry, StoreError> {
-    let pos: i64 = row.get(0).map_err(during("reading an entry"))?;
+    let seq: i64 = row.get(2).map_err(during("reading an entry"))?;
     let decode = || -> Decoded<StoredEntry> {
         Ok(StoredEntry {
-            seq: seq_of(pos),
-            id: EntryId::from_bytes(row.get(1)?),
-            at: Timestamp::from_microsecond(row.get(2)?)?,
-            digest: Digest::from_bytes(row.get(3)?),
-            payload: row.get(4)?,
+            seq: to_seq(seq),
+            id: EntryId::from_bytes(row.get(5)?),
+            at: Timestamp::from_microsecond(row.get(6)?)?,
+            digest: Digest::from_bytes(row.get(7)?),
+            payload: row.get(8)?,
         })
     };
-    decode().map_err(|error| damaged(format!("entry {} cannot be read", seq_of(pos)), error))
+    decode().map_err(|error| damaged(format!("entry {seq} cannot be read"), error))
 }

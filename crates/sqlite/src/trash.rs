@@ -9,9 +9,10 @@ use throughline_store::StoreError;
 
 use crate::append::refuse_taken_key;
 use crate::error::during;
+use crate::links::{self, End};
 use crate::open::SqliteStore;
-use crate::rows;
 use crate::tx::{Tx, sharers};
+use crate::{read, rows};
 
 impl SqliteStore {
     pub(crate) async fn trash_session(
@@ -93,8 +94,9 @@ fn remove(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
 fn trim(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     let failed = during("removing entries");
     let kept = sharers(tx.connection, pk)?.unwrap_or(Seq::ZERO);
-    tx.change("DELETE FROM entry WHERE pos > ?1 AND pos <= ?2")
-        .and_then(|mut delete| delete.execute([rows::pos(pk, kept), rows::pos(pk, Seq(u64::MAX))]))
+    let end = delete_after(tx, pk, kept)?;
+    tx.change("UPDATE session SET head = ?2, head_entry = ?3 WHERE pk = ?1")
+        .and_then(|mut update| update.execute(params![pk, rows::seq(end.head), end.entry]))
         .map_err(failed)?;
     tx.change("DELETE FROM snapshot WHERE session = ?1 AND seq > ?2")
         .and_then(|mut delete| delete.execute([pk, rows::seq(kept)]))
@@ -123,6 +125,28 @@ fn trim(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+/// Deletes a session's own entries after `kept`; tells where its log ends then.
+fn delete_after(tx: &mut Tx<'_>, pk: i64, kept: Seq) -> Result<End, StoreError> {
+    let Some(mut end) = read::end_of(tx.connection, pk)? else {
+        return Ok(End::EMPTY);
+    };
+    while end.head > kept {
+        let link = match links::seek(tx.connection, end, end.head) {
+            Ok(link) if link.session == pk => link,
+            // What is left is another's; or it is damaged, and cannot be followed.
+            _ => break,
+        };
+        tx.change("DELETE FROM entry WHERE pk = ?1")
+            .and_then(|mut delete| delete.execute([link.pk]))
+            .map_err(during("removing entries"))?;
+        end = End {
+            head: Seq(link.seq.0 - 1),
+            entry: link.back,
+        };
+    }
+    Ok(end)
 }
 
 fn execute(tx: &mut Tx<'_>, sql: &str, pk: i64) -> Result<(), StoreError> {

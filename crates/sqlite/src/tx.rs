@@ -12,6 +12,7 @@ use throughline_model::{Birth, Owner, Record, Seq, SessionId, SessionRef};
 use throughline_store::StoreError;
 
 use crate::error::{damaged, during};
+use crate::links::{Anchors, End};
 use crate::rows;
 
 /// How many sessions' records are remembered.
@@ -43,17 +44,20 @@ pub(crate) struct Live {
     pub(crate) shared: Seq,
     /// What is known about it.
     pub(crate) record: Record,
+    /// What its next entries will lead back to.
+    pub(crate) anchors: Anchors,
     /// What of `record` has been written.
     saved_standing: Seq,
     saved_tags: HashSet<String>,
 }
 
 impl Live {
-    fn new(pk: i64, owner: i64, shared: Seq, record: Record) -> Self {
+    fn new(pk: i64, owner: i64, shared: Seq, record: Record, anchors: Anchors) -> Self {
         Self {
             pk,
             owner,
             shared,
+            anchors,
             saved_standing: record.standing.changed,
             saved_tags: tags(&record),
             record,
@@ -177,7 +181,8 @@ impl<'a> Tx<'a> {
                 return Err(StoreError::InTrash(session.id.clone()));
             }
             let record = rows::record(self.connection, found.pk)?;
-            let live = Live::new(found.pk, found.owner, found.shared, record);
+            let anchors = Anchors::load(self.connection, found.end)?;
+            let live = Live::new(found.pk, found.owner, found.shared, record, anchors);
             self.cache.sessions.insert(session.clone(), live);
         }
         self.cache
@@ -199,19 +204,19 @@ impl<'a> Tx<'a> {
         self.cache.sessions.clear();
     }
 
-    /// Makes a session's rows.
+    /// Makes the rows of a session whose log is, so far, the one that ends at `shared`.
     pub(crate) fn insert_session(
         &mut self,
         owner: &Owner,
         birth: &Birth,
-        shared: Seq,
+        shared: End,
         record: &Record,
     ) -> Result<i64, StoreError> {
         let owner_pk = self.owner(owner)?;
         let failed = during("making a session");
         let parent = birth.lineage.parent().map(SessionId::as_str);
         let columns = rows::card_columns(&record.card)?;
-        let facts: [(&str, &dyn ToSql); 5] = [
+        let facts: [(&str, &dyn ToSql); 6] = [
             ("owner", &owner_pk),
             ("id", &birth.id.as_str()),
             (
@@ -219,7 +224,8 @@ impl<'a> Tx<'a> {
                 &birth.key.as_ref().map(throughline_model::Key::as_str),
             ),
             ("parent", &parent),
-            ("shared", &rows::seq(shared)),
+            ("shared", &rows::seq(shared.head)),
+            ("head_entry", &shared.entry),
         ];
         let names: Vec<_> = facts
             .iter()
@@ -240,14 +246,12 @@ impl<'a> Tx<'a> {
             .and_then(|mut insert| insert.execute(values.as_slice()))
             .map_err(failed)?;
         let pk = self.connection.last_insert_rowid();
-        if pk > rows::MAX_SESSION {
-            return Err(StoreError::Unsupported("hold more sessions"));
-        }
         let json = serde_json::to_string(birth).map_err(|e| damaged("a birth", e))?;
         self.change("INSERT INTO birth (session, json) VALUES (?1, ?2)")
             .and_then(|mut insert| insert.execute(params![pk, json]))
             .map_err(failed)?;
-        let mut live = Live::new(pk, owner_pk, shared, record.clone());
+        let anchors = Anchors::load(self.connection, shared)?;
+        let mut live = Live::new(pk, owner_pk, shared.head, record.clone(), anchors);
         // A fork starts with tags and standing that are not yet written for it.
         live.saved_tags.clear();
         live.saved_standing = Seq::ZERO;
@@ -277,7 +281,10 @@ fn write_card(connection: &Connection, live: &mut Live) -> Result<(), StoreError
         .prepare_cached(rows::update_card())
         .map_err(failed)?;
     let values = columns.iter().map(|value| value as &dyn ToSql);
-    let values: Vec<&dyn ToSql> = values.chain([&live.pk as &dyn ToSql]).collect();
+    let entry = live.anchors.end().entry;
+    let values: Vec<&dyn ToSql> = values
+        .chain([&entry as &dyn ToSql, &live.pk as &dyn ToSql])
+        .collect();
     update.execute(values.as_slice()).map_err(failed)?;
 
     let standing = &live.record.standing;

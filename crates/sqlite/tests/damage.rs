@@ -205,7 +205,7 @@ fn a_changed_payload_is_found_to_the_entry_and_harms_no_other() {
             .unwrap()
             .execute(
                 "UPDATE entry SET payload = replace(payload, 'two-6 ', 'two-9 ')
-                 WHERE pos = (SELECT (pk << 32) | 7 FROM session WHERE id = 'two')",
+                 WHERE seq = 7 AND session = (SELECT pk FROM session WHERE id = 'two')",
                 [],
             )
             .unwrap();
@@ -371,7 +371,7 @@ fn a_rebuild_mends_the_others_and_hides_no_loss() {
         let connection = Connection::open(&path).unwrap();
         for sql in [
             // The last entry of the first session is gone, and the second's card is wrong.
-            "DELETE FROM entry WHERE pos = (SELECT pk << 32 | 20 FROM session WHERE id = 'one')",
+            "DELETE FROM entry WHERE seq = 20 AND session = (SELECT pk FROM session WHERE id = 'one')",
             "UPDATE session SET messages = 999 WHERE id = 'two'",
         ] {
             assert_eq!(connection.execute(sql, []).unwrap(), 1, "{sql}");

@@ -79,8 +79,8 @@ fn a_fork_of_a_log_with_a_hole_is_an_error_and_not_a_panic() {
         let deleted = Connection::open(&path)
             .unwrap()
             .execute(
-                "DELETE FROM entry WHERE pos = (SELECT (pk << 32) | 2 FROM session
-                                                WHERE id = 'origin')",
+                "DELETE FROM entry WHERE seq = 2 AND session =
+                 (SELECT pk FROM session WHERE id = 'origin')",
                 [],
             )
             .unwrap();

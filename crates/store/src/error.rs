@@ -98,6 +98,12 @@ pub enum StoreError {
         /// What is wrong with it.
         source: DecodeError,
     },
+    /// An entry that must be there is not.
+    #[error("entry {seq} of the log is missing")]
+    Missing {
+        /// Its number.
+        seq: Seq,
+    },
     /// What is stored beside the log cannot be trusted.
     #[error("the store is damaged: {what}")]
     DamagedStore {
@@ -181,7 +187,9 @@ impl StoreError {
             | Self::TooLarge { .. }
             | Self::Address { .. }
             | Self::Unsupported(_) => ErrorKind::Invalid,
-            Self::Damaged { .. } | Self::DamagedStore { .. } => ErrorKind::Damaged,
+            Self::Damaged { .. } | Self::Missing { .. } | Self::DamagedStore { .. } => {
+                ErrorKind::Damaged
+            }
             Self::Newer { .. }
             | Self::Busy { .. }
             | Self::Full { .. }

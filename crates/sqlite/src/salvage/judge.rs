@@ -7,7 +7,6 @@ use super::plan::{Planned, places};
 use super::rows::EntryRow;
 use super::scan::Place;
 use super::walk::{Log, Walker};
-use crate::rows;
 
 /// How much of something that cannot be trusted is shown.
 const SHOWN: usize = 16 * 1024;
@@ -26,7 +25,7 @@ pub(super) enum Verdict {
 impl Walker<'_> {
     /// Finds the copy of an entry that follows from what came before, or else the best.
     pub(super) fn judge(&mut self, base: i64, seq: Seq, log: &Log<'_>) -> Verdict {
-        let mut copies: Vec<EntryRow> = at(places(self.found, base), rows::pos(base, seq))
+        let mut copies: Vec<EntryRow> = at(places(self.found, base), (base, seq.0))
             .iter()
             .filter_map(|place| place.entry(self.pages))
             .collect();
@@ -94,8 +93,8 @@ fn decoded(copy: EntryRow) -> Option<(StoredEntry, Entry)> {
 }
 
 /// The places of one position.
-fn at(places: &[Place], pos: i64) -> &[Place] {
-    let start = places.partition_point(|place| place.key < pos);
-    let end = places.partition_point(|place| place.key <= pos);
+fn at(places: &[Place], key: (i64, u64)) -> &[Place] {
+    let start = places.partition_point(|place| place.key < key);
+    let end = places.partition_point(|place| place.key <= key);
     &places[start..end]
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use throughline_model::{Lineage, Seq, SessionId};
 
-use super::plan::{Planner, places};
-use crate::read::Stretch;
+use super::plan::{Planner, Stretch, places};
 
 impl Planner<'_> {
     fn lineage(&self, pk: i64) -> Option<&Lineage> {

@@ -3,12 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use throughline_model::{Birth, Owner, SessionId, Timestamp};
+use throughline_model::{Birth, Owner, Seq, SessionId, Timestamp};
 
 use super::pages::Pages;
 use super::scan::{Found, Place};
-use crate::read::Stretch;
-use crate::rows;
+
+/// A stretch of a log and the session whose entries it consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) session: i64,
+    pub(super) from: Seq,
+    pub(super) to: Seq,
+}
 
 /// A session to be brought over.
 #[derive(Debug)]
@@ -64,7 +70,7 @@ pub(super) fn plan(found: &Found, pages: &mut Pages, notes: &mut Vec<String>) ->
         .keys()
         .chain(found.births.keys())
         .copied()
-        .chain(found.entries.iter().map(|p| rows::session_of(p.key)))
+        .chain(found.entries.iter().map(|p| p.key.0))
         .filter(|pk| found.sessions.get(pk).is_none_or(|row| !row.gone))
         .collect();
     let mut sessions = BTreeMap::new();
@@ -206,7 +212,7 @@ impl Planner<'_> {
     fn last(&self, id: &SessionId, shared: u64, places: &[Place], notes: &mut Vec<String>) -> u64 {
         let mut last = shared;
         for place in places {
-            let seq = rows::seq_of(place.key).0;
+            let seq = place.key.1;
             if seq > last.saturating_add(self.most_missing) {
                 notes.push(format!(
                     "what looks like entry {seq} of session {id} is out of all proportion and \
@@ -222,12 +228,8 @@ impl Planner<'_> {
 
 /// The entries that are a session's own, by number.
 pub(super) fn places(found: &Found, pk: i64) -> &[Place] {
-    let start = found
-        .entries
-        .partition_point(|place| rows::session_of(place.key) < pk);
-    let end = found
-        .entries
-        .partition_point(|place| rows::session_of(place.key) <= pk);
+    let start = found.entries.partition_point(|place| place.key.0 < pk);
+    let end = found.entries.partition_point(|place| place.key.0 <= pk);
     &found.entries[start..end]
 }
 

@@ -9,7 +9,6 @@ use throughline_model::{
 use super::pages::Pages;
 use super::record::Row;
 use super::scan::Place;
-use crate::rows;
 
 /// A session's row, as far as it matters here.
 #[derive(Clone, Debug)]
@@ -69,11 +68,11 @@ impl Place {
     pub(super) fn entry(self, pages: &mut Pages) -> Option<EntryRow> {
         let row = pages.row(self.page, self.cell)?;
         Some(EntryRow {
-            seq: rows::seq_of(row.key),
-            id: EntryId::from_bytes(row.blob(1)?.try_into().ok()?),
-            at: Timestamp::from_microsecond(row.integer(2)?).ok()?,
-            digest: Digest::from_bytes(row.blob(3)?.try_into().ok()?),
-            payload: row.text(4).map(ToOwned::to_owned),
+            seq: Seq(self.key.1),
+            id: EntryId::from_bytes(row.blob(5)?.try_into().ok()?),
+            at: Timestamp::from_microsecond(row.integer(6)?).ok()?,
+            digest: Digest::from_bytes(row.blob(7)?.try_into().ok()?),
+            payload: row.text(8).map(ToOwned::to_owned),
         })
     }
 

@@ -6,16 +6,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use throughline_model::{Birth, Owner, Project, ProjectId, Seq};
+use throughline_model::{Birth, Owner, Project, ProjectId};
 
 use super::format::{Kind, Leaf};
 use super::pages::Pages;
 use super::record::{Header, Row};
 use super::rows::{SessionRow, session_row};
-use crate::rows;
 
 // The columns of each table and index, by the letters of `Header::is`.
-const ENTRY: &str = "-@i#t";
+const ENTRY: &str = "-iiII@i#t";
 const SESSION: &str = "-itTTiIii#iiiiTTiItTtTtTTTTTTTt";
 const BLOB: &str = "-i#b";
 /// `birth`, `standing` and `owner` alike.
@@ -24,13 +23,13 @@ const NUMBER_AND_TEXT: &str = "-t";
 const THREE_NUMBERS: &str = "iii";
 const PROJECT: &str = "itt";
 const OWNER_INDEX: &str = "ti";
-const ENTRY_INDEX: &str = "@i";
+const ENTRY_INDEX: &str = "@iii";
 
 /// Where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Its number in its table.
-    pub(super) key: i64,
+    /// What it is found by: an entry's session and number, or another row's number.
+    pub(super) key: (i64, u64),
     pub(super) page: u32,
     pub(super) cell: u16,
     /// How many rows its page has: stale copies tend to be on pages with few.
@@ -51,6 +50,10 @@ pub(super) struct Found {
     pub(super) blobs: Vec<Place>,
     /// The last entry that the index of ids knows of each session.
     pub(super) tails: HashMap<i64, u64>,
+    /// Where the index of ids has each entry; none where it has several of one id.
+    indexed: HashMap<[u8; 16], Option<(i64, u64)>>,
+    /// The id of each of `entries`.
+    ids: Vec<[u8; 16]>,
 }
 
 /// Looks at every page there is.
@@ -78,6 +81,14 @@ pub(super) fn scan(pages: &mut Pages) -> Found {
     for (pk, owner) in owners_by_index {
         found.owners.entry(pk).or_insert(owner);
     }
+    // A row whose numbers were damaged would be taken for an entry of somebody else's; the
+    // index knows better.
+    for (place, id) in found.entries.iter_mut().zip(std::mem::take(&mut found.ids)) {
+        if let Some(Some(key)) = found.indexed.get(&id) {
+            place.key = *key;
+        }
+    }
+    found.indexed = HashMap::new();
     found
         .entries
         .sort_by_key(|place| (place.key, std::cmp::Reverse(place.company)));
@@ -149,15 +160,26 @@ fn table(pages: &mut Pages, number: u32, heads: Vec<Head>, found: &mut Found) {
     let mut texts = Vec::new();
     for (at, cell, header) in heads {
         let place = Place {
-            key: cell.key,
+            key: (cell.key, 0),
             page: number,
             cell: at,
             company,
         };
         if header.is(ENTRY, true) {
-            let (session, seq) = (rows::session_of(cell.key), rows::seq_of(cell.key));
-            if (1..=rows::MAX_SESSION).contains(&session) && seq > Seq::ZERO {
-                found.entries.push(place);
+            let row = pages.row_start(number, at);
+            let numbers = row.and_then(|row| {
+                let id = row.blob(5)?.try_into().ok()?;
+                Some((row.integer(1)?, count(&row, 2)?, id))
+            });
+            if let Some((session, seq, id)) = numbers
+                && session > 0
+                && seq > 0
+            {
+                found.ids.push(id);
+                found.entries.push(Place {
+                    key: (session, seq),
+                    ..place
+                });
             }
         } else if header.is(BLOB, true) {
             found.blobs.push(place);
@@ -224,10 +246,15 @@ fn index(row: &Row, found: &mut Found, owners: &mut BTreeMap<i64, Owner>) {
             owners.insert(pk, owner);
         }
     } else if row.header.is(ENTRY_INDEX, false)
-        && let Some(pos) = row.integer(1)
+        && let (Some(session), Some(seq)) = (row.integer(1), count(row, 2))
     {
-        let tail = found.tails.entry(rows::session_of(pos)).or_default();
-        *tail = (*tail).max(rows::seq_of(pos).0);
+        let tail = found.tails.entry(session).or_default();
+        *tail = (*tail).max(seq);
+        if let Some(id) = row.blob(0).and_then(|id| id.try_into().ok()) {
+            let place = (session, seq);
+            let known = found.indexed.entry(id).or_insert(Some(place));
+            known.take_if(|known| *known != place);
+        }
     }
 }
 

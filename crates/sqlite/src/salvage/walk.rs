@@ -11,10 +11,9 @@ use throughline_model::{
 use super::judge::Verdict;
 use super::lineage::cut;
 use super::pages::Pages;
-use super::plan::{Plan, Planned};
+use super::plan::{Plan, Planned, Stretch};
 use super::scan::Found;
 use super::{Loss, Salvaged, Step, Stopped};
-use crate::read::Stretch;
 
 /// How much is sent over at once: entries, and bytes of them.
 const CHUNK: usize = 256;

@@ -1,0 +1,72 @@
+//! The summarizer that asks a model.
+
+mod answer;
+mod history;
+mod prompt;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{Brief, Model, SummarizeError, Summarizer, Written, files::files};
+
+pub use answer::AnswerError;
+
+/// Asks a model for a summary, and takes it only in the form asked for.
+#[derive(Debug)]
+pub struct ModelSummarizer<M: Model> {
+    model: M,
+    window: u64,
+    limit: Option<Duration>,
+}
+
+impl<M: Model> ModelSummarizer<M> {
+    /// A summarizer that asks `model`, sending it at most about 100,000 tokens.
+    pub fn new(model: M) -> Self {
+        Self {
+            model,
+            window: 100_000,
+            limit: None,
+        }
+    }
+
+    /// Sends at most about `tokens` at once; what is older and bulky is cut.
+    #[must_use]
+    pub fn with_window(mut self, tokens: u64) -> Self {
+        self.window = tokens;
+        self
+    }
+
+    /// Gives up on an answer after `limit`.
+    ///
+    /// Needs a tokio runtime whose timer is on. Without a limit it is left to the
+    /// model to say [`ModelError::TimedOut`](crate::ModelError::TimedOut).
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+}
+
+#[async_trait]
+impl<M: Model> Summarizer for ModelSummarizer<M> {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    async fn summarize(&self, brief: &Brief<'_>) -> Result<Written, SummarizeError> {
+        let prompt = prompt::prompt(brief, self.window);
+        let asked = self.model.complete(prompt::SYSTEM, &prompt);
+        let completion = match self.limit {
+            None => asked.await?,
+            Some(limit) => tokio::time::timeout(limit, asked)
+                .await
+                .map_err(|_| SummarizeError::TimedOut(limit))??,
+        };
+        let usage = completion.usage;
+        let mut summary = answer::parse(&completion.text)
+            .map_err(|source| SummarizeError::Answer { source, usage })?;
+        summary.files_touched = files(brief);
+        Ok(Written { summary, usage })
+    }
+}
