@@ -34,11 +34,7 @@ pub fn tokens(summary: &Summary) -> u64 {
 
 /// Checks that a summary is smaller than the `replaced_tokens` it stands for, and that
 /// every pin and standing decision is still in it.
-pub fn accept(
-    summary: &Summary,
-    brief: &Brief<'_>,
-    replaced_tokens: u64,
-) -> Result<(), Rejected> {
+pub fn accept(summary: &Summary, brief: &Brief<'_>, replaced_tokens: u64) -> Result<(), Rejected> {
     let messages = brief.entries.iter().any(|entry| entry.message().is_some());
     if summary.is_empty() && (messages || brief.previous.is_some_and(|old| !old.is_empty())) {
         return Err(Rejected::Empty);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentRef, Birth, Body, Digest, Entry, GENESIS, Key, Lineage, Name, NamedBy, ProjectId, Role,
-    Seq, SessionId, Tag, Timestamp, Usage,
+    AgentRef, Birth, Body, Digest, GENESIS, Key, Lineage, Name, NamedBy, ProjectId, Role, Seq,
+    SessionId, Tag, Timestamp, Usage,
 };
 
 /// How much of the first message a card shows.
@@ -140,11 +140,11 @@ impl Card {
     }
 
     /// Takes in one entry.
-    pub(crate) fn apply(&mut self, entry: &Entry) {
-        self.head = entry.seq;
-        self.digest = entry.digest;
-        self.last_activity = self.last_activity.max(entry.at);
-        match &entry.body {
+    pub(crate) fn apply(&mut self, seq: Seq, at: Timestamp, digest: Digest, body: &Body) {
+        self.head = seq;
+        self.digest = digest;
+        self.last_activity = self.last_activity.max(at);
+        match body {
             Body::Message(message) => {
                 self.messages += 1;
                 self.tokens += message.usage.unwrap_or_default();
@@ -165,13 +165,12 @@ impl Card {
             }
             Body::Checkpoint(checkpoint) => {
                 self.compactions += 1;
-                self.last_compaction = Some(entry.at);
+                self.last_compaction = Some(at);
                 self.tokens += checkpoint.usage.unwrap_or_default();
             }
             Body::Restored(restored) => self.restoration += restored.usage.unwrap_or_default(),
             // What is inherited neither names nor archives a fork.
-            Body::Renamed { .. } | Body::Archived | Body::Unarchived
-                if self.inherits(entry.seq) => {}
+            Body::Renamed { .. } | Body::Archived | Body::Unarchived if self.inherits(seq) => {}
             Body::Renamed { name, by } => {
                 self.name.clone_from(name);
                 self.named_by = *by;
@@ -186,10 +185,13 @@ impl Card {
                 }
             }
             Body::AgentSet(agent) => self.agent = Some(agent.clone()),
-            Body::Forked { session, at } if self.lineage == Lineage::Root => {
+            Body::Forked {
+                session,
+                at: shared,
+            } if self.lineage == Lineage::Root => {
                 self.lineage = Lineage::Forked {
                     session: session.clone(),
-                    at: *at,
+                    at: *shared,
                 };
             }
             Body::Archived => self.status = Status::Archived,

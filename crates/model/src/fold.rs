@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Birth, Card, Entry, Standing};
+use crate::{Birth, Body, Card, Digest, Entry, Seq, Standing, Timestamp};
 
 /// What is known about a session: the fold of its log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,9 +27,14 @@ impl Record {
 
     /// Takes in the next entry.
     pub fn apply(&mut self, entry: &Entry) {
-        debug_assert_eq!(entry.seq, self.card.head.next(), "entries come in order");
-        self.card.apply(entry);
-        self.standing.apply(entry);
+        self.apply_body(entry.seq, entry.at, entry.digest, &entry.body);
+    }
+
+    /// Takes in the next entry, whose parts are not yet one.
+    pub fn apply_body(&mut self, seq: Seq, at: Timestamp, digest: Digest, body: &Body) {
+        debug_assert_eq!(seq, self.card.head.next(), "entries come in order");
+        self.card.apply(seq, at, digest, body);
+        self.standing.apply(seq, body);
     }
 
     /// A fork made where this record ends: its birth, completed, and its record.
@@ -75,8 +80,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        AgentRef, Body, Checkpoint, Lineage, Message, NewEntry, Role, Seq, SessionId, StoredEntry,
-        Summary, Timestamp, Usage,
+        AgentRef, Checkpoint, Lineage, Message, NewEntry, Role, SessionId, StoredEntry, Summary,
+        Usage,
     };
 
     fn birth(id: &str) -> Birth {

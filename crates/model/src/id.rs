@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +34,7 @@ pub enum IdError {
 ///
 /// Minted ones look like `2026-11-15-21-03-07-412-k3x9qd`; imported ones keep theirs.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SessionId(String);
+pub struct SessionId(Arc<str>);
 
 impl SessionId {
     /// The longest id accepted.
@@ -47,7 +48,7 @@ impl SessionId {
             .collect();
         let time = at.strftime("%Y-%m-%d-%H-%M-%S");
         let millis = at.as_millisecond().rem_euclid(1000);
-        Self(format!("{time}-{millis:03}-{tail}"))
+        Self(format!("{time}-{millis:03}-{tail}").into())
     }
 
     /// The id as text.
@@ -71,7 +72,7 @@ impl FromStr for SessionId {
         } else if is_reserved(text) {
             Err(IdError::Reserved(text.to_owned()))
         } else {
-            Ok(Self(text.to_owned()))
+            Ok(Self(text.into()))
         }
     }
 }

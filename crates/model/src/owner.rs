@@ -1,18 +1,19 @@
 //! Whose sessions these are.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::name::serde_via_str;
 use crate::{IdError, SessionId};
 
 /// Whose sessions these are. Every question to a store is asked on behalf of one.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Owner(String);
+pub struct Owner(Arc<str>);
 
 impl Owner {
     /// The owner of everything on a machine that serves one person.
     pub fn local() -> Self {
-        Self("local".to_owned())
+        Self("local".into())
     }
 
     /// The owner as text.
@@ -34,7 +35,8 @@ impl FromStr for Owner {
 
     fn from_str(text: &str) -> Result<Self, IdError> {
         // The same limits as a key: both name something outside, for a machine.
-        text.parse::<crate::Key>().map(|key| Self(key.to_string()))
+        text.parse::<crate::Key>()
+            .map(|key| Self(key.as_str().into()))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Body, Entry, Seq};
+use crate::{Body, Seq};
 
 /// A fact or decision and the entry that holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,29 +93,29 @@ impl Standing {
     }
 
     /// Takes in one entry.
-    pub(crate) fn apply(&mut self, entry: &Entry) {
-        match &entry.body {
+    pub(crate) fn apply(&mut self, seq: Seq, body: &Body) {
+        match body {
             Body::Pinned { text } => {
                 // Pinning the same fact twice does not say it twice.
                 if self.pins.iter().all(|pin| pin.text != *text) {
-                    self.pins.push(note(entry, text));
+                    self.pins.push(note(seq, text));
                 }
             }
             Body::Unpinned { pin } => self.pins.retain(|noted| noted.seq != *pin),
             Body::Decided { text } => {
                 if self.decisions.iter().all(|decision| decision.text != *text) {
-                    self.decisions.push(note(entry, text));
+                    self.decisions.push(note(seq, text));
                 }
             }
             Body::ContextSet { document, content } => {
                 if content.is_some() {
-                    self.context.insert(document.clone(), entry.seq);
+                    self.context.insert(document.clone(), seq);
                 } else {
                     self.context.remove(document);
                 }
             }
             Body::Checkpoint(checkpoint) => self.checkpoints.push(CheckpointMark {
-                seq: entry.seq,
+                seq,
                 covers: checkpoint.covers,
             }),
             Body::CheckpointRetracted { checkpoint } => {
@@ -123,16 +123,16 @@ impl Standing {
             }
             Body::Cleared => {
                 self.checkpoints.clear();
-                self.visible = vec![open_after(entry.seq)];
+                self.visible = vec![open_after(seq)];
             }
-            Body::Rewound { to } => self.rewind(*to, entry.seq),
+            Body::Rewound { to } => self.rewind(*to, seq),
             Body::Erased(_) => {
-                self.pins.retain(|noted| noted.seq != entry.seq);
-                self.decisions.retain(|noted| noted.seq != entry.seq);
+                self.pins.retain(|noted| noted.seq != seq);
+                self.decisions.retain(|noted| noted.seq != seq);
             }
             _ => return,
         }
-        self.changed = entry.seq;
+        self.changed = seq;
     }
 
     /// Takes back what was said, not what was set: messages, checkpoints and decisions
@@ -148,9 +148,9 @@ impl Standing {
     }
 }
 
-fn note(entry: &Entry, text: &str) -> Noted {
+fn note(seq: Seq, text: &str) -> Noted {
     Noted {
-        seq: entry.seq,
+        seq,
         text: text.to_owned(),
     }
 }

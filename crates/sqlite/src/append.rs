@@ -1,9 +1,11 @@
 //! Making sessions and appending to them.
 
+use std::sync::Arc;
+
 use rusqlite::{OptionalExtension, params};
 use throughline_model::{
-    Birth, Body, Digest, Entry, EntryId, NewEntry, Owner, Record, Seq, SessionRef, StoredEntry,
-    to_micros,
+    Birth, Body, Digest, Entry, EntryId, NewEntry, Owner, Record, Seq, SessionId, SessionRef,
+    StoredEntry, Timestamp, to_micros,
 };
 use throughline_store::{
     Append, Appended, Created, How, OnConflict, Read, Settled, StoreError, refuse_large_entry,
@@ -14,7 +16,7 @@ use crate::error::{damaged, during};
 use crate::links::End;
 use crate::open::SqliteStore;
 use crate::rows;
-use crate::tx::Tx;
+use crate::tx::{Live, Tx};
 
 /// The record is kept every so many entries, so that a fork anywhere reads no more.
 const SNAPSHOT_EVERY: u64 = 1_024;
@@ -73,10 +75,13 @@ impl SqliteStore {
         new: Append,
     ) -> Result<Appended, StoreError> {
         let to = to.clone();
-        let prepared = Prepared::new(new)?;
-        self.writer
-            .write(move |tx| append(tx, &to, &prepared))
-            .await
+        let prepared = Arc::new(Prepared::new(new)?);
+        let shared = Arc::clone(&prepared);
+        let answer = self
+            .writer
+            .write(move |tx| append(tx, &to, &shared))
+            .await?;
+        answer.complete(prepared)
     }
 
     pub(crate) async fn adopt_log(
@@ -158,14 +163,82 @@ pub(crate) fn refuse_taken_key(
     }
 }
 
-fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Appended, StoreError> {
+/// What the writer has to say of an append. What was said is with whoever said it, and
+/// need not come back from the writer.
+enum Answer {
+    /// They were there already.
+    Repeated(Appended),
+    /// They are here now.
+    Placed {
+        session: SessionId,
+        rebased: Option<Seq>,
+        how: How,
+        places: Vec<(Seq, Digest)>,
+    },
+}
+
+impl Answer {
+    /// The entries as stored, made of what was to be appended.
+    fn complete(self, prepared: Arc<Prepared>) -> Result<Appended, StoreError> {
+        let (session, rebased, how, places) = match self {
+            Self::Repeated(appended) => return Ok(appended),
+            Self::Placed {
+                session,
+                rebased,
+                how,
+                places,
+            } => (session, rebased, how, places),
+        };
+        let prepared = Arc::try_unwrap(prepared).unwrap_or_else(|shared| Prepared {
+            append: shared.append.clone(),
+            payloads: shared.payloads.clone(),
+            attachments: Vec::new(),
+        });
+        let parts = prepared.append.entries.into_iter().zip(prepared.payloads);
+        let entries = parts
+            .zip(places)
+            .map(|((new, (payload, _)), (seq, digest))| {
+                let at = to_micros(new.at);
+                if let Body::Unknown { .. } = new.body {
+                    // Its author and outside id are inside what is kept verbatim.
+                    let id = new.id;
+                    let stored = StoredEntry {
+                        seq,
+                        id,
+                        at,
+                        digest,
+                        payload,
+                    };
+                    return decode(&session, &stored);
+                }
+                Ok(Entry {
+                    seq,
+                    id: new.id,
+                    at,
+                    external_id: new.external_id,
+                    author: new.author,
+                    rebased,
+                    body: new.body,
+                    digest,
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Appended {
+            session,
+            entries,
+            how,
+        })
+    }
+}
+
+fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Answer, StoreError> {
     let blobs = blobs(tx, to, &prepared.attachments)?;
     let live = tx.live(to)?;
     let (pk, shared, end) = (live.pk, live.shared, live.anchors.end());
     let ids = prepared.append.entries.iter().map(|new| new.id);
     let found = locate(tx.connection, pk, shared, ids)?;
     match settle(&to.id, end.head, &prepared.append, &found)? {
-        Settled::Repeat(start) => Ok(Appended {
+        Settled::Repeat(start) => Ok(Answer::Repeated(Appended {
             session: to.id.clone(),
             entries: crate::read::decoded(
                 tx.connection,
@@ -175,17 +248,18 @@ fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Appen
                 prepared.append.entries.len(),
             )?,
             how: How::Repeated,
-        }),
+        })),
         Settled::Append { rebased } => {
-            let entries = push(tx, to, prepared, rebased)?;
+            let places = push(tx, to, prepared, rebased)?;
             use_blobs(tx, pk, &blobs)?;
-            Ok(Appended {
+            Ok(Answer::Placed {
                 session: to.id.clone(),
-                entries,
+                rebased,
                 how: match rebased {
                     None => How::Appended,
                     Some(_) => How::Rebased,
                 },
+                places,
             })
         }
         Settled::Fork(at) => {
@@ -201,11 +275,11 @@ fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Appen
                 payloads: prepared.payloads.clone(),
                 attachments: prepared.attachments.clone(),
             };
-            let mut appended = append(tx, &fork, &into)?;
-            if appended.how == How::Appended {
-                appended.how = How::Forked;
+            let mut answer = append(tx, &fork, &into)?;
+            if let Answer::Placed { how, .. } = &mut answer {
+                *how = How::Forked;
             }
-            Ok(appended)
+            Ok(answer)
         }
     }
 }
@@ -240,54 +314,54 @@ fn push(
     to: &SessionRef,
     prepared: &Prepared,
     rebased: Option<Seq>,
-) -> Result<Vec<Entry>, StoreError> {
-    let mut entries = Vec::with_capacity(prepared.append.entries.len());
+) -> Result<Vec<(Seq, Digest)>, StoreError> {
+    let mut live = tx.take(to)?;
+    let mut places = Vec::with_capacity(prepared.append.entries.len());
     for (new, (payload, hash)) in prepared.append.entries.iter().zip(&prepared.payloads) {
-        let (payload, hash) = match rebased {
-            None => (payload.clone(), *hash),
-            Some(_) => encode(new, rebased)?,
+        let marked = rebased.map(|_| encode(new, rebased)).transpose()?;
+        let (payload, hash) = marked.as_ref().map_or((payload, hash), |(p, h)| (p, h));
+        let card = &live.record.card;
+        let (seq, at) = (card.head.next(), to_micros(new.at));
+        let digest = card.digest.chain(seq, new.id, at, hash);
+        let row = NewRow {
+            seq,
+            id: new.id,
+            at,
+            digest,
+            payload,
         };
-        let card = &tx.live(to)?.record.card;
-        let seq = card.head.next();
-        let stored = StoredEntry::chained(&card.digest, seq, new.id, new.at, payload, &hash);
-        let entry = match &new.body {
-            // Its author and outside id are inside what is kept verbatim.
-            Body::Unknown { .. } => decode(to, &stored)?,
-            body => Entry {
-                seq,
-                id: new.id,
-                at: to_micros(new.at),
-                external_id: new.external_id.clone(),
-                author: new.author.clone(),
-                rebased,
-                body: body.clone(),
-                digest: stored.digest,
-            },
-        };
-        write(tx, to, &stored, &entry)?;
-        entries.push(entry);
+        write(tx, &mut live, &row, &new.body)?;
+        places.push((seq, digest));
     }
-    Ok(entries)
+    tx.put(to, live);
+    Ok(places)
 }
 
-fn decode(of: &SessionRef, stored: &StoredEntry) -> Result<Entry, StoreError> {
+fn decode(of: &SessionId, stored: &StoredEntry) -> Result<Entry, StoreError> {
     stored.decode().map_err(|source| StoreError::Damaged {
-        id: of.id.clone(),
+        id: of.clone(),
         seq: stored.seq,
         source,
     })
 }
 
+/// An entry to be written.
+struct NewRow<'a> {
+    seq: Seq,
+    id: EntryId,
+    at: Timestamp,
+    digest: Digest,
+    payload: &'a str,
+}
+
 /// Writes one entry after the head and takes it into the record.
 fn write(
     tx: &mut Tx<'_>,
-    to: &SessionRef,
-    stored: &StoredEntry,
-    entry: &Entry,
+    live: &mut Live,
+    row: &NewRow<'_>,
+    body: &Body,
 ) -> Result<(), StoreError> {
     let failed = during("appending");
-    let live = tx.live(to)?;
-    let pk = live.pk;
     let (back, jump) = live.anchors.next();
     tx.change(
         "INSERT INTO entry (session, seq, back, jump, id, at, digest, payload)
@@ -295,25 +369,22 @@ fn write(
     )
     .map_err(failed)?
     .execute(params![
-        pk,
-        rows::seq(stored.seq),
+        live.pk,
+        rows::seq(row.seq),
         back,
         jump,
-        stored.id.as_bytes(),
-        stored.at.as_microsecond(),
-        stored.digest.as_bytes(),
-        stored.payload,
+        row.id.as_bytes(),
+        row.at.as_microsecond(),
+        row.digest.as_bytes(),
+        row.payload,
     ])
     .map_err(failed)?;
-    let place = tx.connection.last_insert_rowid();
-    let live = tx.live(to)?;
-    live.anchors.push(stored.seq, place);
-    live.record.apply(entry);
-    if is_kept(stored.seq) {
-        let record = live.record.clone();
-        write_snapshot(tx, pk, &record)?;
+    live.anchors
+        .push(row.seq, tx.connection.last_insert_rowid());
+    live.record.apply_body(row.seq, row.at, row.digest, body);
+    if is_kept(row.seq) {
+        write_snapshot(tx, live.pk, &live.record)?;
     }
-    tx.touch(to);
     Ok(())
 }
 
@@ -406,8 +477,17 @@ fn adopt(
                 seq: stored.seq,
                 source,
             })?;
-        let entry = decode(&to, stored)?;
-        write(tx, &to, stored, &entry)?;
+        let entry = decode(&to.id, stored)?;
+        let mut live = tx.take(&to)?;
+        let row = NewRow {
+            seq: stored.seq,
+            id: stored.id,
+            at: stored.at,
+            digest: stored.digest,
+            payload: &stored.payload,
+        };
+        write(tx, &mut live, &row, &entry.body)?;
+        tx.put(&to, live);
         note_attachments(tx, &to, pk, &entry)?;
         new += 1;
     }

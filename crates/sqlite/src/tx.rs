@@ -5,10 +5,10 @@
 //! says that no other connection has written. Cards are written once a session and
 //! transaction, however many appends it got.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
-use throughline_model::{Birth, Owner, Record, Seq, SessionId, SessionRef};
+use throughline_model::{Birth, Owner, Record, Seq, SessionId, SessionRef, Tag};
 use throughline_store::StoreError;
 
 use crate::error::{damaged, during};
@@ -48,7 +48,9 @@ pub(crate) struct Live {
     pub(crate) anchors: Anchors,
     /// What of `record` has been written.
     saved_standing: Seq,
-    saved_tags: HashSet<String>,
+    saved_tags: BTreeSet<Tag>,
+    /// Whether it is among those to be written.
+    dirty: bool,
 }
 
 impl Live {
@@ -59,21 +61,18 @@ impl Live {
             shared,
             anchors,
             saved_standing: record.standing.changed,
-            saved_tags: tags(&record),
+            saved_tags: record.card.tags.clone(),
             record,
+            dirty: false,
         }
     }
-}
-
-fn tags(record: &Record) -> HashSet<String> {
-    record.card.tags.iter().map(ToString::to_string).collect()
 }
 
 /// A write transaction.
 pub(crate) struct Tx<'a> {
     pub(crate) connection: &'a Connection,
     cache: &'a mut Cache,
-    dirty: HashSet<SessionRef>,
+    dirty: Vec<SessionRef>,
     /// Whether the job that is running has changed anything.
     pub(crate) changed: bool,
     overwrite: bool,
@@ -100,7 +99,7 @@ impl<'a> Tx<'a> {
         Ok(Self {
             connection,
             cache,
-            dirty: HashSet::new(),
+            dirty: Vec::new(),
             changed: false,
             overwrite: false,
         })
@@ -191,12 +190,24 @@ impl<'a> Tx<'a> {
             .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))
     }
 
-    /// Says that a session's record has changed and is to be written.
-    pub(crate) fn touch(&mut self, session: &SessionRef) {
+    /// A session in use, to be changed and put back. If that fails, so does the
+    /// transaction, and everything remembered is forgotten.
+    pub(crate) fn take(&mut self, session: &SessionRef) -> Result<Live, StoreError> {
+        self.live(session)?;
+        self.cache
+            .sessions
+            .remove(session)
+            .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))
+    }
+
+    /// Puts a session back whose record has changed and is to be written.
+    pub(crate) fn put(&mut self, session: &SessionRef, mut live: Live) {
         self.changed = true;
-        if !self.dirty.contains(session) {
-            self.dirty.insert(session.clone());
+        if !live.dirty {
+            live.dirty = true;
+            self.dirty.push(session.clone());
         }
+        self.cache.sessions.insert(session.clone(), live);
     }
 
     /// Forgets a session: its rows were changed otherwise.
@@ -255,9 +266,7 @@ impl<'a> Tx<'a> {
         // A fork starts with tags and standing that are not yet written for it.
         live.saved_tags.clear();
         live.saved_standing = Seq::ZERO;
-        let session = owner.session(&birth.id);
-        self.cache.sessions.insert(session.clone(), live);
-        self.touch(&session);
+        self.put(&owner.session(&birth.id), live);
         Ok(pk)
     }
 
@@ -292,17 +301,12 @@ fn write_card(connection: &Connection, live: &mut Live) -> Result<(), StoreError
         rows::write_standing(connection, live.pk, standing)?;
         live.saved_standing = standing.changed;
     }
-    if live.record.card.tags.len() != live.saved_tags.len()
-        || live
-            .record
-            .card
-            .tags
-            .iter()
-            .any(|tag| !live.saved_tags.contains(tag.as_str()))
-    {
-        rows::write_tags(connection, live.owner, live.pk, &live.record.card.tags)?;
-        live.saved_tags = tags(&live.record);
+    let tags = &live.record.card.tags;
+    if *tags != live.saved_tags {
+        rows::write_tags(connection, live.owner, live.pk, tags)?;
+        live.saved_tags.clone_from(tags);
     }
+    live.dirty = false;
     Ok(())
 }
 

@@ -62,7 +62,10 @@ where
     }
 
     fn answer(self: Box<Self>, failure: Option<StoreError>) {
-        let result = match (self.result, failure) {
+        let Self { run, result, reply } = *self;
+        // Whoever asked may want back what they share with the work.
+        drop(run);
+        let result = match (result, failure) {
             // A refusal stands whether or not the others' work was committed.
             (Some(Err(refusal)), _) => Err(refusal),
             (_, Some(failure)) => Err(failure),
@@ -70,7 +73,7 @@ where
             (None, None) => Err(StoreError::Closed),
         };
         // Whoever asked may have gone away: the work is done all the same.
-        let _ = self.reply.send(result);
+        let _ = reply.send(result);
     }
 }
 

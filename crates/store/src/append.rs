@@ -176,6 +176,9 @@ pub fn repeat_of(
 }
 
 fn refuse_doubles(session: &SessionId, entries: &[NewEntry]) -> Result<(), StoreError> {
+    if entries.len() < 2 {
+        return Ok(());
+    }
     let mut ids: Vec<EntryId> = entries.iter().map(|entry| entry.id).collect();
     ids.sort_unstable();
     match ids.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -114,11 +114,17 @@ mod tests {
             assert!(matches!(parse(&text), Err(AnswerError::Shape(_))), "{text}");
         }
         for text in ["", "Sure!", "[]", "null", "Here: {}", "{} {} x"] {
-            assert!(matches!(parse(text), Err(AnswerError::NotAnObject)), "{text}");
+            assert!(
+                matches!(parse(text), Err(AnswerError::NotAnObject)),
+                "{text}"
+            );
         }
         let talk = format!("Here you are:\n```json\n{GOOD}\n```");
         assert!(parse(&talk).is_err());
-        let empty = GOOD.replace(r#""b""#, r#""""#).replace(r#""t""#, "").replace(r#"" p\nq ","""#, "");
+        let empty = GOOD
+            .replace(r#""b""#, r#""""#)
+            .replace(r#""t""#, "")
+            .replace(r#"" p\nq ","""#, "");
         assert!(matches!(parse(&empty), Err(AnswerError::Empty)));
     }
 }

@@ -55,7 +55,9 @@ pub(super) fn render(entries: &[Entry], room: usize) -> String {
     }
     let mut text = String::new();
     if dropped > 0 {
-        text.push_str(&format!("[{dropped} older entries left out for length]\n\n"));
+        text.push_str(&format!(
+            "[{dropped} older entries left out for length]\n\n"
+        ));
     }
     for shown in &shown[dropped..] {
         text.push_str(&shown.head);
@@ -83,10 +85,17 @@ fn shorten(shown: &mut [Shown], output: bool, cut: usize, room: usize, total: &m
 }
 
 fn without_middle(text: &str, keep: usize) -> String {
-    let head = text.floor_char_boundary(keep / 2);
-    let tail = text.ceil_char_boundary(text.len() - keep / 2).max(head);
+    let boundary = |at: usize| (at..=text.len()).find(|&at| text.is_char_boundary(at));
+    let head = boundary(keep / 2).unwrap_or(0);
+    let tail = boundary(text.len() - keep / 2)
+        .unwrap_or(text.len())
+        .max(head);
     let left_out = tail - head;
-    format!("{} [… {left_out} bytes left out …] {}", &text[..head], &text[tail..])
+    format!(
+        "{} [… {left_out} bytes left out …] {}",
+        &text[..head],
+        &text[tail..]
+    )
 }
 
 fn show(entry: &Entry) -> Option<Shown> {
@@ -106,7 +115,10 @@ fn show(entry: &Entry) -> Option<Shown> {
     if pieces.is_empty() {
         return None;
     }
-    let author = entry.author.as_deref().map_or_else(String::new, |name| format!(" ({name})"));
+    let author = entry
+        .author
+        .as_deref()
+        .map_or_else(String::new, |name| format!(" ({name})"));
     Some(Shown {
         head: format!("[{}] {who}{author}:", entry.seq),
         pieces,

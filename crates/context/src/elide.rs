@@ -1,0 +1,106 @@
+//! Bulky old tool results and attachments, replaced by a reference.
+//!
+//! They are the first to go when a request is too large: the model can ask for them
+//! again, and the log has them. The newest stay.
+
+use std::borrow::Cow;
+
+use throughline_model::{Block, Content, ToolResult};
+
+use crate::tokens::{is_image, sent_tokens};
+use crate::turn::{Piece, Turn};
+use crate::{Counted, Encoding, LeftOut, Policy};
+
+/// Elides what is bulky and not among the newest; says what that was.
+pub(crate) fn elide(
+    turns: &mut [Turn<'_>],
+    policy: &Policy,
+    encoding: Encoding,
+) -> Option<LeftOut> {
+    let newest_first = turns
+        .iter_mut()
+        .rev()
+        .flat_map(|turn| turn.steps.iter_mut().rev())
+        .flat_map(|step| step.messages.iter_mut().rev())
+        .flat_map(|message| message.pieces.iter_mut().rev())
+        .filter(|piece| is_elidable(&piece.block));
+    let (mut elided, mut saved) = (0, 0_u64);
+    for piece in newest_first.skip(policy.keep_results) {
+        if piece.tokens > policy.elide_over
+            && let Some(saving) = shrink(piece, encoding)
+        {
+            elided += 1;
+            saved = saved.saturating_add(saving);
+        }
+    }
+    (elided > 0).then(|| {
+        LeftOut::new("bulky tool results and attachments", "elided by reference")
+            .costing(saved)
+            .of_entries(elided)
+    })
+}
+
+fn is_elidable(block: &Block) -> bool {
+    match block {
+        Block::ToolResult(_) | Block::Foreign(_) => true,
+        Block::Attachment(attachment) => is_image(attachment),
+        _ => false,
+    }
+}
+
+/// Replaces a piece by a reference and answers with what that saved, if anything.
+fn shrink(piece: &mut Piece<'_>, encoding: Encoding) -> Option<u64> {
+    let note = |what: &str| {
+        format!(
+            "[{what} elided, {} tokens, entry {}]",
+            piece.tokens, piece.seq
+        )
+    };
+    let block = match &*piece.block {
+        Block::ToolResult(result) => Block::ToolResult(ToolResult {
+            call_id: result.call_id.clone(),
+            content: Content::text(note("tool result")),
+            is_error: result.is_error,
+        }),
+        Block::Attachment(_) => Block::Text(note("attachment")),
+        _ => Block::Text(note("block")),
+    };
+    let tokens = sent_tokens(encoding, &block);
+    let saving = piece
+        .tokens
+        .checked_sub(tokens)
+        .filter(|&saving| saving > 0)?;
+    piece.block = Cow::Owned(block);
+    piece.tokens = tokens;
+    Some(saving)
+}
+
+/// About what a reference costs.
+const REFERENCE: u64 = 24;
+
+/// What entries would cost with their bulky old results elided, without building them.
+pub(crate) fn elided_tokens(entries: &[Counted], policy: &Policy) -> Vec<u64> {
+    let mut kept = 0;
+    let mut costs: Vec<u64> = entries
+        .iter()
+        .rev()
+        .map(|counted| {
+            let content = counted.entry.message().map(|message| &message.content.0);
+            let elidable = content
+                .into_iter()
+                .flatten()
+                .filter(|block| is_elidable(block))
+                .count();
+            let others = content.map_or(0, Vec::len) - elidable;
+            kept += elidable;
+            let old = elidable > 0 && kept > policy.keep_results;
+            if old && others == 0 && counted.tokens > policy.elide_over {
+                counted.tokens.min(REFERENCE * elidable as u64)
+            } else {
+                counted.tokens
+            }
+        })
+        .collect();
+    costs.reverse();
+    costs
+}

@@ -1,0 +1,216 @@
+//! How text becomes tokens.
+//!
+//! The tables take a while to load, so they are loaded once per process and only when
+//! something is counted. Text that looks like a control token is ordinary text.
+//!
+//! Invariant: counting takes time in proportion to the text, whatever is in it. The
+//! tokenizer slows down on long runs without a break and gives up on very long runs of
+//! white space, so it is never handed more than [`LONGEST`] bytes at a time.
+
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+use tiktoken_rs::CoreBPE;
+
+/// Pieces are cut at the first harmless place after this many bytes…
+const PIECE: usize = 16 * 1024;
+/// …and anywhere between two characters at this many.
+const LONGEST: usize = 32 * 1024;
+
+/// A way of counting tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Encoding {
+    /// The encoding of newer OpenAI models, and the nearest known one for many others.
+    #[default]
+    #[serde(rename = "o200k_base")]
+    O200k,
+    /// The encoding of GPT-4 and GPT-3.5, and near to that of Llama 3 and Qwen.
+    #[serde(rename = "cl100k_base")]
+    Cl100k,
+    /// Four characters a token, where no encoding is known.
+    #[serde(rename = "rough")]
+    Rough,
+}
+
+/// A name that is no encoding's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an encoding: use o200k_base, cl100k_base or rough")]
+pub struct UnknownEncoding(String);
+
+impl Encoding {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::O200k, Self::Cl100k, Self::Rough];
+
+    /// The name as it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::O200k => "o200k_base",
+            Self::Cl100k => "cl100k_base",
+            Self::Rough => "rough",
+        }
+    }
+
+    /// The encoding a model uses, or the nearest to it that is known.
+    ///
+    /// Claude and Gemini do not publish theirs; theirs is counted as `o200k_base` and
+    /// calibrated by what they report. A model nobody has heard of is counted roughly.
+    pub fn for_model(model: &str) -> Self {
+        const CL100K: &[&str] = &["gpt-4", "gpt-3.5", "text-embedding", "llama", "qwen"];
+        const O200K: &[&str] = &[
+            "gpt-4o", "gpt-4.", "gpt-5", "gpt-6", "gpt-oss", "chatgpt", "codex", "o1", "o3", "o4",
+            "claude", "gemini", "gemma", "mistral", "mixtral", "deepseek", "grok", "command",
+            "kimi", "glm",
+        ];
+        let model = model.to_ascii_lowercase();
+        // Routers write `vendor/model`, clouds write `vendor.model`.
+        let is_named = |name: &&str| {
+            model
+                .match_indices(*name)
+                .any(|(at, _)| at == 0 || matches!(model.as_bytes()[at - 1], b'/' | b'.' | b':'))
+        };
+        if O200K.iter().any(is_named) || model.contains("claude") {
+            Self::O200k
+        } else if CL100K.iter().any(is_named) {
+            Self::Cl100k
+        } else {
+            Self::Rough
+        }
+    }
+
+    /// How many tokens a text is.
+    pub fn count(self, text: &str) -> u64 {
+        if text.is_empty() {
+            return 0;
+        }
+        match self.table() {
+            Some(table) => pieces(text)
+                .map(|piece| table.count_ordinary(piece) as u64)
+                .sum(),
+            None => rough(text),
+        }
+    }
+
+    fn table(self) -> Option<&'static CoreBPE> {
+        static O200K: OnceLock<Option<CoreBPE>> = OnceLock::new();
+        static CL100K: OnceLock<Option<CoreBPE>> = OnceLock::new();
+        match self {
+            Self::O200k => O200K.get_or_init(|| tiktoken_rs::o200k_base().ok()),
+            Self::Cl100k => CL100K.get_or_init(|| tiktoken_rs::cl100k_base().ok()),
+            Self::Rough => return None,
+        }
+        .as_ref()
+    }
+}
+
+impl std::fmt::Display for Encoding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for Encoding {
+    type Err = UnknownEncoding;
+
+    fn from_str(text: &str) -> Result<Self, UnknownEncoding> {
+        match text {
+            "o200k_base" | "o200k" => Ok(Self::O200k),
+            "cl100k_base" | "cl100k" => Ok(Self::Cl100k),
+            "rough" => Ok(Self::Rough),
+            other => Err(UnknownEncoding(other.to_owned())),
+        }
+    }
+}
+
+fn rough(text: &str) -> u64 {
+    (text.chars().count() as u64).div_ceil(4)
+}
+
+/// The text in pieces short enough for the tokenizer.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (piece, after) = rest.split_at(cut(rest));
+        rest = after;
+        Some(piece)
+    })
+}
+
+/// Where to cut: before a single space between two letters, which is a border between
+/// tokens in every encoding, so that cutting there changes no count.
+fn cut(text: &str) -> usize {
+    if text.len() <= LONGEST {
+        return text.len();
+    }
+    let bytes = text.as_bytes();
+    (PIECE..LONGEST)
+        .find(|&at| {
+            bytes[at] == b' '
+                && bytes[at - 1].is_ascii_alphabetic()
+                && bytes[at + 1].is_ascii_alphabetic()
+        })
+        .or_else(|| (1..=LONGEST).rfind(|&at| text.is_char_boundary(at)))
+        .unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_those_of_the_encodings() {
+        assert_eq!(Encoding::O200k.count("hello world"), 2);
+        assert_eq!(Encoding::Cl100k.count("hello world"), 2);
+        assert_eq!(Encoding::Rough.count("hello world"), 3);
+        for encoding in Encoding::ALL {
+            assert_eq!(encoding.count(""), 0);
+            assert_eq!(encoding.name().parse(), Ok(encoding));
+        }
+    }
+
+    #[test]
+    fn a_control_token_in_the_text_is_ordinary_text() {
+        assert!(Encoding::O200k.count("<|endoftext|>") > 1);
+    }
+
+    #[test]
+    fn models_get_the_nearest_encoding() {
+        for (model, encoding) in [
+            ("gpt-4o-mini", Encoding::O200k),
+            ("gpt-5.2", Encoding::O200k),
+            ("o3", Encoding::O200k),
+            ("openai/gpt-4.1", Encoding::O200k),
+            ("claude-sonnet-4-5", Encoding::O200k),
+            ("us.anthropic.claude-3", Encoding::O200k),
+            ("gemini-2.5-pro", Encoding::O200k),
+            ("gpt-4-turbo", Encoding::Cl100k),
+            ("gpt-3.5-turbo", Encoding::Cl100k),
+            ("meta-llama/Llama-3.1-8B", Encoding::Cl100k),
+            ("meta/llama-3.1", Encoding::Cl100k),
+            ("my-model", Encoding::Rough),
+            ("", Encoding::Rough),
+        ] {
+            assert_eq!(Encoding::for_model(model), encoding, "{model}");
+        }
+    }
+
+    #[test]
+    fn cutting_a_long_text_changes_no_count() {
+        let text =
+            "The quick brown fox, 42 of them, jumped; over\n\n the lazy dog's back. ".repeat(2_000);
+        let whole = tiktoken_rs::o200k_base_singleton().count_ordinary(&text) as u64;
+        assert!(pieces(&text).count() > 3);
+        assert_eq!(pieces(&text).collect::<String>(), text);
+        assert_eq!(Encoding::O200k.count(&text), whole);
+    }
+
+    #[test]
+    fn a_megabyte_without_a_break_is_counted_and_not_a_crash() {
+        for run in ["a", " ", "\n", "é", "="] {
+            let text = run.repeat((1 << 20) / run.len());
+            assert!(Encoding::O200k.count(&text) > 0);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Sections made of items: as many as fit, whole, and a word on the rest.
+
+use crate::tokens::MESSAGE_TOKENS;
+use crate::{Encoding, EntryRef, LeftOut, Section};
+
+/// A heading and what stands under it.
+pub(crate) struct Group {
+    pub(crate) heading: &'static str,
+    pub(crate) items: Vec<Item>,
+}
+
+/// One line, and the entry it comes from.
+pub(crate) struct Item {
+    pub(crate) text: String,
+    pub(crate) source: Option<EntryRef>,
+}
+
+impl Item {
+    pub(crate) fn new(text: &str, source: Option<EntryRef>) -> Self {
+        Self {
+            text: text.trim().replace('\n', "\n  "),
+            source,
+        }
+    }
+}
+
+/// Fills a section with the items that fit, the first ones first.
+pub(crate) fn fill(
+    section: &mut Section,
+    intro: &str,
+    groups: Vec<Group>,
+    room: Room,
+    encoding: Encoding,
+) {
+    let mut items: Vec<(&'static str, Item)> = groups
+        .into_iter()
+        .flat_map(|group| {
+            group
+                .items
+                .into_iter()
+                .map(move |item| (group.heading, item))
+        })
+        .filter(|(_, item)| !item.text.is_empty())
+        .collect();
+    let all = items.len();
+    if all == 0 {
+        return;
+    }
+    let cost = |text: &str| MESSAGE_TOKENS + encoding.count(text);
+    let mut text = render(intro, &items);
+    let mut tokens = cost(&text);
+    if tokens > room.tokens {
+        // Each item by itself, then the whole to be sure.
+        let mut left = room.tokens.saturating_sub(cost(intro));
+        let mut heading = "";
+        items.retain(|(under, item)| {
+            let mut price = encoding.count(&item.text) + 3;
+            if heading != *under {
+                price += encoding.count(under) + 4;
+            }
+            let fits = price <= left;
+            if fits {
+                left -= price;
+                heading = under;
+            }
+            fits
+        });
+        text = render(intro, &items);
+        tokens = cost(&text);
+        while tokens > room.tokens && items.pop().is_some() {
+            text = render(intro, &items);
+            tokens = cost(&text);
+        }
+    }
+    let dropped = all - items.len();
+    if dropped > 0 {
+        let what = format!("{dropped} of {all} {}", section.name);
+        section
+            .left_out
+            .push(LeftOut::new(what + " items", room.why));
+    }
+    if items.is_empty() {
+        return;
+    }
+    section.text = text;
+    section.tokens = tokens;
+    for (_, item) in items {
+        if let Some(source) = item.source
+            && !section.entries.contains(&source)
+        {
+            section.entries.push(source);
+        }
+    }
+}
+
+/// How much may be said, and why no more.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) tokens: u64,
+    pub(crate) why: &'static str,
+}
+
+impl Room {
+    /// What is left, but no more than a share.
+    pub(crate) fn within(left: u64, share: u64) -> Self {
+        if share <= left {
+            Self {
+                tokens: share,
+                why: "over its share",
+            }
+        } else {
+            Self {
+                tokens: left,
+                why: "no room",
+            }
+        }
+    }
+
+    /// What is left.
+    pub(crate) fn left(left: u64) -> Self {
+        Self::within(left, u64::MAX)
+    }
+}
+
+fn render(intro: &str, items: &[(&'static str, Item)]) -> String {
+    let mut text = intro.to_owned();
+    let mut heading = "";
+    for (under, item) in items {
+        if heading != *under {
+            text.extend(["\n\n", under, ":"]);
+            heading = under;
+        }
+        text.extend(["\n- ", &item.text]);
+    }
+    text
+}

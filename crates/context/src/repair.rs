@@ -1,0 +1,286 @@
+//! Blocks put together again as messages that every provider takes.
+//!
+//! Invariant: in what comes out, each message with tool calls is followed at once by
+//! one message with exactly their results, in the same order; ids are told apart; no
+//! message is empty. Whatever it took is reported.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use throughline_model::{Block, Content, Role, Seq, ToolResult};
+
+use crate::tokens::{content_tokens, sent_tokens};
+use crate::turn::{Piece, Spoken, Step, Turn};
+use crate::{Encoding, Repair, RepairKind};
+
+/// What stands where a result should.
+const NO_RESULT: &str = "[no result was recorded]";
+
+/// Turns in order, and which calls of the last step wait for the new message.
+#[derive(Debug, Default)]
+pub(crate) struct Repaired<'a> {
+    pub(crate) turns: Vec<Turn<'a>>,
+    /// The id a result comes with, and the id the call is sent with.
+    pub(crate) waiting: Vec<(String, String)>,
+}
+
+/// Puts pieces together. `answers` are the calls that the new message answers.
+pub(crate) fn repair<'a>(
+    pieces: Vec<Piece<'a>>,
+    answers: &HashSet<&str>,
+    encoding: Encoding,
+    repairs: &mut Vec<Repair>,
+) -> Repaired<'a> {
+    let (answered_by, claimed) = pair(&pieces);
+    let seqs: Vec<Seq> = pieces.iter().map(|piece| piece.seq).collect();
+    let last = (0..pieces.len()).rfind(|index| !claimed.contains_key(index));
+    let nobody = HashSet::new();
+    let mut pieces: Vec<Option<Piece<'a>>> = pieces.into_iter().map(Some).collect();
+    let mut mender = Mender {
+        encoding,
+        repairs,
+        used: HashMap::new(),
+        out: Repaired::default(),
+        group: Vec::new(),
+        calls: Vec::new(),
+        placed: 0,
+        closed_at: HashMap::new(),
+    };
+    for index in 0..pieces.len() {
+        if let Some(&call) = claimed.get(&index) {
+            // Still in its place, unless a call before took it along.
+            if mender.calls.iter().any(|(at, _)| *at == call) {
+                let is_last = last.is_none_or(|last| last < index);
+                let answers = if is_last { answers } else { &nobody };
+                mender.close(&mut pieces, &answered_by, answers);
+            } else if mender.closed_at.get(&call) != Some(&mender.placed) {
+                mender.repairs.push(Repair::new(
+                    RepairKind::MovedResult,
+                    Some(seqs[index]),
+                    format!(
+                        "a tool result was moved to its call in entry {}",
+                        seqs[call]
+                    ),
+                ));
+            }
+            continue;
+        }
+        let Some(piece) = pieces[index].take() else {
+            continue;
+        };
+        let piece = mender.as_text_if_alone(piece);
+        let role = mender.group.first().map(|first: &Piece<'_>| first.role);
+        if piece.opens_turn || role != Some(piece.role) {
+            mender.close(&mut pieces, &answered_by, &nobody);
+        } else if let Some(last) = mender.group.last()
+            && last.seq != piece.seq
+        {
+            mender.repairs.push(Repair::new(
+                RepairKind::SameRole,
+                Some(piece.seq),
+                format!("joined with entry {}: the same speaker", last.seq),
+            ));
+        }
+        if piece.opens_turn {
+            mender.out.turns.push(Turn::default());
+        }
+        mender.push(index, piece);
+    }
+    mender.close(&mut pieces, &answered_by, answers);
+    mender.out
+}
+
+/// Which result answers which call: both ways, by place.
+fn pair(pieces: &[Piece<'_>]) -> (HashMap<usize, usize>, HashMap<usize, usize>) {
+    let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut answered_by = HashMap::new();
+    let mut claimed = HashMap::new();
+    for (index, piece) in pieces.iter().enumerate() {
+        match &*piece.block {
+            Block::ToolCall(call) => open.entry(&call.id).or_default().push(index),
+            Block::ToolResult(result) => {
+                let call = open.get_mut(result.call_id.as_str()).and_then(Vec::pop);
+                if let Some(call) = call {
+                    answered_by.insert(call, index);
+                    claimed.insert(index, call);
+                }
+            }
+            _ => {}
+        }
+    }
+    (answered_by, claimed)
+}
+
+struct Mender<'a, 'r> {
+    encoding: Encoding,
+    repairs: &'r mut Vec<Repair>,
+    /// The ids taken, each with the number of its next namesake.
+    used: HashMap<String, usize>,
+    out: Repaired<'a>,
+    /// Pieces in a row by one speaker.
+    group: Vec<Piece<'a>>,
+    /// The calls among them, by place, with the ids they came with.
+    calls: Vec<(usize, String)>,
+    /// How many pieces were placed so far.
+    placed: usize,
+    /// How many that was when each call's results were placed.
+    closed_at: HashMap<usize, usize>,
+}
+
+impl<'a> Mender<'a, '_> {
+    fn push(&mut self, index: usize, mut piece: Piece<'a>) {
+        if let Block::ToolCall(call) = &*piece.block {
+            let original = call.id.clone();
+            let id = self.unused(&original);
+            if id != original {
+                self.repairs.push(Repair::new(
+                    RepairKind::RepeatedId,
+                    Some(piece.seq),
+                    format!("tool call {original:?} was sent as {id:?}"),
+                ));
+                let mut call = call.clone();
+                call.id.clone_from(&id);
+                piece.block = Cow::Owned(Block::ToolCall(call));
+            }
+            self.calls.push((index, original));
+        }
+        self.placed += 1;
+        self.group.push(piece);
+    }
+
+    /// The id, or one like it that is not taken. It is taken from here on.
+    fn unused(&mut self, id: &str) -> String {
+        let mut free = id.to_owned();
+        while free.is_empty() || self.used.contains_key(&free) {
+            let number = self.used.entry(id.to_owned()).or_insert(1);
+            *number += 1;
+            let base = if id.is_empty() { "call" } else { id };
+            free = format!("{base}_{number}");
+        }
+        self.used.insert(free.clone(), 1);
+        free
+    }
+
+    /// A result that answers nothing becomes text.
+    fn as_text_if_alone(&mut self, mut piece: Piece<'a>) -> Piece<'a> {
+        if let Block::ToolResult(result) = &*piece.block {
+            self.repairs.push(Repair::new(
+                RepairKind::UnpairedResult,
+                Some(piece.seq),
+                format!(
+                    "result of unknown call {:?} was sent as text",
+                    result.call_id
+                ),
+            ));
+            piece.role = Role::User;
+            piece.block = Cow::Owned(orphan(result));
+            piece.tokens = sent_tokens(self.encoding, &piece.block);
+        }
+        piece
+    }
+
+    /// Ends the group: places it, with the results of its calls.
+    fn close(
+        &mut self,
+        pieces: &mut [Option<Piece<'a>>],
+        answered_by: &HashMap<usize, usize>,
+        answers: &HashSet<&str>,
+    ) {
+        let Some(first) = self.group.first() else {
+            return;
+        };
+        let role = first.role;
+        let group = std::mem::take(&mut self.group);
+        let calls = std::mem::take(&mut self.calls);
+        let seq = group.last().map(|piece| piece.seq);
+        let ids: Vec<String> = group
+            .iter()
+            .filter_map(|piece| match &*piece.block {
+                Block::ToolCall(call) => Some(call.id.clone()),
+                _ => None,
+            })
+            .collect();
+        let mut step = Step::default();
+        step.messages.push(Spoken {
+            role,
+            pieces: group,
+        });
+        let mut results = Vec::new();
+        for ((index, original), id) in calls.into_iter().zip(ids) {
+            let answer = answered_by
+                .get(&index)
+                .and_then(|&result| pieces[result].take());
+            self.closed_at.insert(index, self.placed);
+            if let Some(answer) = answer {
+                results.push(with_id(answer, &id));
+            } else if answers.contains(original.as_str())
+                && !self.out.waiting.iter().any(|(known, _)| *known == original)
+            {
+                self.out.waiting.push((original, id));
+            } else if let Some(seq) = seq {
+                self.repairs.push(Repair::new(
+                    RepairKind::UnpairedCall,
+                    Some(seq),
+                    format!("tool call {original:?} has no result; one was made up"),
+                ));
+                let block = Block::ToolResult(ToolResult {
+                    call_id: id,
+                    content: Content::text(NO_RESULT),
+                    is_error: true,
+                });
+                results.push(Piece {
+                    role: Role::Tool,
+                    tokens: sent_tokens(self.encoding, &block),
+                    block: Cow::Owned(block),
+                    seq,
+                    opens_turn: false,
+                });
+            }
+        }
+        if !results.is_empty() {
+            step.messages.push(Spoken {
+                role: Role::Tool,
+                pieces: results,
+            });
+        }
+        if self.out.turns.is_empty() {
+            self.out.turns.push(Turn::default());
+        }
+        if let Some(turn) = self.out.turns.last_mut() {
+            turn.steps.push(step);
+        }
+    }
+}
+
+/// The text that stands for a result whose call is not in view.
+pub(crate) fn orphan(result: &ToolResult) -> Block {
+    let mut text = "[result of a tool call that is not in view]".to_owned();
+    for block in &result.content.0 {
+        text.push('\n');
+        match block {
+            Block::Text(said) => text.push_str(said),
+            Block::Attachment(attachment) => {
+                text.push_str(&crate::tokens::attachment_note(attachment));
+            }
+            _ => text.push_str("[something else]"),
+        }
+    }
+    Block::Text(text)
+}
+
+/// What that costs.
+pub(crate) fn orphan_tokens(encoding: Encoding, result: &ToolResult) -> u64 {
+    content_tokens(encoding, &Content(vec![orphan(result)]))
+}
+
+/// The result as the answer to a call of this id.
+pub(crate) fn with_id<'a>(mut piece: Piece<'a>, id: &str) -> Piece<'a> {
+    if let Block::ToolResult(result) = &*piece.block
+        && result.call_id != id
+    {
+        let mut result = result.clone();
+        id.clone_into(&mut result.call_id);
+        piece.block = Cow::Owned(Block::ToolResult(result));
+    }
+    piece
+}

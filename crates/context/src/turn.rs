@@ -1,0 +1,76 @@
+//! Turns, steps and messages on their way into a request.
+//!
+//! A turn is a query and everything until the next one. A step is what goes in or out
+//! together: a user's message, or the model's with the results of the tools it called.
+//!
+//! Invariant: leaving out steps never separates a call from its result.
+
+use std::borrow::Cow;
+
+use throughline_model::{Block, Role, Seq};
+
+use crate::tokens::MESSAGE_TOKENS;
+
+/// A block with who says it, where it comes from and what it costs.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece<'a> {
+    /// User, assistant or tool.
+    pub(crate) role: Role,
+    pub(crate) block: Cow<'a, Block>,
+    pub(crate) seq: Seq,
+    /// Without what a message costs besides its blocks.
+    pub(crate) tokens: u64,
+    /// Whether it is the first of a query.
+    pub(crate) opens_turn: bool,
+}
+
+/// Pieces in a row by one speaker.
+#[derive(Clone, Debug)]
+pub(crate) struct Spoken<'a> {
+    pub(crate) role: Role,
+    pub(crate) pieces: Vec<Piece<'a>>,
+}
+
+/// Messages that go together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Step<'a> {
+    pub(crate) messages: Vec<Spoken<'a>>,
+}
+
+impl Step<'_> {
+    pub(crate) fn tokens(&self) -> u64 {
+        self.messages
+            .iter()
+            .map(|message| {
+                let blocks: u64 = message.pieces.iter().map(|piece| piece.tokens).sum();
+                MESSAGE_TOKENS + blocks
+            })
+            .sum()
+    }
+
+    pub(crate) fn first_role(&self) -> Option<Role> {
+        self.messages.first().map(|message| message.role)
+    }
+
+    pub(crate) fn seqs(&self) -> impl Iterator<Item = Seq> {
+        self.messages
+            .iter()
+            .flat_map(|message| message.pieces.iter().map(|piece| piece.seq))
+    }
+}
+
+/// A query and everything until the next one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turn<'a> {
+    pub(crate) steps: Vec<Step<'a>>,
+}
+
+impl Turn<'_> {
+    pub(crate) fn tokens(&self) -> u64 {
+        self.steps.iter().map(Step::tokens).sum()
+    }
+
+    pub(crate) fn first_role(&self) -> Option<Role> {
+        self.steps.first().and_then(Step::first_role)
+    }
+}

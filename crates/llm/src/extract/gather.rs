@@ -1,0 +1,338 @@
+//! Everything that was said, as items that may go into a summary.
+
+use std::collections::HashMap;
+
+use throughline_model::{Block, Body, Content, Entry, Message, Role, Summary};
+
+use super::classify::{Class, Kind, Look, Speaker, classify};
+use super::cues::{Cue, Hit, hits};
+use super::pieces::{Mark, Piece, Section, is_failure, pieces};
+use super::specifics::specifics;
+use super::topics::Phrases;
+use super::words::{Lexicon, Term, Word, words};
+use crate::files::ratio;
+
+/// Lines of a program's output that one message may put forward.
+const FAILURES: usize = 2;
+
+/// A statement that may go into a summary, or that settles another.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub(super) text: String,
+    pub(super) class: Option<Class>,
+    pub(super) speaker: Speaker,
+    /// The message it was said in; 0 is the previous summary.
+    pub(super) at: usize,
+    /// How old: 0 for the oldest of the previous summary, 1 for what was said last.
+    pub(super) fresh: f64,
+    pub(super) terms: Vec<Term>,
+    /// Its first terms, in order: what it is about.
+    pub(super) lead: Vec<Term>,
+    pub(super) specific: Vec<Term>,
+    pub(super) values: Vec<Term>,
+    pub(super) weight: f64,
+    pub(super) mentions: u32,
+    pub(super) output: bool,
+    /// What it says no longer holds.
+    pub(super) rejects: Vec<Term>,
+    pub(super) effect: Effect,
+    pub(super) alive: bool,
+}
+
+/// What a statement does to earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Effect {
+    /// Something said before no longer holds.
+    pub(super) reverses: bool,
+    /// A task is no longer wanted.
+    pub(super) cancels: bool,
+    /// A blocker is gone.
+    pub(super) unblocks: bool,
+}
+
+impl Item {
+    pub(super) fn kind(&self) -> Option<Kind> {
+        self.class.map(|class| class.kind)
+    }
+}
+
+/// What was found in a conversation.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub(super) items: Vec<Item>,
+    pub(super) lexicon: Lexicon,
+    pub(super) phrases: Phrases,
+    pub(super) headings: Vec<String>,
+    /// What the person came for.
+    pub(super) goal: Option<String>,
+    known: HashMap<String, usize>,
+    at: usize,
+    last: usize,
+}
+
+impl Gathered {
+    /// Takes in the previous summary, which comes before everything.
+    pub(super) fn recall(&mut self, previous: &Summary) {
+        let lists = [
+            (Kind::Decision, &previous.decisions),
+            (Kind::Task, &previous.open_tasks),
+            (Kind::Next, &previous.pending),
+            (Kind::Progress, &previous.in_progress),
+            (Kind::Blocker, &previous.blockers),
+            (Kind::Done, &previous.completed),
+            (Kind::Fact, &previous.facts),
+        ];
+        for (kind, list) in lists {
+            for (index, text) in list.iter().enumerate() {
+                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                if text.is_empty() {
+                    continue;
+                }
+                let mut item = self.item(text, Speaker::Before, None, None);
+                let floor = if kind == Kind::Fact { 0.3 } else { 0.55 };
+                let strength = match item.class {
+                    Some(class) if class.kind == kind => class.strength.max(floor),
+                    _ => floor,
+                };
+                item.class = Some(Class::of(kind, strength));
+                item.fresh = 0.15 + 0.2 * ratio(index, list.len());
+                // It was worth keeping, by whoever said it.
+                self.lexicon.count(&item.terms, true, 1);
+                self.lexicon.count(&item.terms, false, 1);
+                self.keep(item);
+            }
+        }
+    }
+
+    /// Takes in what happened since.
+    pub(super) fn read(&mut self, entries: &[Entry]) {
+        self.last = entries.iter().filter(|entry| speaks(entry)).count();
+        for entry in entries.iter().filter(|entry| speaks(entry)) {
+            self.at += 1;
+            match &entry.body {
+                Body::Message(message) => self.message(message),
+                Body::Merged(merge) => {
+                    let text = merge.summary.as_deref().unwrap_or_default();
+                    self.prose(text, Speaker::Agent, false);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn message(&mut self, message: &Message) {
+        let speaker = match message.role {
+            Role::User => Speaker::User,
+            Role::Assistant => Speaker::Agent,
+            Role::System => Speaker::System,
+            Role::Tool => {
+                self.output(&message.content);
+                return;
+            }
+        };
+        for block in &message.content.0 {
+            match block {
+                Block::Text(text) => self.prose(text, speaker, message.incomplete),
+                Block::ToolResult(result) => self.output(&result.content),
+                _ => {}
+            }
+        }
+    }
+
+    fn output(&mut self, content: &Content) {
+        let text = content.to_text();
+        let lines = text.lines().map(str::trim);
+        let failures: Vec<_> = lines
+            .filter(|line| line.len() <= 200 && is_failure(line))
+            .take(FAILURES)
+            .collect();
+        for line in failures {
+            self.failure(line);
+        }
+    }
+
+    fn failure(&mut self, line: &str) {
+        let text = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut item = self.item(text, Speaker::Agent, None, None);
+        item.class = Some(Class::of(Kind::Fact, 0.3));
+        item.output = true;
+        self.keep(item);
+    }
+
+    fn prose(&mut self, text: &str, speaker: Speaker, cut: bool) {
+        let mut failures = 0;
+        for piece in pieces(text, cut) {
+            match piece {
+                Piece::Said {
+                    text,
+                    mark,
+                    section,
+                } => {
+                    let text = without_filler(&text).to_owned();
+                    let item = self.item(text, speaker, mark, section);
+                    let user = speaker == Speaker::User;
+                    self.lexicon.count(&item.terms, user, 1);
+                    if user && self.goal.is_none() && item.terms.len() > 2 {
+                        self.goal = Some(item.text.clone());
+                    }
+                    self.keep(item);
+                }
+                Piece::Heading(title) => self.headings.push(title),
+                Piece::Output(line) => {
+                    if failures < FAILURES && is_failure(&line) {
+                        failures += 1;
+                        self.failure(&line);
+                    }
+                }
+            }
+        }
+    }
+
+    fn item(
+        &mut self,
+        text: String,
+        speaker: Speaker,
+        mark: Option<Mark>,
+        section: Option<Section>,
+    ) -> Item {
+        let words = words(&text);
+        let hits = hits(&words);
+        let specifics = specifics(&words);
+        let class = classify(&Look {
+            text: &text,
+            words: &words,
+            hits: &hits,
+            speaker,
+            mark,
+            section,
+            weight: specifics.weight,
+        });
+        let ids: Vec<Option<Term>> = words
+            .iter()
+            .map(|word| self.lexicon.term(&word.lower))
+            .collect();
+        if speaker != Speaker::Before {
+            self.phrases
+                .count(&text, &words, &ids, speaker == Speaker::User);
+        }
+        let pick = |at: &[usize]| sorted(at.iter().filter_map(|&at| ids[at]).collect());
+        let has = |cue: Cue| hits.iter().any(|hit| hit.cue == cue);
+        Item {
+            class,
+            speaker,
+            at: self.at,
+            fresh: 0.4 + 0.6 * ratio(self.at, self.last),
+            lead: ids.iter().flatten().take(3).copied().collect(),
+            specific: pick(&specifics.at),
+            values: pick(&specifics.values),
+            weight: specifics.weight,
+            mentions: 1,
+            output: false,
+            rejects: rejected(&words, &hits, &ids),
+            effect: Effect {
+                reverses: has(Cue::Reversal) || has(Cue::Rejects),
+                cancels: has(Cue::Cancel),
+                unblocks: has(Cue::Unblocked),
+            },
+            alive: true,
+            terms: sorted(ids.iter().flatten().copied().collect()),
+            text,
+        }
+    }
+
+    /// Keeps an item, or notes that it was said again.
+    fn keep(&mut self, item: Item) {
+        let Effect {
+            reverses,
+            cancels,
+            unblocks,
+        } = item.effect;
+        if item.class.is_none() && !(reverses || cancels || unblocks) {
+            return;
+        }
+        let key = item.text.trim_end_matches(['.', '!']).to_lowercase();
+        if let Some(&at) = self.known.get(&key) {
+            let known = &mut self.items[at];
+            known.mentions += 1;
+            known.fresh = known.fresh.max(item.fresh);
+            // Said again word for word, except that "done" is said of something else.
+            if !known.terms.is_empty() {
+                return;
+            }
+        }
+        self.known.insert(key, self.items.len());
+        self.items.push(item);
+    }
+}
+
+fn speaks(entry: &Entry) -> bool {
+    matches!(entry.body, Body::Message(_) | Body::Merged(_))
+}
+
+fn sorted(mut terms: Vec<Term>) -> Vec<Term> {
+    terms.sort_unstable();
+    terms.dedup();
+    terms
+}
+
+/// The terms after "instead of" and its like, up to the end of the phrase.
+fn rejected(words: &[Word<'_>], hits: &[Hit], ids: &[Option<Term>]) -> Vec<Term> {
+    let mut terms = Vec::new();
+    for hit in hits.iter().filter(|hit| hit.cue == Cue::Rejects) {
+        for at in hit.end..words.len().min(hit.end + 5) {
+            terms.extend(ids[at]);
+            if words[at].stops
+                || matches!(words[at].lower.as_ref(), "to" | "for" | "in" | "because")
+            {
+                break;
+            }
+        }
+    }
+    sorted(terms)
+}
+
+/// Without the words that only greet what was said before.
+fn without_filler(text: &str) -> &str {
+    const FILLERS: &[&str] = &[
+        "okay",
+        "ok",
+        "yes",
+        "yeah",
+        "yep",
+        "sure",
+        "great",
+        "perfect",
+        "right",
+        "alright",
+        "thanks",
+        "cool",
+        "good",
+        "sounds good",
+        "agreed",
+        "fine",
+        "got it",
+        "makes sense",
+        "no",
+        "and",
+        "so",
+        "hi",
+        "hello",
+        "hey",
+        "well",
+        "hmm",
+        "oh",
+        "nice",
+        "good point",
+        "fair enough",
+        "good idea",
+    ];
+    let mut text = text;
+    while let Some((head, rest)) = text.split_once([',', '—', '-']) {
+        let filler = head.len() < 16 && FILLERS.contains(&head.trim().to_lowercase().as_str());
+        if !filler || rest.trim().is_empty() {
+            break;
+        }
+        text = rest.trim_start();
+    }
+    text
+}

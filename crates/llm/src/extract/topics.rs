@@ -1,0 +1,137 @@
+//! What was talked about: phrases that come up again and again.
+
+use std::collections::HashMap;
+
+use throughline_model::Summary;
+
+use super::cues::{is_done_verb, is_request};
+use super::gather::Gathered;
+use super::words::{Term, Word, words};
+use crate::files::ratio;
+
+/// How many topics a summary names.
+const MOST: usize = 10;
+
+struct Phrase {
+    user: u32,
+    other: u32,
+    surface: String,
+    first: usize,
+}
+
+/// Pairs of words that stand next to each other.
+#[derive(Default)]
+pub(super) struct Phrases(HashMap<(Term, Term), Phrase>);
+
+impl Phrases {
+    pub(super) fn count(
+        &mut self,
+        text: &str,
+        words: &[Word<'_>],
+        ids: &[Option<Term>],
+        by_user: bool,
+    ) {
+        for at in 1..words.len() {
+            let (left, right) = (&words[at - 1], &words[at]);
+            let (Some(a), Some(b)) = (ids[at - 1], ids[at]) else {
+                continue;
+            };
+            if left.stops || !is_noun(left) || !is_noun(right) {
+                continue;
+            }
+            let first = self.0.len();
+            let phrase = self.0.entry((a, b)).or_insert_with(|| Phrase {
+                user: 0,
+                other: 0,
+                surface: text[left.start..right.start + right.raw.len()].to_owned(),
+                first,
+            });
+            if by_user {
+                phrase.user += 1;
+            } else {
+                phrase.other += 1;
+            }
+        }
+    }
+}
+
+/// Might be a noun: letters, and no verb we know.
+fn is_noun(word: &Word<'_>) -> bool {
+    let lower = word.lower.as_ref();
+    word.raw.chars().all(|c| c.is_alphabetic() || c == '-')
+        && word.raw.chars().count() > 2
+        && !is_done_verb(lower)
+        && !is_request(lower)
+}
+
+/// The topics, in order of weight, in at most `room` bytes.
+pub(super) fn topics(found: &mut Gathered, previous: Option<&Summary>, room: usize) -> Vec<String> {
+    let mut offers: Vec<(f64, usize, String)> = Vec::new();
+    let old = previous.map_or(&[][..], |previous| &previous.topics);
+    for (index, topic) in old.iter().enumerate() {
+        let terms = terms(found, topic);
+        let central = found.lexicon.centrality(&terms);
+        let weight = 0.7 + 1.5 * central - 0.5 * ratio(index, old.len());
+        let line = topic.split_whitespace().collect::<Vec<_>>().join(" ");
+        offers.push((weight, offers.len(), line));
+    }
+    if let (Some(goal), None) = (&found.goal, previous)
+        && goal.len() * 2 <= room
+    {
+        offers.push((9.0, offers.len(), goal.clone()));
+    }
+    let mut pairs: Vec<&Phrase> = found.phrases.0.values().collect();
+    pairs.retain(|pair| pair.user + pair.other > 2);
+    pairs.sort_by_key(|pair| {
+        (
+            std::cmp::Reverse(pair.user.min(8) * 2 + pair.other),
+            pair.first,
+        )
+    });
+    for pair in pairs.into_iter().take(3 * MOST) {
+        let both = if pair.user > 0 && pair.other > 0 {
+            0.6
+        } else {
+            0.0
+        };
+        let weight = 0.5 * f64::from(pair.user + pair.other).ln() + both;
+        offers.push((weight, offers.len(), pair.surface.clone()));
+    }
+    let headings = std::mem::take(&mut found.headings);
+    for title in headings.iter().rev().take(3) {
+        if title.len() < 80 && terms(found, title).len() > 1 {
+            offers.push((0.9, offers.len(), title.clone()));
+        }
+    }
+    offers.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    choose(found, offers, room)
+}
+
+/// Takes the weightiest that say something the others do not.
+fn choose(found: &mut Gathered, offers: Vec<(f64, usize, String)>, room: usize) -> Vec<String> {
+    let mut chosen: Vec<String> = Vec::new();
+    let mut said: Vec<Vec<Term>> = Vec::new();
+    let mut left = room;
+    for (_, _, topic) in offers {
+        let terms = terms(found, &topic);
+        let again = said.iter().any(|said| {
+            let both = terms.iter().filter(|term| said.contains(term)).count();
+            both * 2 > terms.len() || (both > 0 && terms.len() < 3 && said.len() < 3)
+        });
+        let cost = topic.len() + 3;
+        if topic.is_empty() || again || cost > left || chosen.len() == MOST {
+            continue;
+        }
+        left -= cost;
+        said.push(terms);
+        chosen.push(topic);
+    }
+    chosen
+}
+
+fn terms(found: &mut Gathered, text: &str) -> Vec<Term> {
+    words(text)
+        .iter()
+        .filter_map(|word| found.lexicon.term(&word.lower))
+        .collect()
+}

@@ -1,0 +1,149 @@
+//! Entries for tests, and the scripted conversations.
+
+#![allow(dead_code, reason = "not every test uses everything")]
+
+use throughline_llm::Brief;
+use throughline_model::{
+    Block, Body, Content, Digest, Entry, EntryId, GENESIS, Json, Message, Noted, Role, Seq,
+    Summary, Timestamp, ToolCall, ToolResult,
+};
+
+/// Entries with these bodies, numbered from 1.
+pub fn log(bodies: impl IntoIterator<Item = Body>) -> Vec<Entry> {
+    let digest: Digest = GENESIS;
+    (1..)
+        .zip(bodies)
+        .map(|(seq, body)| Entry {
+            seq: Seq(seq),
+            id: EntryId::derived(&[&seq.to_le_bytes()]),
+            at: Timestamp::UNIX_EPOCH,
+            external_id: None,
+            author: None,
+            rebased: None,
+            body,
+            digest,
+        })
+        .collect()
+}
+
+pub fn say(role: Role, text: &str) -> Body {
+    Body::Message(Message::text(role, text))
+}
+
+/// A conversation of alternating turns, the user first.
+pub fn turns(texts: &[&str]) -> Vec<Entry> {
+    let roles = [Role::User, Role::Assistant].into_iter().cycle();
+    log(texts.iter().zip(roles).map(|(text, role)| say(role, text)))
+}
+
+pub fn call(name: &str, input: &str) -> Body {
+    let member = if name == "bash" {
+        "command"
+    } else {
+        "file_path"
+    };
+    let input = Json::of(&serde_json::json!({ member: input })).unwrap();
+    let call = ToolCall {
+        id: "c".into(),
+        name: name.into(),
+        input,
+    };
+    Body::Message(Message::new(
+        Role::Assistant,
+        Content(vec![Block::ToolCall(call)]),
+    ))
+}
+
+pub fn result(text: &str) -> Body {
+    let result = ToolResult {
+        call_id: "c".into(),
+        content: Content::text(text),
+        is_error: false,
+    };
+    Body::Message(Message::new(
+        Role::Tool,
+        Content(vec![Block::ToolResult(result)]),
+    ))
+}
+
+pub fn noted(texts: &[&str]) -> Vec<Noted> {
+    let note = |(seq, text): (u64, &&str)| Noted {
+        seq: Seq(seq),
+        text: (*text).to_owned(),
+    };
+    (1..).zip(texts).map(note).collect()
+}
+
+pub fn brief<'a>(previous: Option<&'a Summary>, entries: &'a [Entry], budget: u64) -> Brief<'a> {
+    Brief {
+        previous,
+        pins: &[],
+        decisions: &[],
+        entries,
+        budget,
+    }
+}
+
+/// A scripted conversation with what was planted in it.
+pub struct Script {
+    pub name: &'static str,
+    pub entries: Vec<Entry>,
+    /// What must survive: its kind and the exact string.
+    pub planted: Vec<(String, String)>,
+    /// Decisions that were taken back, and must not stand.
+    pub reversed: Vec<String>,
+}
+
+/// Reads a script. `U:`, `A:` and `T:` open a message of the user, the agent or a tool;
+/// `! kind | text` plants, `- text` after a message of the user names what it reverses.
+pub fn script(name: &'static str, text: &str) -> Script {
+    let mut bodies: Vec<(char, String)> = Vec::new();
+    let (mut planted, mut reversed) = (Vec::new(), Vec::new());
+    let mut after_plant = false;
+    for line in text.lines() {
+        let opens = ["U: ", "A: ", "T: "]
+            .iter()
+            .find_map(|open| line.strip_prefix(open));
+        if let Some(said) = opens {
+            bodies.push((line.chars().next().unwrap(), said.to_owned()));
+            after_plant = false;
+        } else if let Some(plant) = line.strip_prefix("! ") {
+            let (kind, text) = plant.split_once(" | ").unwrap();
+            planted.push((kind.to_owned(), text.to_owned()));
+            after_plant = true;
+        } else if let (true, Some(gone)) = (after_plant, line.strip_prefix("- ")) {
+            reversed.push(gone.to_owned());
+        } else if let Some((_, said)) = bodies.last_mut() {
+            said.push('\n');
+            said.push_str(line);
+        }
+    }
+    for (_, text) in &planted {
+        let there = bodies.iter().any(|(_, said)| said.contains(text.as_str()));
+        assert!(there, "{name} does not say {text:?}");
+    }
+    let entries = log(bodies.into_iter().map(|(who, said)| match who {
+        'U' => say(Role::User, &said),
+        'T' => result(&said),
+        _ => match said.strip_prefix("@call ").and_then(|c| c.split_once(' ')) {
+            Some((tool, input)) => call(tool, input),
+            None => say(Role::Assistant, &said),
+        },
+    }));
+    Script {
+        name,
+        entries,
+        planted,
+        reversed,
+    }
+}
+
+/// All scripted conversations.
+pub fn scripts() -> Vec<Script> {
+    vec![
+        script("coding", include_str!("../conversations/coding.txt")),
+        script("planning", include_str!("../conversations/planning.txt")),
+        script("support", include_str!("../conversations/support.txt")),
+        script("incident", include_str!("../conversations/incident.txt")),
+    ]
+}
