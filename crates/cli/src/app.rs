@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use jiff::tz::TimeZone;
-use throughline::{Opening, Owner, Session, SessionId, SessionSpec, Throughline};
+use throughline::{Address, Opening, Owner, Session, SessionId, SessionSpec, Throughline};
 use tokio::sync::OnceCell;
 
 use crate::config::Config;
@@ -20,6 +20,7 @@ pub(crate) struct App {
     pub(crate) places: Places,
     pub(crate) zone: TimeZone,
     tl: OnceCell<Throughline>,
+    only_reads: bool,
 }
 
 impl App {
@@ -30,14 +31,38 @@ impl App {
             places,
             zone: TimeZone::system(),
             tl: OnceCell::new(),
+            only_reads: false,
         }
+    }
+
+    /// The same, for a command that makes no store where somebody named one.
+    pub(crate) fn for_reading(self, only_reads: bool) -> Self {
+        Self { only_reads, ..self }
     }
 
     /// The store.
     pub(crate) async fn tl(&self) -> Result<&Throughline> {
+        if self.only_reads {
+            self.refuse_missing_store()?;
+        }
         self.tl
             .get_or_try_init(|| self.open(self.config.store()))
             .await
+    }
+
+    /// A store that somebody named and that is not there is a slip of the pen.
+    fn refuse_missing_store(&self) -> Result<()> {
+        match self.config.store().parse()? {
+            Address::Sqlite(path) if self.config.store_was_named() && !path.exists() => {
+                Err(Refusal {
+                    what: format!("there is no store at {}", path.display()),
+                    hint: Some("`tl new` and `tl import` make one".to_owned()),
+                    kind: throughline::ErrorKind::NotFound,
+                }
+                .into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Another store, opened as this one would be.

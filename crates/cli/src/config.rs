@@ -248,6 +248,12 @@ impl Config {
         self.value("store")
     }
 
+    /// Whether somebody said where the store is.
+    pub(crate) fn store_was_named(&self) -> bool {
+        let found = self.values.iter().find(|value| value.key == "store");
+        found.is_some_and(|value| value.origin != Origin::Default)
+    }
+
     pub(crate) fn owner(&self) -> Result<Owner> {
         Ok(self.value("owner").parse()?)
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-use throughline::{Block, Body, Card, Entry, MergeHow, Message, Role, Status, Tag};
+use throughline::{Block, Body, Card, Entry, MergeHow, Message, Role, Standing, Status, Tag};
 
 use crate::app::App;
 use crate::markdown::{self, safe};
@@ -44,7 +44,7 @@ pub(crate) fn head(app: &App, card: &Card) -> String {
 }
 
 /// One entry.
-pub(crate) fn entry(app: &App, entry: &Entry, now: Timestamp) -> String {
+pub(crate) fn entry(app: &App, entry: &Entry, standing: &Standing, now: Timestamp) -> String {
     let ui = &app.ui;
     let when = clock(entry.at, now, &app.zone);
     match &entry.body {
@@ -57,6 +57,9 @@ pub(crate) fn entry(app: &App, entry: &Entry, now: Timestamp) -> String {
             if let Some(base) = entry.rebased {
                 facts.push(format!("written at entry {base}, put here"));
             }
+            if !standing.shows(entry.seq) {
+                facts.push("the model no longer sees it".to_owned());
+            }
             if message.incomplete {
                 facts.push("cut off".to_owned());
             }
@@ -66,7 +69,8 @@ pub(crate) fn entry(app: &App, entry: &Entry, now: Timestamp) -> String {
         }
         body => {
             let number = format!("{:>4}", entry.seq);
-            let line = format!("{number} — {} — {when}", safe(&note(body)));
+            let note = note(body).split_whitespace().collect::<Vec<_>>().join(" ");
+            let line = format!("{number} — {} — {when}", safe(&note));
             format!("{}\n\n", ui.dim(&line))
         }
     }

@@ -76,6 +76,7 @@ struct Global {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    bear_full_disks();
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     match runtime {
         Ok(runtime) => runtime.block_on(start(cli)),
@@ -84,6 +85,16 @@ fn main() -> ExitCode {
             ui.error(&format!("the program cannot start: {error}"), None);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// A file that may grow no further is an error to be told, not a reason to be killed.
+fn bear_full_disks() {
+    #[cfg(unix)]
+    {
+        let noticed = std::sync::Arc::default();
+        // If it cannot be had, the system's own way remains.
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed);
     }
 }
 
@@ -96,6 +107,7 @@ async fn start(cli: Cli) -> ExitCode {
         }
     };
     let command = cli.command.unwrap_or_default();
+    let app = app.for_reading(command.only_reads());
     let done = commands::run(&app, command).await;
     let closed = app.close().await;
     match done.and_then(|code| closed.map(|()| code)) {

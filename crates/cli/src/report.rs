@@ -114,7 +114,7 @@ fn hint(error: &Error) -> Option<String> {
         Error::NoMatch(_) => "`tl sessions --all` lists every session".into(),
         Error::NoSessions => "`tl new` makes one".into(),
         Error::NotListed { .. } => "`tl sessions` numbers them anew".into(),
-        Error::Ambiguous(_) => "type more of the id, or use the whole one".into(),
+        Error::Ambiguous(_) => "use the whole id of the one you mean".into(),
         Error::NoSuchPin(_) => "`tl show SESSION --working-set` lists the pins".into(),
         Error::NotAFork { .. } | Error::NoOrigin(_) => {
             "`tl tree SESSION` shows what was forked from what".into()
@@ -137,6 +137,10 @@ fn store_hint(error: &StoreError) -> Option<String> {
         StoreError::NoSuchSession(_) => "`tl sessions --all` lists every session".into(),
         StoreError::InTrash(id) => format!("`tl restore {id}` brings it back"),
         StoreError::NotInTrash(_) => "`tl sessions --trash` lists what is in the trash".into(),
+        StoreError::NoSuchEntry { head, .. } => format!("use a number up to {head}"),
+        StoreError::EntryIdReused { .. } => {
+            "what was said first stands; give what is new an id of its own".into()
+        }
         StoreError::SessionExists(id) => {
             format!("choose another id; if it is in the trash, `tl restore {id}`")
         }

@@ -21,7 +21,7 @@ use crate::repair::{Repaired, orphan_tokens, repair};
 use crate::request::{Repair, RepairKind, Section};
 use crate::send::{Sending, shown};
 use crate::tokens::{MESSAGE_TOKENS, attachment_note, is_image, sent_tokens};
-use crate::turn::{Step, Turn};
+use crate::turn::{Step, Turn, total};
 use crate::{
     Counted, Encoding, EntryRef, LeftOut, Material, Policy, Request, RequestError, SectionName,
     recalled, system,
@@ -80,7 +80,7 @@ pub fn build(
     let comfortable = policy
         .threshold(budget)
         .map_or(left, |most| left.saturating_sub(budget - most.min(budget)));
-    if turns.iter().map(Turn::tokens).sum::<u64>() > comfortable {
+    if total(turns.iter().map(Turn::tokens)) > comfortable {
         recent.left_out.extend(elide(&mut turns, policy, encoding));
     }
     let kept = fit(turns, left, encoding);

@@ -13,6 +13,7 @@ use crate::pieces::says_something;
 use crate::policy::{Keep, share_of};
 use crate::recent::from_last_messages;
 use crate::said::is_query;
+use crate::turn::total;
 use crate::{Counted, Policy};
 
 /// How much room a summary is given after a compaction, at most.
@@ -81,7 +82,7 @@ pub fn plan(
     let (gone, kept) = entries.split_at(from);
     let messages = covered(gone);
     let covers = gone.last()?.entry.seq;
-    let sum = |some: &[Counted]| some.iter().map(|counted| counted.tokens).sum::<u64>();
+    let sum = |some: &[Counted]| total(some.iter().map(|counted| counted.tokens));
     (messages > 0).then(|| Plan {
         covers,
         tokens_before: sum(entries),

@@ -9,7 +9,7 @@ use crate::pairs::safe_cuts;
 use crate::pieces::says_something;
 use crate::policy::Keep;
 use crate::request::LeftOut;
-use crate::turn::{Step, Turn};
+use crate::turn::{Step, Turn, total};
 use crate::{Counted, Encoding, Policy};
 
 /// What the first message says where the user did not begin.
@@ -37,7 +37,7 @@ pub(crate) fn kept_by_policy<'a>(
             format!("{messages} earlier messages"),
             format!("policy keeps last {count} messages"),
         )
-        .costing(dropped.iter().map(|counted| counted.tokens).sum())
+        .costing(total(dropped.iter().map(|counted| counted.tokens)))
         .of_entries(messages)
     });
     (&entries[from..], note)
@@ -107,7 +107,7 @@ pub(crate) fn fit(mut turns: Vec<Turn<'_>>, room: u64, encoding: Encoding) -> Fi
             .collect();
         left_out.push(
             LeftOut::new(format!("{} earlier turns", turns.len()), "no room")
-                .costing(turns.iter().map(Turn::tokens).sum())
+                .costing(total(turns.iter().map(Turn::tokens)))
                 .of_entries(seqs.len()),
         );
     }

@@ -39,13 +39,10 @@ pub(crate) struct Step<'a> {
 
 impl Step<'_> {
     pub(crate) fn tokens(&self) -> u64 {
-        self.messages
-            .iter()
-            .map(|message| {
-                let blocks: u64 = message.pieces.iter().map(|piece| piece.tokens).sum();
-                MESSAGE_TOKENS + blocks
-            })
-            .sum()
+        total(self.messages.iter().map(|message| {
+            let blocks = total(message.pieces.iter().map(|piece| piece.tokens));
+            blocks.saturating_add(MESSAGE_TOKENS)
+        }))
     }
 
     pub(crate) fn first_role(&self) -> Option<Role> {
@@ -67,10 +64,15 @@ pub(crate) struct Turn<'a> {
 
 impl Turn<'_> {
     pub(crate) fn tokens(&self) -> u64 {
-        self.steps.iter().map(Step::tokens).sum()
+        total(self.steps.iter().map(Step::tokens))
     }
 
     pub(crate) fn first_role(&self) -> Option<Role> {
         self.steps.first().and_then(Step::first_role)
     }
+}
+
+/// A sum that stops at the largest number: stored counts are data, and may be absurd.
+pub(crate) fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
 }

@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::future::join_all;
 use throughline_model::{
-    Body, EntryId, Key, Message, Name, NewEntry, Project, ProjectId, SessionId, SessionRef,
-    Timestamp,
+    Body, Entry, EntryId, Key, Message, Name, NewEntry, Project, ProjectId, Seq, SessionId,
+    SessionRef, Timestamp,
 };
-use throughline_store::{Append, Candidate, StoreError};
+use throughline_store::{Append, Candidate, Read, StoreError};
 
 use crate::{Error, NewSession, Throughline};
 
@@ -263,6 +263,38 @@ fn gathering_entry(
 }
 
 impl Gathering {
+    /// Lines whose outside id is known, but for other words than these.
+    async fn changed(
+        &self,
+        tl: &Throughline,
+        entries: &[(u64, NewEntry)],
+        known: &[Option<Seq>],
+    ) -> Result<Vec<(u64, Error)>, Error> {
+        let mut changed = Vec::new();
+        let outside = entries
+            .iter()
+            .zip(known)
+            .filter_map(|((line, entry), seq)| {
+                entry.external_id.as_ref()?;
+                Some((*line, entry, (*seq)?))
+            });
+        let mut page: Vec<Entry> = Vec::new();
+        for (line, entry, seq) in outside {
+            if page.last().is_none_or(|last| seq > last.seq) || seq < page[0].seq {
+                page = tl.store.read(&self.to, Read::from(seq, 500)).await?;
+            }
+            let there = page.iter().find(|there| there.seq == seq);
+            if there.is_some_and(|there| there.body != entry.body) {
+                let reused = StoreError::EntryIdReused {
+                    id: self.to.id.clone(),
+                    entry: entry.id,
+                };
+                changed.push((line, reused.into()));
+            }
+        }
+        Ok(changed)
+    }
+
     async fn append(&mut self, tl: &Throughline) -> ImportReport {
         let mut report = ImportReport::default();
         let entries = std::mem::take(&mut self.entries);
@@ -287,6 +319,9 @@ impl Gathering {
         }
         let ids: Vec<_> = entries.iter().map(|(_, entry)| entry.id).collect();
         let known = tl.store.locate(&self.to, &ids).await?;
+        report
+            .failed
+            .extend(self.changed(tl, &entries, &known).await?);
         let mut taken = HashSet::new();
         let total = entries.len() as u64;
         let new: Vec<NewEntry> = entries

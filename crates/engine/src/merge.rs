@@ -3,7 +3,7 @@
 use throughline_model::{
     Body, Entry, EntryId, Lineage, Merge, MergeHow, NewEntry, Record, Seq, Standing,
 };
-use throughline_store::{Expect, Read};
+use throughline_store::{Expect, How, Read};
 
 use crate::{Conflict, Error, Session};
 
@@ -73,8 +73,10 @@ impl Session {
             MergeStyle::Append => self.merge_messages(fork, &theirs, at).await,
             MergeStyle::Summary(summary) => {
                 let merge = self.merge_note(fork, theirs.card.head, Some(summary), 0);
-                self.merge_entries(vec![merge]).await?;
-                Ok(Merged::Summarized)
+                Ok(match self.merge_entries(vec![merge]).await? {
+                    How::Repeated => Merged::UpToDate,
+                    _ => Merged::Summarized,
+                })
             }
         }
     }
@@ -133,7 +135,15 @@ impl Session {
                     }),
             );
         }
+        // What an earlier merge has brought is not brought again.
+        let ids: Vec<_> = taken.iter().map(|new| new.id).collect();
+        let known = self.tl.store.locate(&self.reference, &ids).await?;
+        let mut known = known.iter();
+        taken.retain(|_| known.next().is_some_and(Option::is_none));
         let count = taken.len() as u64;
+        if count == 0 {
+            return Ok(Merged::UpToDate);
+        }
         let mut entries = vec![self.merge_note(fork, theirs.card.head, None, count)];
         entries.append(&mut taken);
         self.merge_entries(entries).await?;
@@ -142,10 +152,9 @@ impl Session {
 
     /// Appends in one go, so that a merge is there whole or not at all. A repeat is
     /// recognised by its ids.
-    async fn merge_entries(&self, entries: Vec<NewEntry>) -> Result<(), Error> {
-        self.append_all(entries, Expect::Any, Conflict::Reject)
-            .await?;
-        Ok(())
+    async fn merge_entries(&self, entries: Vec<NewEntry>) -> Result<How, Error> {
+        let appended = self.append_all(entries, Expect::Any, Conflict::Reject);
+        Ok(appended.await?.how)
     }
 
     /// The entry that tells of a merge.
@@ -164,6 +173,7 @@ impl Session {
             b"merged",
             fork.id().as_str().as_bytes(),
             &through.0.to_le_bytes(),
+            summary.unwrap_or_default().as_bytes(),
         ]);
         let merge = Merge {
             from: fork.id().clone(),

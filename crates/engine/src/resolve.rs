@@ -1,6 +1,6 @@
 //! From what a person typed to a session: the one place.
 
-use throughline_model::{Card, SessionId, SessionSpec};
+use throughline_model::{Card, Name, SessionId, SessionSpec};
 use throughline_store::{Candidate, Filter, StoreError};
 
 use crate::{Ambiguous, Error, Session, Throughline};
@@ -45,9 +45,18 @@ impl Throughline {
             }
             SessionSpec::Path(_) => Err(Error::IsPath(spec.clone())),
             SessionSpec::Text { text, number } => {
-                let candidates = self.store.candidates(&self.owner, text, 100).await?;
+                let candidates = self.candidates(text).await?;
                 match choose(text, candidates)? {
-                    Choice::Exact(found) => Ok(*found),
+                    Choice::Exact(found) => {
+                        // A session may be called what another's number is.
+                        match number.and_then(|number| listing.get(number - 1)) {
+                            Some(id) if *id != found.card.id => {
+                                let listed = self.listed(id).await?;
+                                one(text, vec![*found, listed])
+                            }
+                            _ => Ok(*found),
+                        }
+                    }
                     Choice::Prefix(found) => match number {
                         None => one(text, found),
                         Some(number) => match listing.get(number - 1) {
@@ -62,6 +71,22 @@ impl Throughline {
                     },
                 }
             }
+        }
+    }
+
+    /// What `text` may mean, as it stands or as it would be written as a name.
+    async fn candidates(&self, text: &str) -> Result<Vec<Candidate>, Error> {
+        let found = self.store.candidates(&self.owner, text, 100).await?;
+        match text.parse::<Name>() {
+            Ok(name) if found.is_empty() && name.as_str() != text => {
+                let named = self
+                    .store
+                    .candidates(&self.owner, name.as_str(), 100)
+                    .await?;
+                let is_it = |candidate: &Candidate| candidate.card.name.as_ref() == Some(&name);
+                Ok(named.into_iter().filter(is_it).collect())
+            }
+            _ => Ok(found),
         }
     }
 

@@ -4,7 +4,7 @@ use throughline_model::{
     Birth, Body, Checkpoint, CheckpointView, Entry, NamedBy, NewEntry, Record, Seq, SessionId,
     SessionRef, StoredEntry, Tag, WorkingSet,
 };
-use throughline_store::{Append, Appended, Expect, OnConflict, Read, StoreError};
+use throughline_store::{Append, Appended, Expect, How, OnConflict, Read, StoreError};
 
 use crate::boundary::whole_turns;
 use crate::{Error, NewSession, Throughline};
@@ -86,12 +86,34 @@ impl Session {
                 OnConflict::Fork(Box::new(birth))
             }
         };
+        // Kept to compare with what is there, where an id was given from outside: only
+        // those can come again.
+        let again: Vec<_> = entries
+            .iter()
+            .filter(|new| new.external_id.is_some())
+            .cloned()
+            .collect();
         let append = Append {
             expect,
             on_conflict,
             entries,
         };
-        Ok(self.tl.store.append(&self.reference, append).await?)
+        let appended = self.tl.store.append(&self.reference, append).await?;
+        if appended.how == How::Repeated {
+            let said = |new: &NewEntry| {
+                let mut there = appended.entries.iter().filter(|entry| entry.id == new.id);
+                there.all(|entry| entry.body == new.body)
+            };
+            // A repeat says the same again. Other words under an old id would be lost.
+            if let Some(other) = again.iter().find(|new| !said(new)) {
+                return Err(StoreError::EntryIdReused {
+                    id: self.id().clone(),
+                    entry: other.id,
+                }
+                .into());
+            }
+        }
+        Ok(appended)
     }
 
     /// An entry of now, to append with [`append_all`](Self::append_all).
@@ -158,8 +180,14 @@ impl Session {
         self.append(Body::Untagged { tags }).await
     }
 
-    /// Keeps a fact always in view.
+    /// Keeps a fact always in view. Pinned already: answers with that pin.
     pub async fn pin(&self, text: &str) -> Result<Entry, Error> {
+        let pins = self.record().await?.standing.pins;
+        if let Some(pin) = pins.iter().find(|pin| pin.text == text)
+            && let Some(entry) = self.read(Read::between(pin.seq, pin.seq, 1)).await?.pop()
+        {
+            return Ok(entry);
+        }
         self.append(Body::Pinned { text: text.into() }).await
     }
 

@@ -313,6 +313,68 @@ async fn pins_are_taken_back_by_number_or_text() {
     ));
 }
 
+#[tokio::test]
+async fn other_words_under_a_known_id_are_a_conflict_and_not_lost_silently() {
+    let tl = open().await;
+    let session = session_with(&tl, &[]).await;
+    let said = |text: &str| {
+        let mut entry = session.entry(Message::text(Role::User, text));
+        entry.id = throughline::EntryId::from_external(session.id(), "m1");
+        entry.external_id = Some("m1".into());
+        vec![entry]
+    };
+    let append = |entries| session.append_all(entries, Expect::Any, Conflict::Reject);
+    append(said("one")).await.unwrap();
+    assert!(append(said("one")).await.is_ok());
+    let other = append(said("two")).await.unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::Conflict);
+    let report = import(
+        &tl,
+        vec![incoming(session.id().as_str(), "three", Some("m1"), 7)],
+    )
+    .await;
+    assert_eq!(report.failed.len(), 1);
+    assert_eq!(texts(&session).await, ["one"]);
+}
+
+#[tokio::test]
+async fn a_fork_that_went_on_is_merged_again_without_doubling() {
+    let tl = open().await;
+    let origin = session_with(&tl, &["1"]).await;
+    let fork = origin
+        .fork(None, NewSession::default())
+        .await
+        .unwrap()
+        .session;
+    say(&fork, "a").await;
+    say(&origin, "2").await;
+    let append = |n: u64| Merged::Appended { entries: n };
+    assert_eq!(
+        origin.merge(&fork, &MergeStyle::Append).await.unwrap(),
+        append(1)
+    );
+    assert_eq!(
+        origin.merge(&fork, &MergeStyle::Append).await.unwrap(),
+        Merged::UpToDate
+    );
+    say(&fork, "b").await;
+    assert_eq!(
+        origin.merge(&fork, &MergeStyle::Append).await.unwrap(),
+        append(1)
+    );
+    assert_eq!(texts(&origin).await, ["1", "2", "a", "b"]);
+}
+
+#[tokio::test]
+async fn a_name_is_found_as_it_was_typed() {
+    let tl = open().await;
+    tl.create(NewSession::named("Auth Work").unwrap())
+        .await
+        .unwrap();
+    assert!(tl.resolve(&spec("Auth Work"), &[]).await.is_ok());
+    assert!(tl.resolve(&spec("AUTH-WORK"), &[]).await.is_ok());
+}
+
 fn incoming(session: &str, text: &str, id: Option<&str>, line: u64) -> Incoming {
     Incoming {
         session: session.into(),
@@ -343,7 +405,7 @@ async fn an_import_can_be_run_again_without_doubling_anything() {
             incoming("a chat / with spaces", "hi", None, 2),
             incoming("conv-1", "ok", None, 3),
             incoming("conv-1", "ok", None, 4),
-            incoming("conv-1", "again the same id", Some("m1"), 5),
+            incoming("conv-1", "hello", Some("m1"), 5),
         ]
     };
     let first = import(&tl, messages()).await;

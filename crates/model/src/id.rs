@@ -55,6 +55,15 @@ impl SessionId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether it looks like one that was minted.
+    pub fn is_minted(&self) -> bool {
+        let mut parts = self.0.split('-').map(str::len);
+        [4, 2, 2, 2, 2, 2, 3, 6]
+            .into_iter()
+            .all(|length| parts.next() == Some(length))
+            && parts.next().is_none()
+    }
 }
 
 impl FromStr for SessionId {
@@ -89,17 +98,26 @@ impl Key {
 
     /// The key of a feature-level session: `pm-feature-auth`.
     pub fn feature(agent: &str, feature: &str) -> Result<Self, IdError> {
+        refuse_empty(&[agent, feature])?;
         format!("{agent}-feature-{feature}").parse()
     }
 
     /// The key of a task-level session: `dev-task-auth-t1-in_dev`.
     pub fn task(agent: &str, feature: &str, task: &str, state: &str) -> Result<Self, IdError> {
+        refuse_empty(&[agent, feature, task, state])?;
         format!("{agent}-task-{feature}-{task}-{state}").parse()
     }
 
     /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+fn refuse_empty(parts: &[&str]) -> Result<(), IdError> {
+    match parts.iter().find(|part| part.trim().is_empty()) {
+        None => Ok(()),
+        Some(part) => Err(IdError::Key((*part).to_owned())),
     }
 }
 
@@ -232,6 +250,8 @@ mod tests {
         assert_ne!(SessionId::mint(at, 1), SessionId::mint(at, 2));
         let id = SessionId::mint(at, u32::MAX);
         assert_eq!(id.as_str().parse::<SessionId>().unwrap(), id);
+        assert!(id.is_minted());
+        assert!(!"conv-1".parse::<SessionId>().unwrap().is_minted());
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use lineage::Lineage;
 pub use name::{Name, NameError, RESERVED_NAMES, Tag};
 pub use owner::{Owner, SessionRef};
 pub use project::{Mark, Project, ProjectId};
-pub use spec::SessionSpec;
+pub use spec::{EmptySpec, SessionSpec};
 pub use standing::{CheckpointMark, Noted, Span, Standing};
 pub use summary::{SUMMARY_END, SUMMARY_START, Summary, SummaryError};
 pub use usage::Usage;

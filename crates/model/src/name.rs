@@ -50,6 +50,9 @@ pub enum NameError {
     /// Reserved, see [`RESERVED_NAMES`].
     #[error("{0:?} is a reserved word and cannot be a name; try {0}-1")]
     Reserved(String),
+    /// It would be taken for a number in a listing.
+    #[error("{0:?} is a number; a name needs something else in it, like s{0}")]
+    Number(String),
     /// An attempt to name a path.
     #[error("{0:?} looks like a path; a name cannot contain '/', '\\', '..' or NUL")]
     Path(String),
@@ -91,6 +94,8 @@ impl FromStr for Name {
         let name = cut.trim_matches(['-', '.']).to_owned();
         if name.is_empty() {
             Err(NameError::Empty(text.chars().take(80).collect()))
+        } else if name.chars().all(|c| c.is_ascii_digit()) {
+            Err(NameError::Number(name))
         } else if is_reserved(&name) {
             Err(NameError::Reserved(name))
         } else {
@@ -192,7 +197,7 @@ mod tests {
         ] {
             assert!(name(text).starts_with("! "), "{text} was accepted");
         }
-        for text in ["../up", "a/b", "a\\b", "a\0b", "!!!", ""] {
+        for text in ["12", "-7-", "../up", "a/b", "a\\b", "a\0b", "!!!", ""] {
             assert!(name(text).starts_with("! "), "{text:?} was accepted");
         }
     }

@@ -1,6 +1,5 @@
 //! What a person types to name a session.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
@@ -23,11 +22,21 @@ pub enum SessionSpec {
     },
 }
 
-impl FromStr for SessionSpec {
-    type Err = Infallible;
+/// Nothing was typed to name a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a session is named by id, name, key, number, `last` or a transcript's path; this is empty"
+)]
+pub struct EmptySpec;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
+impl FromStr for SessionSpec {
+    type Err = EmptySpec;
+
+    fn from_str(text: &str) -> Result<Self, EmptySpec> {
         let text = text.trim();
+        if text.is_empty() {
+            return Err(EmptySpec);
+        }
         let is_path = text.contains(['/', '\\'])
             || std::path::Path::new(text)
                 .extension()
@@ -74,5 +83,6 @@ mod tests {
             spec("auth"),
             SessionSpec::Text { number: None, .. }
         ));
+        assert_eq!(" ".parse::<SessionSpec>(), Err(EmptySpec));
     }
 }

@@ -79,6 +79,12 @@ impl Standing {
         self.checkpoints.last().copied()
     }
 
+    /// Whether the model still sees an entry, as it is or in a summary.
+    pub fn shows(&self, seq: Seq) -> bool {
+        let inside = |span: &Span| span.from <= seq && span.to.is_none_or(|to| seq <= to);
+        self.visible.iter().any(inside)
+    }
+
     /// The stretches the model sees verbatim: what is visible and not summarized.
     pub fn uncovered(&self) -> Vec<Span> {
         let covers = self.checkpoint().map_or(Seq::ZERO, |mark| mark.covers);

@@ -43,7 +43,9 @@ pub(crate) fn copy(connection: &Connection, to: &Path) -> Result<(), StoreError>
                 .map_err(failed)
         });
     if copied.is_err() {
-        let _ = std::fs::remove_file(&partial);
+        for leftover in [partial.clone(), side_file(&partial, "-journal")] {
+            let _ = std::fs::remove_file(leftover);
+        }
     }
     copied
 }

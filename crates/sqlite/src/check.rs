@@ -222,7 +222,10 @@ impl Checking<'_> {
             } else {
                 // Adopted without it, or lost: no rebuild brings it back.
                 let digest = *digest;
-                self.report.findings.push(Finding::Blob { digest });
+                self.report.findings.push(Finding::Blob {
+                    digest,
+                    missing: true,
+                });
             }
         }
         if not_noted || !noted.is_subset(&attachments) {
@@ -437,7 +440,10 @@ fn blobs(connection: &Connection, report: &mut Report) -> Result<(), StoreError>
         let digest = Digest::from_bytes(row.get(0).map_err(failed)?);
         let data = row.get_ref(1).map_err(failed)?;
         if data.as_blob().ok().map(Digest::of) != Some(digest) {
-            report.findings.push(Finding::Blob { digest });
+            report.findings.push(Finding::Blob {
+                digest,
+                missing: false,
+            });
         }
     }
     Ok(())

@@ -320,7 +320,13 @@ fn a_damaged_attachment_is_not_brought_over_and_is_named() {
             "{report:?}"
         );
         assert_eq!(report.lost, []);
-        assert_eq!(findings(&into).await, [Finding::Blob { digest }]);
+        assert_eq!(
+            findings(&into).await,
+            [Finding::Blob {
+                digest,
+                missing: true
+            }]
+        );
     });
 }
 

@@ -132,15 +132,15 @@ pub fn settle(
     match (append.expect, &append.on_conflict) {
         (Expect::Any, _) => Ok(Settled::Append { rebased: None }),
         (Expect::At(expected), _) if expected == head => Ok(Settled::Append { rebased: None }),
-        (Expect::At(expected), OnConflict::Reject) => Err(StoreError::Moved {
-            id: session.clone(),
-            expected,
-            found: head,
-        }),
         (Expect::At(expected), _) if expected > head => Err(StoreError::NoSuchEntry {
             id: session.clone(),
             seq: expected,
             head,
+        }),
+        (Expect::At(expected), OnConflict::Reject) => Err(StoreError::Moved {
+            id: session.clone(),
+            expected,
+            found: head,
         }),
         (Expect::At(expected), OnConflict::Rebase) => Ok(Settled::Append {
             rebased: Some(expected),

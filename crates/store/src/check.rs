@@ -37,10 +37,12 @@ pub enum Finding {
         /// What is not right.
         what: String,
     },
-    /// An attachment's bytes are not those that were put.
+    /// An attachment's bytes are not those that were put, or not here.
     Blob {
         /// The digest it was put under.
         digest: Digest,
+        /// Whether they are not here at all.
+        missing: bool,
     },
 }
 

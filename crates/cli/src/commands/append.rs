@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use throughline::{
     Appended, Attachment, Block, Conflict, Content, Error, Expect, How, Message, NewEntry, Role,
-    Seq, Session, SessionId, SessionSpec,
+    Seq, Session, SessionId, SessionSpec, Timestamp,
 };
 use throughline_formats::{LineError, MessageLine, MessageLines};
 use tokio::sync::mpsc;
@@ -33,11 +33,10 @@ pub(crate) struct AppendArgs {
     /// Which session
     session: SessionSpec,
     /// The message [default: stdin]
-    #[arg(allow_hyphen_values = true)]
     text: Option<String>,
-    /// Who speaks: user, assistant, system or tool
-    #[arg(long, default_value = "user")]
-    role: Role,
+    /// Who speaks: user, assistant, system or tool [default: user]
+    #[arg(long)]
+    role: Option<Role>,
     /// Who said it, where the role alone does not tell
     #[arg(long)]
     author: Option<String>,
@@ -62,6 +61,24 @@ pub(crate) struct AppendArgs {
 }
 
 impl AppendArgs {
+    /// Lines of JSON say all of this themselves.
+    fn refuse_for_lines(&self) -> Result<()> {
+        for (given, flag) in [
+            (self.role.is_some(), "--role"),
+            (self.author.is_some(), "--author"),
+            (self.at.is_some(), "--at"),
+            (self.external_id.is_some(), "--external-id"),
+        ] {
+            if given {
+                let what = format!("{flag} means nothing for JSON lines");
+                return Err(Refusal::invalid(what)
+                    .hint("each line has its own role, author, at and id")
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
     fn conflict(&self) -> Conflict {
         match self.on_conflict.as_str() {
             "rebase" => Conflict::Rebase,
@@ -73,14 +90,24 @@ impl AppendArgs {
 
 pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
     let session = app.session(&args.session).await?;
-    if app.ui.json && args.text.is_none() {
+    if app.ui.json && args.text.is_none() && args.attach.is_empty() {
+        args.refuse_for_lines()?;
         return lines(app, &args, session).await;
     }
     let text = match &args.text {
-        Some(text) => text.clone(),
+        Some(text) => Some(text.clone()),
+        // A picture may speak for itself.
+        None if !args.attach.is_empty() && std::io::stdin().is_terminal() => None,
         None => read_stdin(app, args.lossy)?,
     };
-    let mut message = Message::new(args.role, Content::text(text));
+    if text.as_deref().unwrap_or_default().is_empty() && args.attach.is_empty() {
+        return Err(Refusal::invalid("there is nothing to append")
+            .hint("give the text as an argument or on stdin")
+            .into());
+    }
+    let content = text.filter(|text| !text.is_empty()).map(Content::text);
+    let role = args.role.unwrap_or(Role::User);
+    let mut message = Message::new(role, content.unwrap_or_default());
     for path in &args.attach {
         let attachment = attach(app, path).await?;
         message.content.0.push(Block::Attachment(attachment));
@@ -89,6 +116,9 @@ pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
     if let Some(at) = &args.at {
         let now = app.tl().await?.now();
         let at = parse_instant(at, now, &app.zone).map_err(Refusal::invalid)?;
+        if is_future(at, now) {
+            return Err(Refusal::invalid(format!("{at} is in the future")).into());
+        }
         entry = NewEntry::new(entry.id, at, entry.body);
     }
     entry.author.clone_from(&args.author);
@@ -99,6 +129,12 @@ pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
         .await?;
     tell(app, session.id(), &appended)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a time is further ahead than clocks disagree: a session said to be active in
+/// a year to come would be the latest one until then.
+pub(crate) fn is_future(at: Timestamp, now: Timestamp) -> bool {
+    at.duration_since(now).as_hours() >= 24
 }
 
 /// Keeps a file's bytes and tells what they are.
@@ -127,7 +163,7 @@ fn set_external(entry: &mut NewEntry, session: &SessionId, external: Option<Stri
     }
 }
 
-fn read_stdin(app: &App, lossy: bool) -> Result<String> {
+fn read_stdin(app: &App, lossy: bool) -> Result<Option<String>> {
     let mut stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
         app.ui.status("Type the message and end it with Ctrl-D:");
@@ -150,12 +186,7 @@ fn read_stdin(app: &App, lossy: bool) -> Result<String> {
     let text = text
         .strip_suffix('\n')
         .map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
-    if text.is_empty() {
-        return Err(Refusal::invalid("there is nothing to append")
-            .hint("give the text as an argument or on stdin")
-            .into());
-    }
-    Ok(text.to_owned())
+    Ok(Some(text.to_owned()))
 }
 
 fn tell(app: &App, asked: &SessionId, appended: &Appended) -> Result<()> {
@@ -206,6 +237,7 @@ async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCod
         expect: args.expect,
         under_way: VecDeque::new(),
         bad: 0,
+        now: app.tl().await?.now(),
     };
     loop {
         // Whoever waits for an answer before sending more must get it, so answers come
@@ -240,6 +272,7 @@ struct Stream<'a> {
     expect: Option<Seq>,
     under_way: VecDeque<UnderWay>,
     bad: u64,
+    now: Timestamp,
 }
 
 impl Stream<'_> {
@@ -256,6 +289,11 @@ impl Stream<'_> {
                 return Ok(());
             }
         };
+        if line.at.is_some_and(|at| is_future(at, self.now)) {
+            self.app.ui.warn(format_args!(
+                "line {number}: its time is in the future; now is taken"
+            ));
+        }
         if line.repaired {
             self.app.ui.warn(format_args!(
                 "line {number}: replaced characters that are none"
@@ -287,7 +325,7 @@ impl Stream<'_> {
 
     fn entry(&self, line: MessageLine) -> NewEntry {
         let mut entry = self.session.entry(line.message);
-        if let Some(at) = line.at {
+        if let Some(at) = line.at.filter(|at| !is_future(*at, entry.at)) {
             entry = NewEntry::new(entry.id, at, entry.body);
         }
         entry.author = line.author;

@@ -11,6 +11,7 @@ pub(crate) struct DecideArgs {
     /// Which session
     session: SessionSpec,
     /// What was decided
+    #[arg(value_parser = super::something)]
     text: String,
 }
 

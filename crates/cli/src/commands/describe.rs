@@ -10,12 +10,22 @@ use crate::app::App;
 pub(crate) struct DescribeArgs {
     /// Which session
     session: SessionSpec,
-    /// The description; none to take it away
+    /// The description
+    #[arg(required_unless_present = "remove")]
     description: Option<String>,
+    /// Take the description away
+    #[arg(long, conflicts_with = "description")]
+    remove: bool,
 }
 
 pub(crate) async fn run(app: &App, args: DescribeArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
-    let entry = session.describe(args.description.as_deref()).await?;
+    let entry = session
+        .describe(
+            args.description
+                .as_deref()
+                .filter(|text| !text.trim().is_empty()),
+        )
+        .await?;
     super::done(app, &session, &entry).await
 }

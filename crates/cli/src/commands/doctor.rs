@@ -28,7 +28,10 @@ pub(crate) async fn run(app: &App, args: DoctorArgs) -> Result<ExitCode> {
     if let Some(into) = &args.salvage {
         return super::salvage::run(app, into).await;
     }
-    let tl = app.tl().await?;
+    let tl = match app.tl().await {
+        Ok(tl) => tl,
+        Err(error) => return unopened(app, error),
+    };
     let bar = app.ui.progress("Checking", "entries");
     let progress = |done, total| {
         bar.set_length(total);
@@ -41,6 +44,26 @@ pub(crate) async fn run(app: &App, args: DoctorArgs) -> Result<ExitCode> {
     };
     bar.finish_and_clear();
     tell(app, &report?)
+}
+
+/// A file too damaged to be opened is a finding like any other.
+fn unopened(app: &App, error: anyhow::Error) -> Result<ExitCode> {
+    let damaged = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<throughline::Error>())
+        .any(|error| error.kind() == throughline::ErrorKind::Damaged);
+    if !damaged {
+        return Err(error);
+    }
+    let what = format!("{error:#}");
+    let findings = vec![Finding::File { what }];
+    tell(
+        app,
+        &Report {
+            findings,
+            ..Report::default()
+        },
+    )
 }
 
 fn tell(app: &App, report: &Report) -> Result<ExitCode> {
@@ -78,11 +101,9 @@ fn tell(app: &App, report: &Report) -> Result<ExitCode> {
             app.ui
                 .status("`tl doctor --rebuild` mends what is derived.");
         }
-        if report
-            .findings
-            .iter()
-            .any(|finding| !finding.can_be_rebuilt())
-        {
+        let broken =
+            |finding: &Finding| matches!(finding, Finding::File { .. } | Finding::Entry { .. });
+        if report.findings.iter().any(broken) {
             app.ui
                 .status("`tl doctor --salvage FILE` gets everything readable into a new store.");
         }
@@ -108,6 +129,10 @@ fn describe(finding: &Finding) -> String {
             session,
             what,
         } => format!("session {session} ({owner}): {what}"),
-        Finding::Blob { digest } => format!("attachment {digest}: its bytes have changed"),
+        Finding::Blob {
+            digest,
+            missing: true,
+        } => format!("attachment {digest}: its bytes are not here"),
+        Finding::Blob { digest, .. } => format!("attachment {digest}: its bytes have changed"),
     }
 }

@@ -36,9 +36,9 @@ pub(crate) struct ExportArgs {
     /// Which session
     #[arg(required_unless_present = "all")]
     session: Option<SessionSpec>,
-    /// How
-    #[arg(long, short, value_enum, default_value = "markdown")]
-    format: Format,
+    /// How [default: as the file's name says, or markdown]
+    #[arg(long, short, value_enum)]
+    format: Option<Format>,
     /// The file to write [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -53,17 +53,33 @@ pub(crate) struct ExportArgs {
     attachments: Option<PathBuf>,
 }
 
+impl ExportArgs {
+    fn format(&self, json: bool) -> Format {
+        let named = self.output.as_ref().and_then(|path| path.extension());
+        self.format
+            .unwrap_or(match named.and_then(|name| name.to_str()) {
+                Some("json") => Format::Json,
+                Some("jsonl" | "ndjson") => Format::Jsonl,
+                // Several sessions have one form only.
+                None if self.all => Format::Jsonl,
+                _ if json => Format::Json,
+                _ => Format::Markdown,
+            })
+    }
+}
+
 pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
+    let format = args.format(app.ui.json);
     let sessions = match &args.session {
         Some(spec) => vec![app.session(spec).await?],
-        None => all(app, args.format).await?,
+        None => all(app, format).await?,
     };
     if let Some(folder) = &args.attachments {
         return files(app, &sessions, folder).await;
     }
     let Some(path) = &args.output else {
         let out = std::io::BufWriter::new(std::io::stdout());
-        write(app, &sessions, args.format, out).await?.flush()?;
+        write(app, &sessions, format, out).await?.flush()?;
         return Ok(());
     };
     let file = app.path(path);
@@ -81,7 +97,7 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
     let cannot = || format!("{} cannot be written", path.display());
     let partial = tempfile::NamedTempFile::new_in(folder).with_context(cannot)?;
     let out = std::io::BufWriter::new(partial);
-    let out = write(app, &sessions, args.format, out).await?;
+    let out = write(app, &sessions, format, out).await?;
     let partial = out
         .into_inner()
         .map_err(std::io::IntoInnerError::into_error)?;

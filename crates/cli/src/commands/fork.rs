@@ -35,6 +35,7 @@ pub(crate) async fn run(app: &App, args: ForkArgs) -> Result<()> {
     if let Some(asked) = args.at {
         super::tell_moved_boundary(app, asked, fork.at);
     }
+    super::tell_namesakes(app, &fork.session).await?;
     if app.ui.json {
         app.ui.json(&fork.session.record().await?.card)?;
     } else {

@@ -12,6 +12,7 @@ use serde_json::json;
 use throughline::{Birth, Importer, Incoming, StoredEntry};
 use throughline_formats::{LogItem, LogItems, MessageLines, is_log, read_document};
 
+use super::append::is_future;
 use crate::app::App;
 use crate::report::Refusal;
 use crate::ui::counted;
@@ -40,9 +41,9 @@ enum Format {
 pub(crate) struct ImportArgs {
     /// The file; `-` for stdin
     file: PathBuf,
-    /// What is in it
-    #[arg(long, short, value_enum, default_value = "jsonl")]
-    format: Format,
+    /// What is in it [default: found out]
+    #[arg(long, short, value_enum)]
+    format: Option<Format>,
 }
 
 /// What an import did.
@@ -58,16 +59,10 @@ pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
     let bar = app.ui.progress("Importing", "bytes");
     let (mut reader, size) = open(app, &args.file)?;
     bar.set_length(size.unwrap_or(0));
-    let done = match args.format {
-        Format::Json => document(app, &mut reader).await,
-        Format::Jsonl => {
-            let is_log = first_line_is_log(&mut reader)?;
-            if is_log {
-                log(app, reader, &bar).await
-            } else {
-                messages(app, reader, &bar).await
-            }
-        }
+    let done = match (args.format, first_line(&mut reader)?) {
+        (Some(Format::Json), _) | (None, First::Document) => document(app, &mut reader).await,
+        (_, First::Log) => log(app, reader, &bar).await,
+        (_, First::Message | First::Document) => messages(app, reader, &bar).await,
     };
     bar.finish_and_clear();
     tell(app, &done?)
@@ -90,16 +85,28 @@ fn open(app: &App, path: &Path) -> Result<(Input, Option<u64>)> {
     Ok((buffered(Box::new(file)), size))
 }
 
+/// What the first line of a file says of the rest.
+enum First {
+    Log,
+    Document,
+    Message,
+}
+
 /// Looks at the first line without taking it.
-fn first_line_is_log(reader: &mut Input) -> Result<bool> {
+fn first_line(reader: &mut Input) -> Result<First> {
     let seen = reader.fill_buf().context("the input cannot be read")?;
     let line = seen.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok(std::str::from_utf8(line).is_ok_and(is_log))
+    Ok(match std::str::from_utf8(line) {
+        Ok(line) if is_log(line) => First::Log,
+        Ok(line) if line.starts_with("{\"throughline\":") => First::Document,
+        _ => First::Message,
+    })
 }
 
 async fn messages(app: &App, reader: Input, bar: &ProgressBar) -> Result<Done> {
     let mut importer = Importer::new(app.tl().await?.clone());
     let mut done = Done::default();
+    let now = app.tl().await?.now();
     let mut lines = MessageLines::new(reader);
     while let Some(next) = lines.next() {
         let (number, line) = next.context("the input cannot be read")?;
@@ -108,11 +115,16 @@ async fn messages(app: &App, reader: Input, bar: &ProgressBar) -> Result<Done> {
             Ok(line) => match line.session {
                 None => done.bad.push((number, "it names no session".to_owned())),
                 Some(session) => {
+                    let at = line.at.filter(|at| !is_future(*at, now));
+                    if at != line.at {
+                        let what = "its time is in the future; now is taken";
+                        app.ui.warn(format_args!("line {number}: {what}"));
+                    }
                     let incoming = Incoming {
                         session,
                         name: line.name,
                         project: line.project,
-                        at: line.at,
+                        at,
                         external_id: line.external_id,
                         author: line.author,
                         message: line.message,

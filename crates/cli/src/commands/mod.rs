@@ -35,6 +35,7 @@ use serde_json::json;
 use throughline::{Body, Entry, Seq, Session, SessionId, SessionSpec, Tag};
 
 use crate::app::App;
+use crate::markdown::safe;
 
 /// What can be asked for.
 #[derive(clap::Subcommand, Debug)]
@@ -69,6 +70,22 @@ pub(crate) enum Command {
     Backup(backup::BackupArgs),
     Config(config::ConfigArgs),
     Completions(completions::CompletionsArgs),
+}
+
+impl Command {
+    /// Whether it changes nothing, and so has no business making a store.
+    pub(crate) fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            Self::Sessions(_)
+                | Self::Show(_)
+                | Self::Tree(_)
+                | Self::Export(_)
+                | Self::Stats(_)
+                | Self::Doctor(_)
+                | Self::Backup(_)
+        )
+    }
 }
 
 impl Default for Command {
@@ -125,7 +142,36 @@ async fn done(app: &App, session: &Session, entry: &Entry) -> Result<()> {
             "seq": entry.seq,
         }))?;
     } else {
-        app.ui.status(told(entry));
+        let card = session.record().await?.card;
+        app.ui
+            .status(format_args!("{}: {}", safe(card.title()), told(entry)));
+    }
+    Ok(())
+}
+
+/// Text that says something.
+fn something(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("there is nothing in it".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// Warns of a name that others have too: it will not do to name the session by.
+async fn tell_namesakes(app: &App, session: &Session) -> Result<()> {
+    let card = session.record().await?.card;
+    let Some(name) = &card.name else {
+        return Ok(());
+    };
+    let tl = app.tl().await?;
+    let found = tl.store().candidates(tl.owner(), name.as_str(), 10).await?;
+    let others = found.iter().filter(|other| {
+        !other.trashed && other.card.id != card.id && other.card.name.as_ref() == Some(name)
+    });
+    if others.count() > 0 {
+        app.ui.warn(format_args!(
+            "another session is called {name} too; use the id to name it"
+        ));
     }
     Ok(())
 }

@@ -53,6 +53,7 @@ pub(crate) async fn run(app: &App, args: NewArgs) -> Result<()> {
     if !args.tag.is_empty() {
         session.tag(args.tag).await?;
     }
+    super::tell_namesakes(app, &session).await?;
     tell(app, &session, existed).await
 }
 

@@ -13,6 +13,7 @@ pub(crate) struct PinArgs {
     /// Which session
     session: SessionSpec,
     /// The fact
+    #[arg(value_parser = super::something)]
     text: String,
 }
 

@@ -10,12 +10,17 @@ use crate::app::App;
 pub(crate) struct RenameArgs {
     /// Which session
     session: SessionSpec,
-    /// The new name, which is made lowercase with dashes; none to take the name away
+    /// The new name, which is made lowercase with dashes
+    #[arg(required_unless_present = "remove")]
     name: Option<String>,
+    /// Take the name away
+    #[arg(long, conflicts_with = "name")]
+    remove: bool,
 }
 
 pub(crate) async fn run(app: &App, args: RenameArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let entry = session.rename(args.name.as_deref()).await?;
+    super::tell_namesakes(app, &session).await?;
     super::done(app, &session, &entry).await
 }

@@ -17,6 +17,14 @@ pub(crate) async fn run(app: &App, into: &Path) -> Result<ExitCode> {
         return Err(Refusal::invalid("only a store in a file can be salvaged").into());
     };
     let damaged = app.path(&damaged);
+    if !damaged.is_file() {
+        return Err(Refusal {
+            what: format!("there is no store at {}", damaged.display()),
+            hint: None,
+            kind: throughline::ErrorKind::NotFound,
+        }
+        .into());
+    }
     let file = app.path(into);
     if file.exists() {
         return Err(
@@ -39,7 +47,8 @@ pub(crate) async fn run(app: &App, into: &Path) -> Result<ExitCode> {
 }
 
 fn tell(app: &App, into: &Path, salvaged: &Salvaged) -> Result<ExitCode> {
-    let ok = salvaged.lost.is_empty();
+    // A note tells of something that is not as it was.
+    let ok = salvaged.lost.is_empty() && salvaged.notes.is_empty();
     if app.ui.json {
         let mut report = serde_json::to_value(salvaged)?;
         report["ok"] = json!(ok);

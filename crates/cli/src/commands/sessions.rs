@@ -244,6 +244,8 @@ fn title(card: &Card) -> String {
     let mut title = match &card.name {
         Some(name) => name.to_string(),
         None if card.preview.is_empty() => card.id.to_string(),
+        // An id that somebody chose says more than how it began.
+        None if !card.id.is_minted() => format!("{} “{}”", card.id, card.preview),
         None => format!("“{}”", card.preview),
     };
     if card.status == Status::Archived {

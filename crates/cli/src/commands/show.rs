@@ -66,13 +66,22 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
         app.ui.json(&session.checkpoint_view().await?)?;
         return Ok(());
     }
-    let card = session.record().await?.card;
+    let record = session.record().await?;
+    let card = &record.card;
+    if let Some(seq) = args.around.filter(|seq| *seq > card.head) {
+        return Err(throughline::StoreError::NoSuchEntry {
+            id: card.id.clone(),
+            seq,
+            head: card.head,
+        }
+        .into());
+    }
     let (from, to) = stretch(app, &args, card.head);
     if app.ui.json {
-        return json(app, &session, &card, from, to).await;
+        return json(app, &session, card, from, to).await;
     }
     let now = app.tl().await?.now();
-    let mut text = entries::head(app, &card);
+    let mut text = entries::head(app, card);
     text.push('\n');
     if from.0 > 1 && !args.all {
         let hidden = format!("     … {} earlier: --all, or --from 1\n\n", from.0 - 1);
@@ -80,7 +89,7 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
     }
     pages(&session, from, to, |page| {
         for entry in &page {
-            text.push_str(&entries::entry(app, entry, now));
+            text.push_str(&entries::entry(app, entry, &record.standing, now));
         }
         // Without a pager there is no reason to hold on to what can be printed.
         if !app.ui.is_terminal() {

@@ -31,7 +31,8 @@ pub(crate) use safe::safe;
 
 /// Plain text made safe and broken into lines of at most `width` columns.
 pub(crate) fn plain(text: &str, width: usize) -> String {
-    let text = safe(text);
+    let text = text.replace("\r\n", "\n");
+    let text = safe(&text);
     let mut plain = String::with_capacity(text.len());
     for line in wrap::lines(text.trim_end_matches('\n'), width) {
         plain.push_str(&text[line]);

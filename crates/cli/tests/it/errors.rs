@@ -79,3 +79,62 @@ fn output_that_nobody_reads_to_the_end_is_no_error() {
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn nothing_typed_names_nothing() {
+    let tl = Tl::new();
+    tl.session("only", &["x"]);
+    for spec in ["", " "] {
+        for command in ["delete", "append", "show", "restore"] {
+            assert_ne!(
+                tl.run(&[command, spec]).code(),
+                Some(0),
+                "{command} {spec:?}"
+            );
+        }
+    }
+    assert_eq!(tl.texts("only"), ["x"]);
+}
+
+#[test]
+fn a_mistyped_flag_is_not_taken_for_the_message() {
+    let tl = Tl::new();
+    let id = tl.session("s", &[]);
+    assert_eq!(tl.run(&["append", &id, "--typo"]).code(), Some(2));
+    tl.ok(&["append", &id, "--", "--not-a-flag"]);
+    assert_eq!(tl.texts(&id), ["--not-a-flag"]);
+    let line = br#"{"role":"user","content":"x"}"#;
+    let refused = tl.run_with(&["append", &id, "--json", "--author", "bob"], line);
+    assert_eq!(refused.code(), Some(5));
+}
+
+#[test]
+fn a_store_that_was_misspelt_is_not_made_by_looking_at_it() {
+    let tl = Tl::new();
+    for command in ["sessions", "doctor", "stats", "show"] {
+        let said = tl.run(&["--store", "sqlite:typo.db", command]);
+        assert_eq!(said.code(), Some(3), "{said}");
+    }
+    assert!(!tl.work().join("typo.db").exists());
+    tl.ok(&["--store", "sqlite:typo.db", "new"]);
+    assert!(tl.work().join("typo.db").exists());
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_an_error_that_says_so() {
+    let tl = Tl::new();
+    let id = tl.session("s", &["before"]);
+    let script = format!(
+        "ulimit -f 300; exec {} append {id}",
+        env!("CARGO_BIN_EXE_tl")
+    );
+    let mut command = std::process::Command::new("bash");
+    command
+        .args(["-c", &script])
+        .current_dir(tl.work())
+        .env("THROUGHLINE_HOME", tl.home());
+    let said = crate::harness::finish(command, &["append"], &vec![b'x'; 2_000_000]);
+    assert_eq!(said.code(), Some(7), "{said}");
+    assert_eq!(tl.texts(&id), ["before"]);
+    assert_eq!(tl.json(&["doctor"])["ok"], true);
+}

@@ -111,3 +111,16 @@ fn a_backup_is_whole_while_others_write() {
         assert_eq!(mode & 0o777, 0o600);
     }
 }
+
+#[test]
+fn a_file_that_cannot_be_opened_still_gets_a_report() {
+    let tl = Tl::new();
+    tl.session("s", &["one"]);
+    tl.ok(&["backup", "b.db"]);
+    let mut bytes = std::fs::read(tl.work().join("b.db")).unwrap();
+    bytes[..4096].fill(0x5a);
+    std::fs::write(tl.work().join("b.db"), bytes).unwrap();
+    let said = tl.run(&["--store", "sqlite:b.db", "doctor", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&said.stdout()).unwrap();
+    assert_eq!((said.code(), &report["ok"]), (Some(6), &false.into()));
+}

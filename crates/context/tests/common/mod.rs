@@ -13,19 +13,19 @@ use throughline_model::{
 
 /// A log and what goes with it.
 #[derive(Clone, Debug)]
-pub struct Session {
-    pub id: SessionId,
-    pub entries: Vec<Entry>,
-    pub record: Record,
-    pub agent: Option<String>,
-    pub documents: Vec<Document>,
-    pub memory: Vec<Fact>,
-    pub recalled: Vec<Excerpt>,
-    pub encoding: Encoding,
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) record: Record,
+    pub(crate) agent: Option<String>,
+    pub(crate) documents: Vec<Document>,
+    pub(crate) memory: Vec<Fact>,
+    pub(crate) recalled: Vec<Excerpt>,
+    pub(crate) encoding: Encoding,
 }
 
 impl Session {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let id: SessionId = "s1".parse().expect("an id");
         let birth = Birth::new(id.clone(), Timestamp::UNIX_EPOCH);
         Self {
@@ -40,7 +40,7 @@ impl Session {
         }
     }
 
-    pub fn of(bodies: impl IntoIterator<Item = Body>) -> Self {
+    pub(crate) fn of(bodies: impl IntoIterator<Item = Body>) -> Self {
         let mut session = Self::new();
         for body in bodies {
             session.append(body);
@@ -48,7 +48,7 @@ impl Session {
         session
     }
 
-    pub fn append(&mut self, body: Body) -> Seq {
+    pub(crate) fn append(&mut self, body: Body) -> Seq {
         let seq = self.record.card.head.next();
         let previous = self.entries.last().map_or(GENESIS, |entry| entry.digest);
         let id = EntryId::derived(&[&seq.0.to_le_bytes()]);
@@ -65,7 +65,7 @@ impl Session {
     }
 
     /// What the model may see after the checkpoint in force.
-    pub fn visible(&self) -> Vec<Counted> {
+    pub(crate) fn visible(&self) -> Vec<Counted> {
         let spans = self.record.standing.uncovered();
         self.entries
             .iter()
@@ -81,7 +81,7 @@ impl Session {
             .collect()
     }
 
-    pub fn checkpoint(&self) -> Option<(&Entry, &Checkpoint)> {
+    pub(crate) fn checkpoint(&self) -> Option<(&Entry, &Checkpoint)> {
         let mark = self.record.standing.checkpoint()?;
         let entry = self.entries.iter().find(|entry| entry.seq == mark.seq)?;
         match &entry.body {
@@ -90,7 +90,7 @@ impl Session {
         }
     }
 
-    pub fn request(
+    pub(crate) fn request(
         &self,
         message: Option<&Content>,
         policy: &Policy,
@@ -113,30 +113,30 @@ impl Session {
     }
 
     /// A request by a preset that fits.
-    pub fn ask(&self, text: &str, preset: &str, budget: u64) -> Request {
+    pub(crate) fn ask(&self, text: &str, preset: &str, budget: u64) -> Request {
         let policy = Policy::preset(preset).expect("a preset");
         self.request(Some(&Content::text(text)), &policy, budget)
             .expect("it fits")
     }
 }
 
-pub fn user(text: &str) -> Body {
+pub(crate) fn user(text: &str) -> Body {
     Body::Message(Message::text(Role::User, text))
 }
 
-pub fn assistant(text: &str) -> Body {
+pub(crate) fn assistant(text: &str) -> Body {
     Body::Message(Message::text(Role::Assistant, text))
 }
 
-pub fn message(role: Role, blocks: Vec<Block>) -> Body {
+pub(crate) fn message(role: Role, blocks: Vec<Block>) -> Body {
     Body::Message(Message::new(role, Content(blocks)))
 }
 
-pub fn text(text: &str) -> Block {
+pub(crate) fn text(text: &str) -> Block {
     Block::Text(text.to_owned())
 }
 
-pub fn call(id: &str) -> Block {
+pub(crate) fn call(id: &str) -> Block {
     Block::ToolCall(ToolCall {
         id: id.to_owned(),
         name: "read".to_owned(),
@@ -144,7 +144,7 @@ pub fn call(id: &str) -> Block {
     })
 }
 
-pub fn result(id: &str, out: &str) -> Block {
+pub(crate) fn result(id: &str, out: &str) -> Block {
     Block::ToolResult(ToolResult {
         call_id: id.to_owned(),
         content: Content::text(out),
@@ -152,7 +152,7 @@ pub fn result(id: &str, out: &str) -> Block {
     })
 }
 
-pub fn image() -> Block {
+pub(crate) fn image() -> Block {
     Block::Attachment(Attachment {
         blob: Digest::of(b"picture"),
         media_type: "image/png".to_owned(),
@@ -161,7 +161,7 @@ pub fn image() -> Block {
     })
 }
 
-pub fn checkpoint(covers: u64, decision: &str) -> Body {
+pub(crate) fn checkpoint(covers: u64, decision: &str) -> Body {
     Body::from(Checkpoint {
         covers: Seq(covers),
         summary: Summary {
@@ -177,7 +177,7 @@ pub fn checkpoint(covers: u64, decision: &str) -> Body {
     })
 }
 
-pub fn excerpt(session: &str, seq: u64, said: &str) -> Excerpt {
+pub(crate) fn excerpt(session: &str, seq: u64, said: &str) -> Excerpt {
     Excerpt {
         source: EntryRef {
             session: session.parse().expect("an id"),
@@ -192,7 +192,7 @@ pub fn excerpt(session: &str, seq: u64, said: &str) -> Excerpt {
 }
 
 /// What is wrong with a request, if anything.
-pub fn faults(request: &Request) -> Vec<String> {
+pub(crate) fn faults(request: &Request) -> Vec<String> {
     let mut faults = Vec::new();
     let sum: u64 = request.sections.iter().map(|section| section.tokens).sum();
     if request.tokens > request.budget || sum != request.tokens {

@@ -1,6 +1,6 @@
 //! What a statement is: a decision, a task, something done, a fact.
 
-use super::cues::{Cue, Hit, is_done_verb, is_passing, is_request};
+use super::cues::{Cue, Hit, is_done_verb, is_idle, is_passing, is_request};
 use super::pieces::{Mark, Section};
 use super::words::{Word, is_stop};
 
@@ -36,6 +36,8 @@ pub(super) struct Look<'a> {
     pub(super) section: Option<Section>,
     /// How much in it is specific.
     pub(super) weight: f64,
+    /// Whether it answers an either-or question.
+    pub(super) answers: bool,
 }
 
 /// What a statement was found to be.
@@ -108,8 +110,11 @@ pub(super) fn classify(look: &Look<'_>) -> Option<Class> {
     if let Some(strength) = asked(look) {
         offer(Kind::Task, strength, true);
     }
-    if told_to_use(look) {
+    if told_to_use(look) || replaced(look) {
         offer(Kind::Decision, 0.85, false);
+    }
+    if look.answers {
+        offer(Kind::Decision, 0.6, false);
     }
     // Somebody by name who will do it.
     if named_will(look) {
@@ -117,9 +122,27 @@ pub(super) fn classify(look: &Look<'_>) -> Option<Class> {
     }
     match best {
         Some(found) if found.strength > 0.35 => Some(found),
-        _ if look.weight > 0.6 => Some(Class::of(Kind::Fact, 0.3)),
+        _ if look.weight > 0.6 => Some(Class::of(Kind::Fact, plain_fact(look))),
         _ => None,
     }
+}
+
+/// How much a fact matters that nothing but its figures or names speaks for: what a
+/// person says of their own affairs more than what anybody could have looked up.
+fn plain_fact(look: &Look<'_>) -> f64 {
+    const OWN: &[&str] = &[
+        "our", "my", "we", "i", "we're", "we've", "i'm", "us", "me", "your",
+    ];
+    let voice = match look.speaker {
+        Speaker::User => 0.45,
+        Speaker::Before => 0.4,
+        Speaker::Agent | Speaker::System => 0.3,
+    };
+    let own = look
+        .words
+        .iter()
+        .any(|word| OWN.contains(&word.lower.as_ref()));
+    voice + if own { 0.1 } else { 0.0 } - if hypothetical(look) { 0.15 } else { 0.0 }
 }
 
 fn question(look: &Look<'_>) -> Option<Class> {
@@ -177,10 +200,15 @@ fn hypothetical(look: &Look<'_>) -> bool {
 
 /// "Let's look", "we'll see": nothing is decided.
 fn passing_after(look: &Look<'_>, hit: &Hit) -> bool {
-    hit.strength < 0.9
-        && look.words.get(hit.end).is_some_and(|word| {
-            is_passing(&word.lower) || matches!(word.lower.as_ref(), "be" | "have" | "need")
-        })
+    let next = look.words.get(hit.end);
+    hit.strength < 0.9 && next.is_some_and(|word| is_idle(&word.lower))
+}
+
+/// A person's "this instead of that".
+fn replaced(look: &Look<'_>) -> bool {
+    look.speaker == Speaker::User
+        && look.hits.iter().any(|hit| hit.cue == Cue::Rejects)
+        && look.hits.iter().any(|hit| hit.cue == Cue::Reversal)
 }
 
 fn task(look: &Look<'_>, hit: &Hit) -> (f64, bool) {
@@ -248,7 +276,7 @@ fn done(look: &Look<'_>, unreal: Option<usize>) -> Option<f64> {
             .and_then(|at| look.words.get(at))
             .is_some_and(|word| {
                 BEFORE.contains(&word.lower.as_ref())
-                    || at == 1 && word.raw.starts_with(char::is_uppercase)
+                    || at == 1 && word.raw.starts_with(char::is_uppercase) && !is_stop(&word.lower)
             })
     };
     if at == 0 || named() {
@@ -263,12 +291,30 @@ fn asked(look: &Look<'_>) -> Option<f64> {
     let fillers = [
         "now", "then", "also", "and", "next", "first", "so", "ok", "okay", "please", "yes",
     ];
-    let verb = look
+    let mut words = look
         .words
         .iter()
         .map(|word| word.lower.as_ref())
-        .find(|lower| !fillers.contains(lower))?;
-    if !is_request(verb) || look.words.len() < 3 {
+        .skip_while(|lower| fillers.contains(lower));
+    let verb = words.next()?;
+    // "Test results are", "Order 7 was": a noun that looks like a verb.
+    let noun = words.take(2).any(|word| {
+        matches!(
+            word,
+            "is" | "are"
+                | "was"
+                | "were"
+                | "has"
+                | "have"
+                | "wants"
+                | "needs"
+                | "will"
+                | "should"
+                | "must"
+                | "can"
+        )
+    });
+    if !is_request(verb) || noun || look.words.len() < 3 {
         return None;
     }
     match (look.speaker, look.mark) {
@@ -282,12 +328,15 @@ fn asked(look: &Look<'_>) -> Option<f64> {
 
 /// "Use tabs", "Keep the old table": a person's word on how it is to be.
 fn told_to_use(look: &Look<'_>) -> bool {
+    let opens = |at: usize| at == 0 || look.words.get(at - 1).is_some_and(|word| word.stops);
     look.speaker == Speaker::User
         && look.words.len() > 2
-        && matches!(
-            look.words.first().map(|word| word.lower.as_ref()),
-            Some("use" | "keep" | "always" | "never" | "prefer")
-        )
+        && look.words.iter().enumerate().any(|(at, word)| {
+            matches!(
+                word.lower.as_ref(),
+                "use" | "keep" | "always" | "never" | "prefer"
+            ) && opens(at)
+        })
 }
 
 /// "Priya will send the figures", "Tom is going to call".

@@ -106,15 +106,15 @@ const TABLE: &[(Cue, f64, &str)] = &[
     (
         Cue::Decision,
         1.0,
-        "decided to, decided on, decided that, we decided, i decided, decided, decision is, decision was, \
-         decision, let's go with, let's use, let's keep, let's stick with, let's settle on, \
+        "decided to, decided on, decided that, we decided, i decided, they decided, decision is, \
+         decision was, the decision, let's go with, let's use, let's keep, let's stick with, let's settle on, \
          let's standardize on, let's standardise on, let's adopt, let's switch to, let's make it, \
          let's not, let's call it, let's say, we will use, we'll use, we will go with, we'll go with, \
          we're going with, we are going with, i'm going with, going with, settled on, we agreed, \
          agreed to, agreed on, we chose, i chose, opted for, we picked, sticking with, stick with, \
          we'll keep, we will keep, we'll stick with, final decision, go with, from now on, \
-         the plan is to, approved, signed off on, ruled out, let's set, let's do, let's put, let's host, \
-         let's store, let's cap, let's limit, let's drop, let's skip, we will not, we won't, we'll not, \
+         the plan is to, approved, signed off on, ruled out, let's set, let's put, let's host, \
+         let's store, let's cap, let's limit, let's drop, let's skip, let's take, we will not, we won't, we'll not, \
          switch to, switching to, use instead",
     ),
     (
@@ -147,7 +147,7 @@ const TABLE: &[(Cue, f64, &str)] = &[
         0.9,
         "next step, next steps, next up, next is, next we, up next, still open, open question, tbd, \
          to be decided, to be confirmed, postponed, deferred, backlog, revisit, not yet decided, \
-         haven't decided, hasn't been decided, undecided, remaining, not started, follow-up, \
+         haven't decided, hasn't been decided, undecided, still pending, remaining work, not started, follow-up, \
          follow up, remains to, is left, after that we, outstanding, out of scope for now, \
          in a later, parked, later we",
     ),
@@ -164,7 +164,7 @@ const TABLE: &[(Cue, f64, &str)] = &[
         0.9,
         "is done, are done, it's done, that's done, is fixed, is complete, is finished, is merged, \
          is deployed, is live, is in place, now works, works now, tests pass, tests are green, \
-         all green, has been, have been, is now, are now, no longer fails, all set, shipped, \
+         all green, no longer fails, all set, shipped, \
          is resolved, was resolved, took care of, passes now, is out, went out",
     ),
     (
@@ -224,33 +224,59 @@ const TABLE: &[(Cue, f64, &str)] = &[
         "let me know, let me, happy to, would you like, do you want, feel free, here's, here is, \
          here are, sounds good, looks good, great question, good question, take a look, take a quick look, \
          thanks, thank you, i see, got it, makes sense, you're right, good catch, i'll start by, \
-         i'll look, i'll check, i'll take, i'll read, one moment, i'll begin",
+         i'll look, i'll check, i'll take, i'll read, one moment, i'll begin, noted, good to know, \
+         understood",
     ),
 ];
 
 const REQUESTS: &str = "\
-add append archive attach automate book bump build buy call cancel change clean clear close collect \
+add append apply archive ask assign attach automate book bump build buy call cancel change clean clear close collect \
 compare configure confirm connect convert copy create cut delete deploy design disable document \
 draft drop email enable ensure escalate export extend extract file finish fix format generate \
-hide implement import improve increase inline install introduce invite investigate keep limit lock \
+hide implement import improve include increase mention pay inline install introduce invite investigate keep limit lock \
 log lower make measure merge migrate mock move notify open optimize order pin plan polish prepare \
 print profile publish pull push raise record reduce refactor refund register reject release remove \
 rename reorder replace replicate reproduce request reserve reset restart restore retry return \
-review rewrite rotate schedule secure send set setup ship simplify sort split squash start stop \
-store submit support swap switch sync tag talk test tidy translate trim turn unify update upgrade \
+review rewrite rotate schedule provide put secure send set setup ship simplify sort split squash start stop \
+store submit swap switch sync tag talk test tidy translate trim turn unify update upgrade \
 upload validate verify warn wire wrap write use";
+
+/// Whether "let's" before it decides nothing.
+pub(super) fn is_idle(lower: &str) -> bool {
+    matches!(
+        lower,
+        "look"
+            | "see"
+            | "check"
+            | "think"
+            | "wait"
+            | "go"
+            | "continue"
+            | "proceed"
+            | "start"
+            | "stop"
+            | "talk"
+            | "say"
+            | "hope"
+            | "be"
+            | "have"
+            | "need"
+            | "list"
+            | "do"
+    )
+}
 
 const PASSING: &str = "\
 show explain tell give list describe look see read run try help think remind walk summarize \
 suggest say guess recommend compare go continue proceed wait check print know take start open";
 
 const DONE: &str = "\
-added applied archived attached automated booked bumped built bought called canceled cancelled \
+added applied archived attached automated booked bumped built bought canceled cancelled \
 changed cleaned cleared closed committed completed configured confirmed connected converted copied \
-created cut deleted delivered deployed designed disabled documented done drafted dropped emailed \
+created deleted delivered deployed designed disabled documented done drafted dropped emailed \
 enabled ensured escalated exported extended extracted filed finished fixed formatted generated \
 implemented imported improved increased installed introduced invited landed limited locked logged \
-lowered made measured merged migrated moved notified optimized ordered paid pinned polished \
+lowered measured merged migrated moved notified optimized ordered paid pinned polished \
 prepared profiled published pulled pushed raised received recorded reduced refactored refunded \
 registered rejected released removed renamed reordered replaced reproduced requested reserved reset \
 resolved restarted restored reviewed rewrote rewritten rotated scheduled secured sent shipped signed \

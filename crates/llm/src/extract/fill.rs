@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use throughline_model::{Noted, Summary};
 
+use crate::Brief;
+
 use super::classify::{Kind, Speaker};
 use super::gather::{Gathered, Item};
 use super::words::{Lexicon, Term, shared, words};
@@ -20,11 +22,16 @@ fn weight(item: &Item, kind: Kind, strength: f64, lexicon: &Lexicon) -> f64 {
         Kind::Fact if item.output => (0.6, 1.6),
         Kind::Fact => (1.7, 0.6),
     };
-    let voice = match (item.speaker, kind) {
-        (Speaker::User, _) => 0.3,
-        (Speaker::Agent, Kind::Fact) => -0.2,
-        (Speaker::System, _) => -0.4,
-        _ => 0.0,
+    let voice = match item.speaker {
+        Speaker::User => 0.3,
+        // A long answer is mostly explanation, the more so the less of it is about what
+        // the person talks about.
+        Speaker::Agent => {
+            let strange = 1.0 - lexicon.grounded(&item.terms);
+            -0.8 * strange - 0.15 * f64::from(item.crowd).ln()
+        }
+        Speaker::System => -0.4,
+        Speaker::Before => 0.0,
     };
     // A request nobody took up again fades.
     let faded = if item.class.is_some_and(|class| class.request) && item.fresh < 0.9 {
@@ -53,19 +60,22 @@ fn share(kind: Kind) -> usize {
     }
 }
 
+/// The share of the room that is left to facts while there are any, in percent.
+const FACTS: usize = 25;
+
 /// What a summary already says.
 #[derive(Default)]
 struct Said {
-    items: Vec<(Vec<Term>, Vec<Term>)>,
+    items: Vec<Vec<Term>>,
     by_term: HashMap<Term, Vec<usize>>,
 }
 
 impl Said {
-    fn insert(&mut self, terms: Vec<Term>, specific: Vec<Term>) {
+    fn insert(&mut self, terms: Vec<Term>) {
         for &term in &terms {
             self.by_term.entry(term).or_default().push(self.items.len());
         }
-        self.items.push((terms, specific));
+        self.items.push(terms);
     }
 
     /// Whether this says nothing that is not said. What is specific is never lost.
@@ -84,7 +94,7 @@ impl Said {
             .filter_map(|term| self.by_term.get(term))
             .flatten();
         near.copied().any(|at| {
-            let (terms, _) = &self.items[at];
+            let terms = &self.items[at];
             let both = shared(&item.terms, terms).len();
             let all = item.terms.len() + terms.len() - both;
             let alike = both * 20 >= all * 13 || both * 20 >= item.terms.len() * 17;
@@ -122,24 +132,15 @@ pub(super) fn cost(text: &str) -> usize {
 }
 
 /// Chooses items for `room` bytes; what is noted goes in whatever it takes.
-pub(super) fn fill(
-    found: &mut Gathered,
-    pins: &[Noted],
-    decisions: &[Noted],
-    room: usize,
-) -> Chosen {
+pub(super) fn fill(found: &mut Gathered, brief: &Brief<'_>, opening: &str, room: usize) -> Chosen {
     let mut said = Said::default();
+    let begun = terms(found, opening);
+    said.insert(begun);
     let mut lists: HashMap<Kind, Vec<String>> = HashMap::new();
     let mut left = room;
-    for (kind, noted) in [(Kind::Fact, pins), (Kind::Decision, decisions)] {
+    for (kind, noted) in [(Kind::Fact, brief.pins), (Kind::Decision, brief.decisions)] {
         for Noted { text, .. } in noted {
-            let mut terms: Vec<Term> = words(text)
-                .iter()
-                .filter_map(|word| found.lexicon.term(&word.lower))
-                .collect();
-            terms.sort_unstable();
-            terms.dedup();
-            said.insert(terms.clone(), terms);
+            said.insert(terms(found, text));
             let list = lists.entry(kind).or_default();
             if !list.contains(text) {
                 left = left.saturating_sub(cost(text));
@@ -159,13 +160,24 @@ pub(super) fn fill(
     Chosen { lists }
 }
 
+fn terms(found: &mut Gathered, text: &str) -> Vec<Term> {
+    let mut terms: Vec<Term> = words(text)
+        .iter()
+        .filter_map(|word| found.lexicon.term(&word.lower))
+        .collect();
+    terms.sort_unstable();
+    terms.dedup();
+    terms
+}
+
 /// The items to keep, in the order they were said.
 fn choose(found: &Gathered, said: &mut Said, room: usize) -> Vec<usize> {
     let mut ranked: Vec<(f64, usize, Kind)> = Vec::new();
     for (index, item) in found.items.iter().enumerate() {
         let Some(class) = item.class else { continue };
         // What is neither about anything nor specific says nothing later.
-        let empty = item.terms.len() < 2 && item.weight <= 0.0 && item.speaker != Speaker::Before;
+        let bare = item.terms.len() < 2 && item.weight <= 0.0;
+        let empty = (bare || item.terms.is_empty()) && item.speaker != Speaker::Before;
         // What an agent is at was over some messages later.
         let over =
             class.kind == Kind::Progress && item.fresh < 0.6 && item.speaker == Speaker::Agent;
@@ -188,13 +200,19 @@ fn choose(found: &Gathered, said: &mut Said, room: usize) -> Vec<usize> {
         if said.says(item, &found.lexicon) {
             continue;
         }
+        let firm: usize = spent
+            .iter()
+            .filter(|(kind, _)| **kind != Kind::Fact)
+            .map(|(_, spent)| spent)
+            .sum();
+        let crowds_out = kind != Kind::Fact && firm + cost > room * (100 - FACTS) / 100;
         let spent = spent.entry(kind).or_default();
-        if *spent + cost > room * share(kind) / 100 {
+        if crowds_out || *spent + cost > room * share(kind) / 100 {
             later.push(index);
         } else if cost <= left {
             *spent += cost;
             left -= cost;
-            said.insert(item.terms.clone(), item.specific.clone());
+            said.insert(item.terms.clone());
             chosen.push(index);
         }
     }
@@ -203,7 +221,7 @@ fn choose(found: &Gathered, said: &mut Said, room: usize) -> Vec<usize> {
         let cost = cost(&item.text);
         if cost <= left && !said.says(item, &found.lexicon) {
             left -= cost;
-            said.insert(item.terms.clone(), item.specific.clone());
+            said.insert(item.terms.clone());
             chosen.push(index);
         }
     }

@@ -32,6 +32,8 @@ pub(super) struct Item {
     pub(super) values: Vec<Term>,
     pub(super) weight: f64,
     pub(super) mentions: u32,
+    /// How many statements its message made.
+    pub(super) crowd: u32,
     pub(super) output: bool,
     /// What it says no longer holds.
     pub(super) rejects: Vec<Term>,
@@ -68,6 +70,8 @@ pub(super) struct Gathered {
     known: HashMap<String, usize>,
     at: usize,
     last: usize,
+    /// The terms of an either-or question, and the message that asked it.
+    offered: (usize, Vec<Term>),
 }
 
 impl Gathered {
@@ -161,7 +165,9 @@ impl Gathered {
 
     fn prose(&mut self, text: &str, speaker: Speaker, cut: bool) {
         let mut failures = 0;
-        for piece in pieces(text, cut) {
+        let pieces = pieces(text, cut);
+        let crowd = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
+        for piece in pieces {
             match piece {
                 Piece::Said {
                     text,
@@ -169,11 +175,15 @@ impl Gathered {
                     section,
                 } => {
                     let text = without_filler(&text).to_owned();
-                    let item = self.item(text, speaker, mark, section);
+                    let mut item = self.item(text, speaker, mark, section);
+                    item.crowd = crowd;
                     let user = speaker == Speaker::User;
                     self.lexicon.count(&item.terms, user, 1);
                     if user && self.goal.is_none() && item.terms.len() > 2 {
                         self.goal = Some(item.text.clone());
+                    }
+                    if speaker == Speaker::Agent && is_choice(&item.text) {
+                        self.offered = (self.at, item.terms.clone());
                     }
                     self.keep(item);
                 }
@@ -198,6 +208,13 @@ impl Gathered {
         let words = words(&text);
         let hits = hits(&words);
         let specifics = specifics(&words);
+        let ids: Vec<Option<Term>> = words
+            .iter()
+            .map(|word| self.lexicon.term(&word.lower))
+            .collect();
+        let answers = speaker == Speaker::User
+            && self.offered.0 + 1 == self.at
+            && ids.iter().flatten().any(|id| self.offered.1.contains(id));
         let class = classify(&Look {
             text: &text,
             words: &words,
@@ -206,11 +223,8 @@ impl Gathered {
             mark,
             section,
             weight: specifics.weight,
+            answers,
         });
-        let ids: Vec<Option<Term>> = words
-            .iter()
-            .map(|word| self.lexicon.term(&word.lower))
-            .collect();
         if speaker != Speaker::Before {
             self.phrases
                 .count(&text, &words, &ids, speaker == Speaker::User);
@@ -227,6 +241,7 @@ impl Gathered {
             values: pick(&specifics.values),
             weight: specifics.weight,
             mentions: 1,
+            crowd: 1,
             output: false,
             rejects: rejected(&words, &hits, &ids),
             effect: Effect {
@@ -263,6 +278,11 @@ impl Gathered {
         self.known.insert(key, self.items.len());
         self.items.push(item);
     }
+}
+
+/// "Paper or email?"
+fn is_choice(text: &str) -> bool {
+    text.ends_with('?') && text.contains(" or ")
 }
 
 fn speaks(entry: &Entry) -> bool {

@@ -60,7 +60,7 @@ impl Extractive {
             summary.background = background(previous, (room / 8).min(BACKGROUND));
         }
         room -= summary.background.len();
-        summary.topics = topics::topics(&mut found, previous, room / 8);
+        summary.topics = topics::topics(&mut found, previous, &summary.background, room / 8);
         room -= spent(&summary.topics);
         let scarce = Brief {
             budget: (room / 4) as u64,
@@ -71,7 +71,11 @@ impl Extractive {
         for noted in brief.pins.iter().chain(brief.decisions) {
             room += fill::cost(&noted.text);
         }
-        fill::fill(&mut found, brief.pins, brief.decisions, room).into_summary(&mut summary);
+        let opening = match sentences::sentences(&summary.background).first() {
+            Some(opening) => (*opening).to_owned(),
+            None => found.goal.clone().unwrap_or_default(),
+        };
+        fill::fill(&mut found, brief, &opening, room).into_summary(&mut summary);
         summary
     }
 }

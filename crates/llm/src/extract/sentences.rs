@@ -5,9 +5,13 @@ pub(super) const LONGEST: usize = 280;
 
 /// Words that end with a full stop without ending a sentence.
 const ABBREVIATIONS: &[&str] = &[
-    "e.g", "i.e", "etc", "vs", "mr", "mrs", "ms", "dr", "prof", "st", "no", "nr", "approx", "ca",
-    "fig", "cf", "al", "inc", "ltd", "co", "corp", "min", "max", "est", "dept", "sec", "p", "pp",
-    "vol", "z.b", "bzw", "usw",
+    "e.g", "i.e", "etc", "vs", "mr", "mrs", "ms", "dr", "prof", "approx", "ca", "cf", "inc", "ltd",
+    "corp", "est", "dept", "z.b", "bzw", "usw",
+];
+
+/// Words that do so before a number.
+const NUMBERED: &[&str] = &[
+    "no", "nr", "p", "pp", "fig", "vol", "sec", "ch", "art", "st", "min", "max",
 ];
 
 /// Splits prose into sentences. Nothing is lost but the space between them.
@@ -40,7 +44,11 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
         }
         let spaced = text[end..].chars().next().is_none_or(char::is_whitespace);
         let code = ticks % 2 == 1;
-        if !(wide || spaced) || code || (c == '.' && lone && abbreviated(&text[start..at])) {
+        let number = text[end..]
+            .trim_start()
+            .starts_with(|c: char| c.is_ascii_digit());
+        if !(wide || spaced) || code || (c == '.' && lone && abbreviated(&text[start..at], number))
+        {
             continue;
         }
         push(&mut found, &text[start..end]);
@@ -57,7 +65,7 @@ fn push<'a>(found: &mut Vec<&'a str>, sentence: &'a str) {
     }
 }
 
-fn abbreviated(before: &str) -> bool {
+fn abbreviated(before: &str, number_follows: bool) -> bool {
     let word = before.rsplit(char::is_whitespace).next().unwrap_or(before);
     let word = word.trim_start_matches(['(', '[', '"', '\'']);
     // An initial, or the number of a list.
@@ -69,6 +77,10 @@ fn abbreviated(before: &str) -> bool {
         && word.bytes().all(|b| b.is_ascii_digit());
     single
         || numbered
+        || number_follows
+            && NUMBERED
+                .iter()
+                .any(|short| short.eq_ignore_ascii_case(word))
         || ABBREVIATIONS
             .iter()
             .any(|short| short.eq_ignore_ascii_case(word))

@@ -41,7 +41,12 @@ impl Index {
 pub(super) fn settle(items: &mut [Item], lexicon: &Lexicon) {
     let mut open = Index::default();
     let mut held = Index::default();
-    let mut requests: Vec<usize> = Vec::new();
+    // An answer may come first whose question is in the previous summary.
+    let mut requests: Vec<usize> = items
+        .iter()
+        .rposition(|item| item.at == 0 && item.kind() == Some(Kind::Task))
+        .into_iter()
+        .collect();
     let mut asked_at = 0;
     for now in 0..items.len() {
         let kind = items[now].kind();
@@ -61,14 +66,14 @@ pub(super) fn settle(items: &mut [Item], lexicon: &Lexicon) {
             Some(Kind::Decision | Kind::Fact) => held.insert(now, &items[now].terms),
             _ => {}
         }
-        if items[now].speaker == Speaker::User
-            && items[now].class.is_some_and(|class| class.request)
-        {
+        if items[now].speaker == Speaker::User {
             if items[now].at != asked_at {
                 requests.clear();
                 asked_at = items[now].at;
             }
-            requests.push(now);
+            if items[now].class.is_some_and(|class| class.request) {
+                requests.push(now);
+            }
         }
     }
 }
@@ -95,11 +100,13 @@ fn finish(
             matched = true;
         }
     }
-    // "Done." says what was just asked for is.
-    let bare = done.terms.len() < 2 && done.speaker == Speaker::Agent;
-    if bare && !matched && done.at > asked_at && done.at <= asked_at + 6 {
+    // "Done." says what was just asked for is, and so does doing something about it.
+    let bare = done.terms.len() < 2 && !matched;
+    if done.speaker == Speaker::Agent && done.at > asked_at && done.at <= asked_at + 6 {
         for &request in requests {
-            if items[request].kind() == Some(Kind::Task) {
+            let task = &items[request];
+            let about = !shared(&done.terms, &task.terms).is_empty();
+            if task.kind() == Some(Kind::Task) && (bare || about) {
                 complete(&mut items[request], &done);
             }
         }
@@ -132,10 +139,14 @@ fn lift(items: &mut [Item], now: usize, open: &Index, lexicon: &Lexicon) {
             Some(Kind::Task | Kind::Next | Kind::Progress) => by.effect.cancels,
             _ => false,
         };
-        let share = lexicon.mass(&shared(&by.terms, &item.terms))
-            / lexicon.mass(&item.terms).max(f64::EPSILON);
-        if fits && item.at < by.at && share >= 0.4 {
-            items[earlier].alive = false;
+        let both = shared(&by.terms, &item.terms);
+        let share = lexicon.mass(&both) / lexicon.mass(&item.terms).max(f64::EPSILON);
+        if fits && item.at < by.at && both.len() > 1 && share >= 0.3 {
+            if by.effect.cancels {
+                items[earlier].alive = false;
+            } else {
+                complete(&mut items[earlier], &by);
+            }
         }
     }
 }
@@ -169,7 +180,10 @@ fn rejects(by: &Item, item: &Item, lexicon: &Lexicon) -> bool {
         .iter()
         .any(|term| item.lead.iter().take(2).any(|lead| lead == term));
     let common = shared(&by.terms, &item.terms).len() > named.len();
-    item.kind() == Some(Kind::Decision) && share >= 0.5 && (about || common)
+    by.kind() == Some(Kind::Decision)
+        && item.kind() == by.kind()
+        && share >= 0.5
+        && (about || common)
 }
 
 fn same_subject(by: &Item, item: &Item, lexicon: &Lexicon, least: f64) -> bool {

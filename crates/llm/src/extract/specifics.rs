@@ -1,6 +1,6 @@
 //! What is specific in a text: the names, numbers and identifiers worth keeping.
 
-use super::words::Word;
+use super::words::{Word, is_stop};
 
 /// What is specific about a text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -175,7 +175,7 @@ fn weigh(word: &Word<'_>, before: Option<&Word<'_>>, after: Option<&Word<'_>>) -
     let mut chars = raw.chars();
     let capital = chars.next().is_some_and(char::is_uppercase);
     let capitals = raw.chars().filter(|c| c.is_uppercase()).count();
-    if capitals > 1 && letters > 1 {
+    if capitals > 1 && letters > 1 && !is_stop(lower) {
         // HTTP, camelCase, PostgreSQL.
         return (0.5, false);
     }

@@ -39,11 +39,21 @@ impl Phrases {
             if left.stops || !is_noun(left) || !is_noun(right) {
                 continue;
             }
+            // A name goes on: "Hoeve Ter Linden".
+            let is_name = |word: &Word<'_>| word.raw.starts_with(char::is_uppercase);
+            let mut last = at;
+            while is_name(&words[last])
+                && !words[last].stops
+                && words.get(last + 1).is_some_and(is_name)
+            {
+                last += 1;
+            }
+            let end = words[last].start + words[last].raw.len();
             let first = self.0.len();
             let phrase = self.0.entry((a, b)).or_insert_with(|| Phrase {
                 user: 0,
                 other: 0,
-                surface: text[left.start..right.start + right.raw.len()].to_owned(),
+                surface: text[left.start..end].to_owned(),
                 first,
             });
             if by_user {
@@ -65,7 +75,12 @@ fn is_noun(word: &Word<'_>) -> bool {
 }
 
 /// The topics, in order of weight, in at most `room` bytes.
-pub(super) fn topics(found: &mut Gathered, previous: Option<&Summary>, room: usize) -> Vec<String> {
+pub(super) fn topics(
+    found: &mut Gathered,
+    previous: Option<&Summary>,
+    background: &str,
+    room: usize,
+) -> Vec<String> {
     let mut offers: Vec<(f64, usize, String)> = Vec::new();
     let old = previous.map_or(&[][..], |previous| &previous.topics);
     for (index, topic) in old.iter().enumerate() {
@@ -73,6 +88,10 @@ pub(super) fn topics(found: &mut Gathered, previous: Option<&Summary>, room: usi
         let central = found.lexicon.centrality(&terms);
         let weight = 0.7 + 1.5 * central - 0.5 * ratio(index, old.len());
         let line = topic.split_whitespace().collect::<Vec<_>>().join(" ");
+        // How it began is told by the background from now on.
+        if background.contains(line.trim_end_matches(['.', '!', '?'])) && line.len() > 40 {
+            continue;
+        }
         offers.push((weight, offers.len(), line));
     }
     if let (Some(goal), None) = (&found.goal, previous)
@@ -81,7 +100,7 @@ pub(super) fn topics(found: &mut Gathered, previous: Option<&Summary>, room: usi
         offers.push((9.0, offers.len(), goal.clone()));
     }
     let mut pairs: Vec<&Phrase> = found.phrases.0.values().collect();
-    pairs.retain(|pair| pair.user + pair.other > 2);
+    pairs.retain(|pair| pair.user + pair.other > 2 || pair.user.min(pair.other) > 0);
     pairs.sort_by_key(|pair| {
         (
             std::cmp::Reverse(pair.user.min(8) * 2 + pair.other),

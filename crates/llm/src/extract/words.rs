@@ -120,6 +120,15 @@ impl Lexicon {
         sum / count / self.most
     }
 
+    /// The share of terms that the user has said too, from 0 to 1.
+    pub(super) fn grounded(&self, terms: &[Term]) -> f64 {
+        let said = |term: &&Term| {
+            let count = self.counts.get(**term as usize);
+            count.is_some_and(|count| count.user > 0)
+        };
+        crate::files::ratio(terms.iter().filter(said).count(), terms.len())
+    }
+
     /// How much a term tells texts apart: rare ones more.
     pub(super) fn rarity(&self, term: Term) -> f64 {
         let count = self.counts.get(term as usize).copied().unwrap_or_default();

@@ -122,7 +122,7 @@ pub fn script(name: &'static str, text: &str) -> Script {
         let there = bodies.iter().any(|(_, said)| said.contains(text.as_str()));
         assert!(there, "{name} does not say {text:?}");
     }
-    let entries = log(bodies.into_iter().map(|(who, said)| match who {
+    let entries = log(talk(bodies).into_iter().map(|(who, said)| match who {
         'U' => say(Role::User, &said),
         'T' => result(&said),
         _ => match said.strip_prefix("@call ").and_then(|c| c.split_once(' ')) {
@@ -136,6 +136,23 @@ pub fn script(name: &'static str, text: &str) -> Script {
         planted,
         reversed,
     }
+}
+
+/// Weaves digressions in: general talk, full of names and figures that do not matter.
+fn talk(bodies: Vec<(char, String)>) -> Vec<(char, String)> {
+    let aside = include_str!("../conversations/digressions.txt");
+    let mut asides = aside.lines().map(|line| {
+        let (who, said) = line.split_once(": ").unwrap();
+        (who.chars().next().unwrap(), said.to_owned())
+    });
+    let mut woven = Vec::new();
+    for (at, body) in bodies.into_iter().enumerate() {
+        if at % 8 > 5 && body.0 == 'U' && woven.len() < at + at / 4 {
+            woven.extend(asides.by_ref().take(2));
+        }
+        woven.push(body);
+    }
+    woven
 }
 
 /// All scripted conversations.

@@ -46,7 +46,10 @@ impl Upkeep for MemoryStore {
             for (digest, bytes) in &space.blobs {
                 report.blobs += 1;
                 if Digest::of(bytes) != *digest {
-                    report.findings.push(Finding::Blob { digest: *digest });
+                    report.findings.push(Finding::Blob {
+                        digest: *digest,
+                        missing: false,
+                    });
                 }
             }
         }
