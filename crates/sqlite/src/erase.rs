@@ -55,6 +55,9 @@ fn erase(
             tx.change("UPDATE entry SET payload = ?2 WHERE pk = ?1")
                 .and_then(|mut update| update.execute(params![placed.link.pk, erased.payload]))
                 .map_err(failed)?;
+            tx.change("DELETE FROM token_count WHERE entry = ?1")
+                .and_then(|mut delete| delete.execute([placed.link.pk]))
+                .map_err(failed)?;
             owners.push(placed.link.session);
         }
     }

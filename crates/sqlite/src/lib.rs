@@ -25,6 +25,7 @@ mod readers;
 mod rebuild;
 mod rows;
 mod salvage;
+mod tokens;
 mod trash;
 mod tx;
 mod upkeep;

@@ -80,6 +80,27 @@ pub(crate) fn before(connection: &Connection, at: &Link) -> Result<Link, StoreEr
     link(connection, at.back, Seq(at.seq.0.saturating_sub(1)))
 }
 
+/// The entries from one to another, both included, in order, as far as there are any.
+pub(crate) fn between(
+    connection: &Connection,
+    end: End,
+    from: Seq,
+    to: Seq,
+) -> Result<Vec<Link>, StoreError> {
+    let (from, to) = (from.max(Seq(1)), to.min(end.head));
+    if from > to {
+        return Ok(Vec::new());
+    }
+    let mut at = seek(connection, end, to)?;
+    let mut links = vec![at];
+    while at.seq > from {
+        at = before(connection, &at)?;
+        links.push(at);
+    }
+    links.reverse();
+    Ok(links)
+}
+
 /// The places that the entries to come will lead back to: the head, and what is left of
 /// its number as one set bit after the other is cleared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

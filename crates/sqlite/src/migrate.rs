@@ -13,10 +13,16 @@ use crate::error::during;
 const APPLICATION_ID: i32 = 0x544c_696e;
 
 /// Every migration there has been, oldest first.
-pub(crate) const MIGRATIONS: &[(&str, &str)] = &[(
-    "20261115090000_sessions",
-    include_str!("../migrations/20261115090000_sessions.sql"),
-)];
+pub(crate) const MIGRATIONS: &[(&str, &str)] = &[
+    (
+        "20261115090000_sessions",
+        include_str!("../migrations/20261115090000_sessions.sql"),
+    ),
+    (
+        "20261115100000_token_counts",
+        include_str!("../migrations/20261115100000_token_counts.sql"),
+    ),
+];
 
 /// How many migrations this version knows.
 fn known() -> i64 {

@@ -94,19 +94,14 @@ fn forward(
     from: Seq,
     last: Seq,
 ) -> Result<Vec<Placed>, StoreError> {
-    let mut at = links::seek(connection, end, last)?;
-    let mut places = vec![at.pk];
-    while at.seq > from {
-        at = links::before(connection, &at)?;
-        places.push(at.pk);
-    }
+    let places = links::between(connection, end, from, last)?;
     let mut entries = Vec::with_capacity(places.len().min(1_024));
     let mut bytes = 0;
-    for (seq, pk) in (from.0..).zip(places.into_iter().rev()) {
+    for link in places {
         if bytes >= Read::PAGE_BYTES {
             break;
         }
-        let placed = fetch(connection, Some(pk), Seq(seq))?;
+        let placed = fetch(connection, Some(link.pk), link.seq)?;
         bytes += placed.stored.payload.len();
         entries.push(placed);
     }

@@ -141,6 +141,9 @@ fn delete_after(tx: &mut Tx<'_>, pk: i64, kept: Seq) -> Result<End, StoreError> 
         tx.change("DELETE FROM entry WHERE pk = ?1")
             .and_then(|mut delete| delete.execute([link.pk]))
             .map_err(during("removing entries"))?;
+        tx.change("DELETE FROM token_count WHERE entry = ?1")
+            .and_then(|mut delete| delete.execute([link.pk]))
+            .map_err(during("removing token counts"))?;
         end = End {
             head: Seq(link.seq.0 - 1),
             entry: link.back,

@@ -2,7 +2,7 @@
 //! implementation to them.
 //!
 //! [`LogStore`] keeps logs, [`Catalog`] finds sessions, [`BlobStore`] keeps
-//! attachments and [`Upkeep`] proves that all of it is sound. A type that is all four
+//! attachments, [`TokenStore`] keeps token counts and [`Upkeep`] proves that all of it is sound. A type that is all five
 //! is a [`Store`]. Every call says on whose behalf it is made; there is no call that
 //! reads without an owner but those of [`Upkeep`], which never return what was said.
 //!
@@ -16,6 +16,7 @@ mod check;
 mod error;
 mod log;
 mod memory;
+mod tokens;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -30,8 +31,9 @@ pub use check::{Finding, LogCheck, Progress, Report, Upkeep};
 pub use error::{BoxError, ErrorKind, StoreError};
 pub use log::{Created, LogStore, Read};
 pub use memory::MemoryStore;
+pub use tokens::TokenStore;
 
 /// A whole store.
-pub trait Store: LogStore + Catalog + BlobStore + Upkeep {}
+pub trait Store: LogStore + Catalog + BlobStore + TokenStore + Upkeep {}
 
-impl<T: LogStore + Catalog + BlobStore + Upkeep> Store for T {}
+impl<T: LogStore + Catalog + BlobStore + TokenStore + Upkeep> Store for T {}

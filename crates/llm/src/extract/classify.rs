@@ -100,7 +100,11 @@ pub(super) fn classify(look: &Look<'_>) -> Option<Class> {
             Cue::Progress => offer(Kind::Progress, hit.strength, false),
             Cue::Blocker => offer(Kind::Blocker, hit.strength, false),
             Cue::Done if real => offer(Kind::Done, hit.strength - 0.1, false),
-            Cue::Fact => offer(Kind::Fact, hit.strength - 0.3, false),
+            Cue::Fact => {
+                let told = look.speaker == Speaker::Agent;
+                let strength = hit.strength - if told { 0.3 } else { 0.1 };
+                offer(Kind::Fact, strength, false);
+            }
             _ => {}
         }
     }

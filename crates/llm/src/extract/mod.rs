@@ -28,6 +28,8 @@ use crate::{Brief, SummarizeError, Summarizer, Written};
 
 /// What the block of a summary takes before anything is in it, in bytes.
 const FRAME: usize = 320;
+/// The largest summary anybody could want, in bytes.
+const MOST: usize = 1 << 24;
 /// The longest background, in bytes.
 const BACKGROUND: usize = 400;
 
@@ -50,8 +52,8 @@ impl Extractive {
         found.read(brief.entries);
         settle::settle(&mut found.items, &found.lexicon);
 
-        let budget = usize::try_from(brief.budget.saturating_mul(4)).unwrap_or(usize::MAX);
-        let mut room = budget.saturating_sub(FRAME);
+        let budget = usize::try_from(brief.budget.saturating_mul(4)).unwrap_or(MOST);
+        let mut room = budget.min(MOST).saturating_sub(FRAME);
         let mut summary = Summary::default();
         for noted in brief.pins.iter().chain(brief.decisions) {
             room = room.saturating_sub(fill::cost(&noted.text));

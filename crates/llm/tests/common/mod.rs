@@ -9,7 +9,7 @@ use throughline_model::{
 };
 
 /// Entries with these bodies, numbered from 1.
-pub fn log(bodies: impl IntoIterator<Item = Body>) -> Vec<Entry> {
+pub(crate) fn log(bodies: impl IntoIterator<Item = Body>) -> Vec<Entry> {
     let digest: Digest = GENESIS;
     (1..)
         .zip(bodies)
@@ -26,17 +26,17 @@ pub fn log(bodies: impl IntoIterator<Item = Body>) -> Vec<Entry> {
         .collect()
 }
 
-pub fn say(role: Role, text: &str) -> Body {
+pub(crate) fn say(role: Role, text: &str) -> Body {
     Body::Message(Message::text(role, text))
 }
 
 /// A conversation of alternating turns, the user first.
-pub fn turns(texts: &[&str]) -> Vec<Entry> {
+pub(crate) fn turns(texts: &[&str]) -> Vec<Entry> {
     let roles = [Role::User, Role::Assistant].into_iter().cycle();
     log(texts.iter().zip(roles).map(|(text, role)| say(role, text)))
 }
 
-pub fn call(name: &str, input: &str) -> Body {
+pub(crate) fn call(name: &str, input: &str) -> Body {
     let member = if name == "bash" {
         "command"
     } else {
@@ -54,7 +54,7 @@ pub fn call(name: &str, input: &str) -> Body {
     ))
 }
 
-pub fn result(text: &str) -> Body {
+pub(crate) fn result(text: &str) -> Body {
     let result = ToolResult {
         call_id: "c".into(),
         content: Content::text(text),
@@ -66,7 +66,7 @@ pub fn result(text: &str) -> Body {
     ))
 }
 
-pub fn noted(texts: &[&str]) -> Vec<Noted> {
+pub(crate) fn noted(texts: &[&str]) -> Vec<Noted> {
     let note = |(seq, text): (u64, &&str)| Noted {
         seq: Seq(seq),
         text: (*text).to_owned(),
@@ -74,7 +74,11 @@ pub fn noted(texts: &[&str]) -> Vec<Noted> {
     (1..).zip(texts).map(note).collect()
 }
 
-pub fn brief<'a>(previous: Option<&'a Summary>, entries: &'a [Entry], budget: u64) -> Brief<'a> {
+pub(crate) fn brief<'a>(
+    previous: Option<&'a Summary>,
+    entries: &'a [Entry],
+    budget: u64,
+) -> Brief<'a> {
     Brief {
         previous,
         pins: &[],
@@ -85,18 +89,18 @@ pub fn brief<'a>(previous: Option<&'a Summary>, entries: &'a [Entry], budget: u6
 }
 
 /// A scripted conversation with what was planted in it.
-pub struct Script {
-    pub name: &'static str,
-    pub entries: Vec<Entry>,
+pub(crate) struct Script {
+    pub(crate) name: &'static str,
+    pub(crate) entries: Vec<Entry>,
     /// What must survive: its kind and the exact string.
-    pub planted: Vec<(String, String)>,
+    pub(crate) planted: Vec<(String, String)>,
     /// Decisions that were taken back, and must not stand.
-    pub reversed: Vec<String>,
+    pub(crate) reversed: Vec<String>,
 }
 
 /// Reads a script. `U:`, `A:` and `T:` open a message of the user, the agent or a tool;
 /// `! kind | text` plants, `- text` after a message of the user names what it reverses.
-pub fn script(name: &'static str, text: &str) -> Script {
+pub(crate) fn script(name: &'static str, text: &str) -> Script {
     let mut bodies: Vec<(char, String)> = Vec::new();
     let (mut planted, mut reversed) = (Vec::new(), Vec::new());
     let mut after_plant = false;
@@ -156,7 +160,7 @@ fn talk(bodies: Vec<(char, String)>) -> Vec<(char, String)> {
 }
 
 /// All scripted conversations.
-pub fn scripts() -> Vec<Script> {
+pub(crate) fn scripts() -> Vec<Script> {
     vec![
         script("coding", include_str!("../conversations/coding.txt")),
         script("planning", include_str!("../conversations/planning.txt")),

@@ -18,6 +18,7 @@ pub mod isolation;
 pub mod listing;
 pub mod random;
 pub mod reads;
+pub mod tokens;
 pub mod trash;
 pub mod upkeep;
 
@@ -93,6 +94,7 @@ macro_rules! conformance {
                 nobody_changes_anothers_session;
             erasure: erased_content_is_gone_and_the_chain_whole,
                 erasing_reaches_forks, an_erased_first_message_leaves_no_preview;
+            tokens: counts_are_kept_per_encoding, a_fork_shares_counts, erasing_forgets_the_count;
             upkeep: a_sound_store_has_no_findings, a_rebuild_changes_nothing, owners_are_known;
         }
         $crate::random_conformance! { $make }

@@ -81,6 +81,11 @@ impl LogStore for MemoryStore {
                 let erased = stored.erased(reason).map_err(|e| encoding(e.into()))?;
                 tombstones.push((Arc::clone(stored), Arc::new(erased)));
             }
+            for (stored, _) in &tombstones {
+                space
+                    .tokens
+                    .retain(|(_, digest), _| *digest != stored.digest);
+            }
             // Forks share the very entry, so they are found by it.
             for session in space.sessions.values_mut() {
                 for (stored, erased) in &tombstones {

@@ -6,6 +6,7 @@
 
 mod catalog;
 mod log;
+mod tokens;
 mod upkeep;
 
 use std::collections::{BTreeMap, HashMap};
@@ -31,6 +32,8 @@ struct Space {
     sessions: BTreeMap<SessionId, Session>,
     blobs: HashMap<Digest, Vec<u8>>,
     projects: Vec<Project>,
+    /// What entries cost, by encoding and digest: forks share entries, and so counts.
+    tokens: HashMap<(String, Digest), u64>,
 }
 
 #[derive(Debug, Clone)]
