@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
+use throughline::context::{Encoding, Policy};
 use throughline::{Durability, Owner};
 
 use crate::places::Places;
@@ -60,6 +61,24 @@ pub(crate) const SETTINGS: &[Setting] = &[
         variable: "TL_MAX_SESSIONS",
         about: "how many sessions `tl purge` leaves in use (none: all)",
         in_projects: false,
+    },
+    Setting {
+        key: "policy",
+        variable: "TL_POLICY",
+        about: "how requests are made: default, aiarmy, chain, bot, agent or dagent",
+        in_projects: true,
+    },
+    Setting {
+        key: "window",
+        variable: "TL_WINDOW",
+        about: "the model's window, in tokens",
+        in_projects: true,
+    },
+    Setting {
+        key: "encoding",
+        variable: "TL_ENCODING",
+        about: "how tokens are counted: o200k, cl100k or rough",
+        in_projects: true,
     },
     Setting {
         key: "color",
@@ -161,6 +180,9 @@ impl Config {
             "owner" => "local".to_owned(),
             "durability" => "full".to_owned(),
             "trash_grace" => "30d".to_owned(),
+            "policy" => "default".to_owned(),
+            "window" => "200000".to_owned(),
+            "encoding" => Encoding::O200k.name().to_owned(),
             "color" => "auto".to_owned(),
             "pager" => pager.to_owned(),
             _ => "none".to_owned(),
@@ -274,6 +296,19 @@ impl Config {
             .and_then(|value| value.parse().ok())
     }
 
+    pub(crate) fn policy(&self) -> &str {
+        self.value("policy")
+    }
+
+    /// The model's window, in tokens.
+    pub(crate) fn window(&self) -> u64 {
+        self.value("window").parse().unwrap_or(200_000)
+    }
+
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.value("encoding").parse().unwrap_or(Encoding::O200k)
+    }
+
     pub(crate) fn color(&self) -> Color {
         self.value("color").parse().unwrap_or_default()
     }
@@ -314,6 +349,19 @@ fn check(key: &str, value: &str) -> Result<(), String> {
             Ok(most) if most > 0 => Ok(()),
             _ => Err(format!("{value:?} is not a number above zero, or none")),
         },
+        "policy" if Policy::preset(value).is_some() => Ok(()),
+        "policy" => Err(format!(
+            "{value:?} is not one of {}",
+            Policy::PRESETS.join(", ")
+        )),
+        "window" => match value.parse::<u64>() {
+            Ok(tokens) if tokens > 0 => Ok(()),
+            _ => Err(format!("{value:?} is not a number above zero")),
+        },
+        "encoding" => value
+            .parse::<Encoding>()
+            .map(|_| ())
+            .map_err(|error| error.to_string()),
         "color" => value.parse::<Color>().map(|_| ()),
         _ => Ok(()),
     }

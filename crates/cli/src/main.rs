@@ -6,6 +6,7 @@
 mod app;
 mod commands;
 mod config;
+mod documents;
 mod entries;
 mod markdown;
 mod places;

@@ -27,7 +27,7 @@ fn any_block() -> impl Strategy<Value = Block> {
             signature: signed.then(|| "s".to_owned()),
         }),
         1 => Just(image()),
-        1 => Just(Block::foreign(&Json::parse(r#"{"x":"\ud800"}"#).unwrap())),
+        1 => Just(Block::foreign(&Json::parse(r#"{"x":"\ud800"}"#).expect("valid"))),
     ]
 }
 
@@ -51,7 +51,7 @@ fn any_body() -> impl Strategy<Value = Body> {
         1 => any_text().prop_map(|text| Body::Pinned { text }),
         1 => any_text().prop_map(|text| Body::Decided { text }),
         1 => any_text().prop_map(|prompt| Body::Restored(Restored {
-            from: "s0".parse().unwrap(),
+            from: "s0".parse().expect("valid"),
             acknowledgement: Some(prompt.clone()),
             prompt,
             transcript: None,
@@ -73,7 +73,7 @@ prop_compose! {
         session.agent = agent;
         session.documents = documents
             .into_iter()
-            .map(|text| Document { name: "doc".to_owned(), text: text.replace(" ", "\n") })
+            .map(|text| Document { name: "doc".to_owned(), text: text.replace(' ', "\n") })
             .collect();
         session.memory = memory
             .into_iter()
@@ -91,7 +91,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     (0..Policy::PRESETS.len(), 0_u64..200, 0_usize..3).prop_map(|(which, over, keep)| Policy {
         elide_over: over,
         keep_results: keep,
-        ..Policy::preset(Policy::PRESETS[which]).unwrap()
+        ..Policy::preset(Policy::PRESETS[which]).expect("valid")
     })
 }
 
@@ -107,7 +107,7 @@ fn check(
         Err(throughline_context::RequestError::MessageTooLarge { tokens, .. }) => tokens,
         Err(other) => return Err(TestCaseError::fail(other.to_string())),
     };
-    let request = session.request(new, policy, least + spare).unwrap();
+    let request = session.request(new, policy, least + spare).expect("valid");
     prop_assert_eq!(
         faults(&request),
         Vec::<String>::new(),
@@ -122,7 +122,7 @@ fn check(
     prop_assert!(again <= request.tokens, "{} > {}", again, request.tokens);
     prop_assert_eq!(
         request,
-        session.request(new, policy, least + spare).unwrap()
+        session.request(new, policy, least + spare).expect("valid")
     );
     Ok(())
 }
@@ -183,12 +183,12 @@ proptest! {
     ) {
         let budget = 1_000_000;
         let new = Content::text("go on");
-        let before = session.request(Some(&new), &policy, budget).unwrap();
+        let before = session.request(Some(&new), &policy, budget).expect("valid");
         session.append(common::user("go on"));
         for text in &said {
             session.append(common::assistant(text));
         }
-        let after = session.request(Some(&new), &policy, budget).unwrap();
+        let after = session.request(Some(&new), &policy, budget).expect("valid");
         prop_assert_eq!(&before.sections[..4], &with_shares_of(&before, &after)[..]);
         let system = |request: &throughline_context::Request| {
             request.messages.iter().find(|message| message.role == Role::System).cloned()

@@ -45,6 +45,15 @@ pub enum Error {
     /// There is no session to merge it into.
     #[error("session {0} is not a fork")]
     NoOrigin(SessionId),
+    /// There is nothing to continue from.
+    #[error("session {0} has no summary to continue from")]
+    NoSummary(SessionId),
+    /// The request cannot be built.
+    #[error(transparent)]
+    Request(#[from] throughline_context::RequestError),
+    /// The policy makes no sense.
+    #[error(transparent)]
+    Policy(#[from] throughline_context::PolicyError),
     /// The fork is not one of this session.
     #[error("session {fork} was not forked from {into}")]
     NotAFork {
@@ -87,6 +96,7 @@ impl Error {
             | Self::NoSessions
             | Self::NotListed { .. }
             | Self::NoSuchPin(_)
+            | Self::NoSummary(_)
             | Self::NoCheckpoint(_) => ErrorKind::NotFound,
             Self::Diverged { .. } => ErrorKind::Conflict,
             Self::Ambiguous(_)
@@ -95,6 +105,8 @@ impl Error {
             | Self::Id(_)
             | Self::NoOrigin(_)
             | Self::NotAFork { .. }
+            | Self::Request(_)
+            | Self::Policy(_)
             | Self::MergeIntoSelf(_) => ErrorKind::Invalid,
         }
     }

@@ -28,28 +28,35 @@
 //! [`World`], which a program may replace with its own.
 
 mod boundary;
+mod chain;
+mod compact;
 mod error;
 mod import;
 mod merge;
 mod open;
 mod project;
 mod purge;
+mod request;
 mod resolve;
 mod session;
 mod throughline;
 mod tree;
 mod world;
 
+pub use compact::{Compacted, Compacting, Compaction};
 pub use error::{Ambiguous, Error};
 pub use import::{ImportReport, Importer, Incoming};
 pub use merge::{MergeStyle, Merged};
 pub use open::{Address, Opening};
 pub use purge::{Purge, Purged};
+pub use request::Asking;
 pub use session::{Conflict, Forked, Session};
 pub use throughline::{NewSession, Throughline};
 pub use tree::Tree;
 pub use world::{SystemWorld, World};
 
+pub use throughline_context as context;
+pub use throughline_llm as llm;
 pub use throughline_model::*;
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{

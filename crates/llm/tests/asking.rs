@@ -1,5 +1,7 @@
 //! The summarizer that asks a model, and what happens when that goes wrong.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::sync::Mutex;

@@ -1,5 +1,7 @@
 //! What the extractive summarizer makes of what people say.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::{brief, call, log, noted, result, say, turns};
@@ -17,7 +19,7 @@ fn says(list: &[String], text: &str) -> bool {
 #[test]
 fn decisions_tasks_and_facts_are_told_apart() {
     let found = summary(&turns(&[
-        "Let's use Postgres 16 for storage. Our budget is 4,200 EUR a month.",
+        "I want to build a relay for webhooks. Let's use Postgres 16 for storage. Our budget is 4,200 EUR a month.",
         "Good. I've added the schema in db/schema.sql. We're blocked on the staging password.",
         "Please rename the crate to relay. Remember to update the changelog before Friday.",
         "I'm working on the connection pool right now.",
@@ -135,6 +137,8 @@ fn code_is_not_prose_but_its_errors_count() {
 #[test]
 fn the_same_thing_is_said_once_but_no_figure_is_lost() {
     let found = summary(&turns(&[
+        "Hello there",
+        "Hello!",
         "The import limit is 500 rows per request for the tenant Acme.",
         "Right, the import limit is 500 rows per request for the tenant Acme.",
         "The export limit is 900 rows per request for the tenant Acme.",
@@ -235,16 +239,16 @@ fn nothing_new_loses_nothing_old() {
 fn thinking_and_foreign_blocks_are_passed_over() {
     let content = Content(vec![
         Block::Thinking {
-            text: "We decided to lie.".into(),
+            text: "We decided to hide the outage.".into(),
             signature: None,
         },
-        Block::Text("We decided to tell it.".into()),
+        Block::Text("We decided to report the outage.".into()),
     ]);
     let found = summary(&log([Body::Message(Message::new(
         Role::Assistant,
         content,
     ))]));
-    assert_eq!(found.decisions, ["We decided to tell it."]);
+    assert_eq!(found.decisions, ["We decided to report the outage."]);
 }
 
 #[test]

@@ -1,4 +1,9 @@
 //! What is still known after five compactions in a row, without any model.
+//!
+//! The conversations take 2,000 to 3,000 tokens, a third of them digressions that do not
+//! matter, so the three budgets keep about a half, a third and a quarter.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -70,13 +75,6 @@ fn table(budget: u64) -> Table {
     for script in scripts() {
         let summary = compacted(&script, budget);
         let shown = summary.to_block();
-        if std::env::var("SHOW").is_ok_and(|name| name == script.name) {
-            println!(
-                "\n=== {} ({} tokens)\n{shown}\n",
-                script.name,
-                tokens(&summary)
-            );
-        }
         for (kind, text) in &script.planted {
             let kept = shown.contains(text.as_str());
             table.kinds.entry(kind.clone()).or_default().add(kept);
@@ -121,7 +119,7 @@ fn five_compactions_in_a_row_keep_what_was_planted() {
         );
         assert!((60..=150).contains(&script.entries.len()));
     }
-    for (budget, floor, firm) in [(1_500, 0.9, 0.9), (1_000, 0.75, 0.8), (600, 0.5, 0.6)] {
+    for (budget, floor, firm) in [(1_500, 0.95, 0.95), (1_000, 0.9, 0.9), (600, 0.7, 0.75)] {
         let table = table(budget);
         table.print(budget);
         let all = table.all.of();
@@ -140,7 +138,6 @@ fn five_compactions_in_a_row_keep_what_was_planted() {
 fn a_reversed_decision_does_not_stand_after_five_compactions() {
     for script in scripts() {
         let summary = compacted(&script, BUDGET);
-        assert!(!script.reversed.is_empty());
         for gone in &script.reversed {
             let stands = summary
                 .decisions

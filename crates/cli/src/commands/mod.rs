@@ -3,9 +3,12 @@
 mod append;
 mod archive;
 mod backup;
+mod carry_on;
 mod clear;
+mod compact;
 mod completions;
 mod config;
+mod context;
 mod decide;
 mod delete;
 mod describe;
@@ -54,6 +57,10 @@ pub(crate) enum Command {
     Decide(decide::DecideArgs),
     Archive(archive::ArchiveArgs),
     Unarchive(archive::UnarchiveArgs),
+    Context(context::ContextArgs),
+    Compact(compact::CompactArgs),
+    #[command(name = "continue")]
+    Continue(carry_on::ContinueArgs),
     Clear(clear::ClearArgs),
     Rewind(rewind::RewindArgs),
     Fork(fork::ForkArgs),
@@ -113,6 +120,9 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Decide(args) => decide::run(app, args).await,
         Command::Archive(args) => archive::run_archive(app, args).await,
         Command::Unarchive(args) => archive::run_unarchive(app, args).await,
+        Command::Context(args) => context::run(app, args).await,
+        Command::Compact(args) => compact::run(app, args).await,
+        Command::Continue(args) => carry_on::run(app, args).await,
         Command::Clear(args) => clear::run(app, args).await,
         Command::Rewind(args) => rewind::run(app, args).await,
         Command::Fork(args) => fork::run(app, args).await,
@@ -193,6 +203,12 @@ fn told(entry: &Entry) -> String {
         Body::Pinned { .. } => format!("Pinned as entry {}", entry.seq),
         Body::Unpinned { .. } => "Unpinned".to_owned(),
         Body::Decided { .. } => format!("Decided, as entry {}", entry.seq),
+        Body::ContextSet {
+            document, content, ..
+        } => match content {
+            Some(_) => format!("Document {document} set"),
+            None => format!("Document {document} removed"),
+        },
         Body::Cleared => "Cleared; `tl show --all` still has everything".to_owned(),
         body => format!("Entry {}: {}", entry.seq, body.kind()),
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod appending;
+mod context;
 mod errors;
 mod exchange;
 mod faults;

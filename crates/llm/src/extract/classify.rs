@@ -1,8 +1,9 @@
 //! What a statement is: a decision, a task, something done, a fact.
 
-use super::cues::{Cue, Hit, is_done_verb, is_idle, is_passing, is_request};
+use super::cues::{Cue, Hit, is_idle, is_passing, is_request};
 use super::pieces::{Mark, Section};
-use super::words::{Word, is_stop};
+use super::signs::{asked, done, named_will, replaced, told_to_use};
+use super::words::Word;
 
 /// What a statement is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -127,6 +128,8 @@ pub(super) fn classify(look: &Look<'_>) -> Option<Class> {
     match best {
         Some(found) if found.strength > 0.35 => Some(found),
         _ if look.weight > 0.6 => Some(Class::of(Kind::Fact, plain_fact(look))),
+        // Whatever else a person says is worth more than an empty place.
+        _ if look.speaker == Speaker::User => Some(Class::of(Kind::Fact, 0.0)),
         _ => None,
     }
 }
@@ -208,13 +211,6 @@ fn passing_after(look: &Look<'_>, hit: &Hit) -> bool {
     hit.strength < 0.9 && next.is_some_and(|word| is_idle(&word.lower))
 }
 
-/// A person's "this instead of that".
-fn replaced(look: &Look<'_>) -> bool {
-    look.speaker == Speaker::User
-        && look.hits.iter().any(|hit| hit.cue == Cue::Rejects)
-        && look.hits.iter().any(|hit| hit.cue == Cue::Reversal)
-}
-
 fn task(look: &Look<'_>, hit: &Hit) -> (f64, bool) {
     let asks = matches!(
         look.words.get(hit.at).map(|word| word.lower.as_ref()),
@@ -239,119 +235,6 @@ fn task(look: &Look<'_>, hit: &Hit) -> (f64, bool) {
         Speaker::System => (0.0, false),
         Speaker::User | Speaker::Before => (hit.strength, false),
     }
-}
-
-/// "Fixed the parser", "I've added tests", "the job was renamed".
-fn done(look: &Look<'_>, unreal: Option<usize>) -> Option<f64> {
-    const BEFORE: &[&str] = &[
-        "i",
-        "i've",
-        "we",
-        "we've",
-        "have",
-        "has",
-        "just",
-        "already",
-        "also",
-        "been",
-        "was",
-        "were",
-        "is",
-        "are",
-        "now",
-        "and",
-        "it's",
-        "successfully",
-        "finally",
-        "he",
-        "she",
-        "they",
-        "got",
-    ];
-    let at = look
-        .words
-        .iter()
-        .position(|word| is_done_verb(&word.lower))?;
-    if unreal.is_some_and(|unreal| unreal < at) {
-        return None;
-    }
-    let named = || {
-        at.checked_sub(1)
-            .and_then(|at| look.words.get(at))
-            .is_some_and(|word| {
-                BEFORE.contains(&word.lower.as_ref())
-                    || at == 1 && word.raw.starts_with(char::is_uppercase) && !is_stop(&word.lower)
-            })
-    };
-    if at == 0 || named() {
-        Some(if at == 0 { 0.8 } else { 0.7 })
-    } else {
-        None
-    }
-}
-
-/// "Rename the crate": a request that starts with what is to be done.
-fn asked(look: &Look<'_>) -> Option<f64> {
-    let fillers = [
-        "now", "then", "also", "and", "next", "first", "so", "ok", "okay", "please", "yes",
-    ];
-    let mut words = look
-        .words
-        .iter()
-        .map(|word| word.lower.as_ref())
-        .skip_while(|lower| fillers.contains(lower));
-    let verb = words.next()?;
-    // "Test results are", "Order 7 was": a noun that looks like a verb.
-    let noun = words.take(2).any(|word| {
-        matches!(
-            word,
-            "is" | "are"
-                | "was"
-                | "were"
-                | "has"
-                | "have"
-                | "wants"
-                | "needs"
-                | "will"
-                | "should"
-                | "must"
-                | "can"
-        )
-    });
-    if !is_request(verb) || noun || look.words.len() < 3 {
-        return None;
-    }
-    match (look.speaker, look.mark) {
-        _ if is_passing(verb) => None,
-        (Speaker::User, _) if verb == "use" || verb == "keep" => None,
-        (Speaker::User, _) => Some(0.65),
-        (Speaker::Agent, Some(_)) => Some(0.4),
-        _ => None,
-    }
-}
-
-/// "Use tabs", "Keep the old table": a person's word on how it is to be.
-fn told_to_use(look: &Look<'_>) -> bool {
-    let opens = |at: usize| at == 0 || look.words.get(at - 1).is_some_and(|word| word.stops);
-    look.speaker == Speaker::User
-        && look.words.len() > 2
-        && look.words.iter().enumerate().any(|(at, word)| {
-            matches!(
-                word.lower.as_ref(),
-                "use" | "keep" | "always" | "never" | "prefer"
-            ) && opens(at)
-        })
-}
-
-/// "Priya will send the figures", "Tom is going to call".
-fn named_will(look: &Look<'_>) -> bool {
-    look.words.windows(2).take(4).any(|pair| {
-        matches!(pair[1].lower.as_ref(), "will" | "takes" | "owns")
-            && pair[0].raw.starts_with(char::is_uppercase)
-            && !is_stop(&pair[0].lower)
-            && !pair[0].stops
-            && pair[0].raw.chars().skip(1).all(char::is_lowercase)
-    })
 }
 
 fn first(look: &Look<'_>, cue: Cue) -> Option<usize> {

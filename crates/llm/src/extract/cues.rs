@@ -113,7 +113,7 @@ const TABLE: &[(Cue, f64, &str)] = &[
          we're going with, we are going with, i'm going with, going with, settled on, we agreed, \
          agreed to, agreed on, we chose, i chose, opted for, we picked, sticking with, stick with, \
          we'll keep, we will keep, we'll stick with, final decision, go with, from now on, \
-         the plan is to, approved, signed off on, ruled out, let's set, let's put, let's host, \
+         the plan is to, i approve, signed off on, ruled out, let's set, let's put, let's host, \
          let's store, let's cap, let's limit, let's drop, let's skip, let's take, we will not, we won't, we'll not, \
          switch to, switching to, use instead",
     ),
@@ -122,7 +122,7 @@ const TABLE: &[(Cue, f64, &str)] = &[
         0.6,
         "we will, we'll, we should use, i'd rather, i prefer, we prefer, always use, never use, \
          the rule is, policy is, convention is, should default to, defaults to, is the way to go, \
-         we want to use, choose, prefer, make it, let's",
+         we want to use, choose, prefer, make it, let's, no more",
     ),
     (
         Cue::Task,
@@ -147,7 +147,7 @@ const TABLE: &[(Cue, f64, &str)] = &[
         0.9,
         "next step, next steps, next up, next is, next we, up next, still open, open question, tbd, \
          to be decided, to be confirmed, postponed, deferred, backlog, revisit, not yet decided, \
-         haven't decided, hasn't been decided, undecided, still pending, remaining work, not started, follow-up, \
+         haven't decided, hasn't been decided, undecided, still pending, still can't, still doesn't, still missing, still broken, remaining work, not started, follow-up, \
          follow up, remains to, is left, after that we, outstanding, out of scope for now, \
          in a later, parked, later we",
     ),

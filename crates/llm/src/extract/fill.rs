@@ -7,7 +7,8 @@ use throughline_model::{Noted, Summary};
 use crate::Brief;
 
 use super::classify::{Kind, Speaker};
-use super::gather::{Gathered, Item};
+use super::gather::Gathered;
+use super::item::Item;
 use super::words::{Lexicon, Term, shared, words};
 
 /// What an item weighs.
@@ -66,6 +67,8 @@ const FACTS: usize = 25;
 /// What a summary already says.
 #[derive(Default)]
 struct Said {
+    /// How it all began: told by the background or the first topic.
+    opening: Vec<Term>,
     items: Vec<Vec<Term>>,
     by_term: HashMap<Term, Vec<usize>>,
 }
@@ -80,6 +83,9 @@ impl Said {
 
     /// Whether this says nothing that is not said. What is specific is never lost.
     fn says(&self, item: &Item, lexicon: &Lexicon) -> bool {
+        if item.kind() == Some(Kind::Fact) && alike(item, &self.opening) {
+            return true;
+        }
         let mut rare = item.terms.clone();
         rare.sort_by(|&a, &b| {
             lexicon
@@ -93,18 +99,16 @@ impl Said {
             .iter()
             .filter_map(|term| self.by_term.get(term))
             .flatten();
-        near.copied().any(|at| {
-            let terms = &self.items[at];
-            let both = shared(&item.terms, terms).len();
-            let all = item.terms.len() + terms.len() - both;
-            let alike = both * 20 >= all * 13 || both * 20 >= item.terms.len() * 17;
-            alike
-                && item
-                    .specific
-                    .iter()
-                    .all(|term| terms.binary_search(term).is_ok())
-        })
+        near.copied().any(|at| alike(item, &self.items[at]))
     }
+}
+
+/// Whether most of an item, and all that is specific in it, is among these terms.
+fn alike(item: &Item, terms: &[Term]) -> bool {
+    let both = shared(&item.terms, terms).len();
+    let all = item.terms.len() + terms.len() - both;
+    let mostly = both * 20 >= all * 13 || both * 20 >= item.terms.len() * 17;
+    mostly && !terms.is_empty() && shared(&item.specific, terms).len() == item.specific.len()
 }
 
 /// What is chosen, by kind, oldest first.
@@ -133,9 +137,10 @@ pub(super) fn cost(text: &str) -> usize {
 
 /// Chooses items for `room` bytes; what is noted goes in whatever it takes.
 pub(super) fn fill(found: &mut Gathered, brief: &Brief<'_>, opening: &str, room: usize) -> Chosen {
-    let mut said = Said::default();
-    let begun = terms(found, opening);
-    said.insert(begun);
+    let mut said = Said {
+        opening: terms(found, opening),
+        ..Said::default()
+    };
     let mut lists: HashMap<Kind, Vec<String>> = HashMap::new();
     let mut left = room;
     for (kind, noted) in [(Kind::Fact, brief.pins), (Kind::Decision, brief.decisions)] {
@@ -170,18 +175,30 @@ fn terms(found: &mut Gathered, text: &str) -> Vec<Term> {
     terms
 }
 
+/// General talk: a fact from a long answer, made of words that come up nowhere else. It
+/// is left out even where there is room, because later it could not be told from facts
+/// that matter.
+fn aside(item: &Item, kind: Kind, lexicon: &Lexicon) -> bool {
+    item.speaker == Speaker::Agent
+        && matches!(kind, Kind::Fact | Kind::Task)
+        && item.crowd > 3
+        && !item.codes
+        && lexicon.grounded(&item.terms) < 0.34
+}
+
 /// The items to keep, in the order they were said.
 fn choose(found: &Gathered, said: &mut Said, room: usize) -> Vec<usize> {
     let mut ranked: Vec<(f64, usize, Kind)> = Vec::new();
     for (index, item) in found.items.iter().enumerate() {
         let Some(class) = item.class else { continue };
         // What is neither about anything nor specific says nothing later.
-        let bare = item.terms.len() < 2 && item.weight <= 0.0;
+        let least = if class.strength > 0.0 { 2 } else { 3 };
+        let bare = item.terms.len() < least && item.weight <= 0.0;
         let empty = (bare || item.terms.is_empty()) && item.speaker != Speaker::Before;
         // What an agent is at was over some messages later.
         let over =
             class.kind == Kind::Progress && item.fresh < 0.6 && item.speaker == Speaker::Agent;
-        if item.alive && !empty && !over {
+        if item.alive && !empty && !over && !aside(item, class.kind, &found.lexicon) {
             let weight = weight(item, class.kind, class.strength, &found.lexicon);
             ranked.push((weight, index, class.kind));
         }

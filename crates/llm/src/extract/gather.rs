@@ -5,58 +5,16 @@ use std::collections::HashMap;
 use throughline_model::{Block, Body, Content, Entry, Message, Role, Summary};
 
 use super::classify::{Class, Kind, Look, Speaker, classify};
-use super::cues::{Cue, Hit, hits};
+use super::cues::{Cue, hits};
+use super::item::{Effect, Item, is_choice, rejected, sorted, without_filler};
 use super::pieces::{Mark, Piece, Section, is_failure, pieces};
 use super::specifics::specifics;
 use super::topics::Phrases;
-use super::words::{Lexicon, Term, Word, words};
+use super::words::{Lexicon, Term, words};
 use crate::files::ratio;
 
 /// Lines of a program's output that one message may put forward.
 const FAILURES: usize = 2;
-
-/// A statement that may go into a summary, or that settles another.
-#[derive(Clone, Debug)]
-pub(super) struct Item {
-    pub(super) text: String,
-    pub(super) class: Option<Class>,
-    pub(super) speaker: Speaker,
-    /// The message it was said in; 0 is the previous summary.
-    pub(super) at: usize,
-    /// How old: 0 for the oldest of the previous summary, 1 for what was said last.
-    pub(super) fresh: f64,
-    pub(super) terms: Vec<Term>,
-    /// Its first terms, in order: what it is about.
-    pub(super) lead: Vec<Term>,
-    pub(super) specific: Vec<Term>,
-    pub(super) values: Vec<Term>,
-    pub(super) weight: f64,
-    pub(super) mentions: u32,
-    /// How many statements its message made.
-    pub(super) crowd: u32,
-    pub(super) output: bool,
-    /// What it says no longer holds.
-    pub(super) rejects: Vec<Term>,
-    pub(super) effect: Effect,
-    pub(super) alive: bool,
-}
-
-/// What a statement does to earlier ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Effect {
-    /// Something said before no longer holds.
-    pub(super) reverses: bool,
-    /// A task is no longer wanted.
-    pub(super) cancels: bool,
-    /// A blocker is gone.
-    pub(super) unblocks: bool,
-}
-
-impl Item {
-    pub(super) fn kind(&self) -> Option<Kind> {
-        self.class.map(|class| class.kind)
-    }
-}
 
 /// What was found in a conversation.
 #[derive(Default)]
@@ -70,6 +28,8 @@ pub(super) struct Gathered {
     known: HashMap<String, usize>,
     at: usize,
     last: usize,
+    /// How often the person has spoken.
+    users: usize,
     /// The terms of an either-or question, and the message that asked it.
     offered: (usize, Vec<Term>),
 }
@@ -93,7 +53,11 @@ impl Gathered {
                     continue;
                 }
                 let mut item = self.item(text, Speaker::Before, None, None);
-                let floor = if kind == Kind::Fact { 0.3 } else { 0.55 };
+                let floor = match item.class {
+                    _ if kind != Kind::Fact => 0.55,
+                    Some(_) => 0.3,
+                    None => 0.1,
+                };
                 let strength = match item.class {
                     Some(class) if class.kind == kind => class.strength.max(floor),
                     _ => floor,
@@ -101,8 +65,8 @@ impl Gathered {
                 item.class = Some(Class::of(kind, strength));
                 item.fresh = 0.15 + 0.2 * ratio(index, list.len());
                 // It was worth keeping, by whoever said it.
-                self.lexicon.count(&item.terms, true, 1);
-                self.lexicon.count(&item.terms, false, 1);
+                self.lexicon.count(&item.terms, true, 0);
+                self.lexicon.count(&item.terms, false, 0);
                 self.keep(item);
             }
         }
@@ -126,11 +90,17 @@ impl Gathered {
 
     fn message(&mut self, message: &Message) {
         let speaker = match message.role {
-            Role::User => Speaker::User,
+            Role::User => {
+                self.users += 1;
+                Speaker::User
+            }
             Role::Assistant => Speaker::Agent,
             Role::System => Speaker::System,
             Role::Tool => {
                 self.output(&message.content);
+                for result in message.content.tool_results() {
+                    self.output(&result.content);
+                }
                 return;
             }
         };
@@ -178,8 +148,14 @@ impl Gathered {
                     let mut item = self.item(text, speaker, mark, section);
                     item.crowd = crowd;
                     let user = speaker == Speaker::User;
-                    self.lexicon.count(&item.terms, user, 1);
-                    if user && self.goal.is_none() && item.terms.len() > 2 {
+                    self.lexicon.count(&item.terms, user, self.at);
+                    let settled = matches!(item.kind(), Some(Kind::Decision | Kind::Done));
+                    if user
+                        && !settled
+                        && self.users < 2
+                        && self.goal.is_none()
+                        && item.terms.len() > 2
+                    {
                         self.goal = Some(item.text.clone());
                     }
                     if speaker == Speaker::Agent && is_choice(&item.text) {
@@ -240,6 +216,7 @@ impl Gathered {
             specific: pick(&specifics.at),
             values: pick(&specifics.values),
             weight: specifics.weight,
+            codes: specifics.codes,
             mentions: 1,
             crowd: 1,
             output: false,
@@ -280,79 +257,6 @@ impl Gathered {
     }
 }
 
-/// "Paper or email?"
-fn is_choice(text: &str) -> bool {
-    text.ends_with('?') && text.contains(" or ")
-}
-
 fn speaks(entry: &Entry) -> bool {
     matches!(entry.body, Body::Message(_) | Body::Merged(_))
-}
-
-fn sorted(mut terms: Vec<Term>) -> Vec<Term> {
-    terms.sort_unstable();
-    terms.dedup();
-    terms
-}
-
-/// The terms after "instead of" and its like, up to the end of the phrase.
-fn rejected(words: &[Word<'_>], hits: &[Hit], ids: &[Option<Term>]) -> Vec<Term> {
-    let mut terms = Vec::new();
-    for hit in hits.iter().filter(|hit| hit.cue == Cue::Rejects) {
-        for at in hit.end..words.len().min(hit.end + 5) {
-            terms.extend(ids[at]);
-            if words[at].stops
-                || matches!(words[at].lower.as_ref(), "to" | "for" | "in" | "because")
-            {
-                break;
-            }
-        }
-    }
-    sorted(terms)
-}
-
-/// Without the words that only greet what was said before.
-fn without_filler(text: &str) -> &str {
-    const FILLERS: &[&str] = &[
-        "okay",
-        "ok",
-        "yes",
-        "yeah",
-        "yep",
-        "sure",
-        "great",
-        "perfect",
-        "right",
-        "alright",
-        "thanks",
-        "cool",
-        "good",
-        "sounds good",
-        "agreed",
-        "fine",
-        "got it",
-        "makes sense",
-        "no",
-        "and",
-        "so",
-        "hi",
-        "hello",
-        "hey",
-        "well",
-        "hmm",
-        "oh",
-        "nice",
-        "good point",
-        "fair enough",
-        "good idea",
-    ];
-    let mut text = text;
-    while let Some((head, rest)) = text.split_once([',', '—', '-']) {
-        let filler = head.len() < 16 && FILLERS.contains(&head.trim().to_lowercase().as_str());
-        if !filler || rest.trim().is_empty() {
-            break;
-        }
-        text = rest.trim_start();
-    }
-    text
 }

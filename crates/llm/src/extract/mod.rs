@@ -1,7 +1,7 @@
 //! The summarizer that needs nothing: it picks, and does not write.
 //!
 //! Messages are taken apart into sentences and list items ([`pieces`], [`sentences`]);
-//! each is told by its phrases and structure ([`cues`], [`classify`]) and by what is
+//! each is told by its phrases and shape ([`cues`], [`signs`], [`classify`]) and by what is
 //! specific in it ([`specifics`]); later ones settle earlier ones ([`settle`]); the
 //! weightiest that fit are kept, each once ([`fill`]). The previous summary's items take
 //! part like everything else, only older.
@@ -13,9 +13,11 @@ mod classify;
 mod cues;
 mod fill;
 mod gather;
+mod item;
 mod pieces;
 mod sentences;
 mod settle;
+mod signs;
 mod specifics;
 mod topics;
 mod words;

@@ -290,7 +290,8 @@ pub(super) fn is_failure(line: &str) -> bool {
         "timed out",
     ];
     const NOT: &[&str] = &[
-        "0 errors", "0 failed", "no error", "error_", "_error", "// ", "errors.", "error)",
+        "0 errors", "0 failed", "no error", "error_", "_error", "// ", "errors.", "error)", "(\"",
+        "('", "except ", "catch", "log.",
     ];
     if line.len() < 12 {
         return false;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::classify::{Class, Kind, Speaker};
-use super::gather::Item;
+use super::item::Item;
 use super::words::{Lexicon, Term, shared};
 
 /// How many earlier items with a term in common are looked at.
@@ -208,8 +208,11 @@ fn changed(by: &Item, item: &Item) -> bool {
     let both = shared(&ours, &theirs).len();
     let all = ours.len() + theirs.len() - both;
     let values = shared(&by.values, &item.values).len();
+    // Import and export limits may both hold: only what one says more is forgiven.
+    let within = both == ours.len() || both == theirs.len();
     both > 1
-        && both * 4 >= all * 3
+        && within
+        && both * 3 >= all * 2
         && by.values.len() == item.values.len()
         && by.values.len() == values + 1
 }

@@ -7,6 +7,8 @@ use super::words::{Word, is_stop};
 pub(super) struct Specifics {
     /// How much there is, from 0 up; every further one adds less.
     pub(super) weight: f64,
+    /// Whether there is a path, an address, a code or an identifier.
+    pub(super) codes: bool,
     /// Which words, by their place among the words of the text.
     pub(super) at: Vec<usize>,
     /// Which of these are plain values: amounts that may change while the subject stays.
@@ -136,6 +138,7 @@ pub(super) fn specifics(words: &[Word<'_>]) -> Specifics {
         let (weight, value) = weigh(word, before, words.get(at + 1));
         if weight > 0.0 {
             sum += weight;
+            found.codes |= weight >= 1.0 && !value;
             found.at.push(at);
             if value {
                 found.values.push(at);

@@ -57,6 +57,9 @@ pub(super) type Term = u32;
 struct Count {
     user: u32,
     other: u32,
+    /// In how many messages, and the last of them.
+    messages: u32,
+    last: usize,
 }
 
 /// The terms of a conversation.
@@ -84,13 +87,17 @@ impl Lexicon {
     }
 
     /// Notes that these terms were said together.
-    pub(super) fn count(&mut self, terms: &[Term], by_user: bool, times: u32) {
+    pub(super) fn count(&mut self, terms: &[Term], by_user: bool, message: usize) {
         for &term in terms {
             if let Some(count) = self.counts.get_mut(term as usize) {
+                if count.messages == 0 || count.last != message {
+                    count.messages += 1;
+                    count.last = message;
+                }
                 if by_user {
-                    count.user += times;
+                    count.user += 1;
                 } else {
-                    count.other += times;
+                    count.other += 1;
                 }
             }
         }
@@ -120,11 +127,11 @@ impl Lexicon {
         sum / count / self.most
     }
 
-    /// The share of terms that the user has said too, from 0 to 1.
+    /// The share of terms that the user said too, or that came up again, from 0 to 1.
     pub(super) fn grounded(&self, terms: &[Term]) -> f64 {
         let said = |term: &&Term| {
             let count = self.counts.get(**term as usize);
-            count.is_some_and(|count| count.user > 0)
+            count.is_some_and(|count| count.user > 0 || count.messages > 2)
         };
         crate::files::ratio(terms.iter().filter(said).count(), terms.len())
     }
@@ -211,7 +218,7 @@ however i i'd i'll i'm i've if implement implemented in instead into is isn't it
 itself just keep kind know last later least less let let's like little long look looking looks lot \
 made make makes making many may maybe me mean might mine more most much must my myself need needed \
 needs never new next nice no nor not nothing now of off ok okay on once one only onto or other our \
-ours out over own part perhaps please plus possible pretty probably put quite rather ready really \
+ours out over own part per perhaps please plus possible pretty probably put quite rather ready really \
 right said same say says see seem seems set shall she should shouldn't show since so some \
 something soon sorry still stuff such sure take takes tell than thank thanks that that'll that's \
 the their them then there there's these they they'll they're they've thing things think this \

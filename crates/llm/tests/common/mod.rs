@@ -166,5 +166,6 @@ pub(crate) fn scripts() -> Vec<Script> {
         script("planning", include_str!("../conversations/planning.txt")),
         script("support", include_str!("../conversations/support.txt")),
         script("incident", include_str!("../conversations/incident.txt")),
+        script("game", include_str!("../conversations/game.txt")),
     ]
 }

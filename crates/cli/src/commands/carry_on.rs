@@ -1,0 +1,65 @@
+//! `tl continue`
+
+use anyhow::Result;
+use throughline::context::Policy;
+use throughline::{Compacted, Compacting, Name, NewSession, SessionSpec};
+
+use super::new;
+use crate::app::App;
+use crate::report::Refusal;
+
+/// Go on in a new session, from the summary of this one
+///
+/// The new session knows the summary and nothing else of this one; `tl tree` draws the
+/// chain. Where there is no summary yet, one is made. Prints the new session's id.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ContinueArgs {
+    /// Which session
+    #[arg(default_value = "last")]
+    session: SessionSpec,
+    /// What to call the new one
+    #[arg(long)]
+    name: Option<Name>,
+}
+
+pub(crate) async fn run(app: &App, args: ContinueArgs) -> Result<()> {
+    let session = app.session(&args.session).await?;
+    let chain = Policy::preset("chain").unwrap_or_default();
+    let compacted = session
+        .compact(&Compacting {
+            policy: &chain,
+            window: app.config.window(),
+            encoding: app.config.encoding(),
+            fixed: 0,
+            force: true,
+            even_if_larger: true,
+            model: None,
+        })
+        .await?;
+    match &compacted {
+        Compacted::Done(done) => {
+            for warning in &done.warnings {
+                app.ui.warn(warning);
+            }
+        }
+        // Nothing new was said since the last summary, which will do.
+        Compacted::NotNeeded | Compacted::Overtaken => {}
+        Compacted::NotWorthIt(why) => {
+            return Err(Refusal::invalid(format!(
+                "session {} cannot be continued: {}",
+                session.id(),
+                why.join("; ")
+            ))
+            .into());
+        }
+    }
+    let new = NewSession {
+        name: args.name,
+        ..NewSession::default()
+    };
+    let next = session.continued(new, None).await?;
+    app.ui
+        .status(format_args!("Continued from {}", session.id()));
+    super::tell_namesakes(app, &next).await?;
+    new::tell(app, &next, false).await
+}

@@ -1,0 +1,185 @@
+//! `tl context`
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use throughline::context::{Document, Encoding, Policy, Request, Section};
+use throughline::{Asking, Content, Session, SessionSpec};
+
+use crate::app::App;
+use crate::documents;
+use crate::markdown::safe;
+use crate::report::Refusal;
+use crate::ui::{compact, thousands};
+
+/// Show what the model would be sent now
+///
+/// Section by section, with what each costs, what was left out and why. As JSON, the
+/// whole request. `tl context set` adds a document to a session.
+#[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ContextArgs {
+    #[command(subcommand)]
+    set: Option<Set>,
+    /// Which session
+    #[arg(default_value = "last")]
+    session: SessionSpec,
+    /// The message to be sent with it
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+    /// The most tokens [default: the policy's window]
+    #[arg(long, value_name = "N")]
+    budget: Option<u64>,
+    #[command(flatten)]
+    how: How,
+}
+
+/// How requests are made.
+#[derive(clap::Args, Debug)]
+pub(crate) struct How {
+    /// The policy: default, aiarmy, chain, bot, agent or dagent [default: as configured]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// Change a number of the policy: window=50000, keep="20 messages" (may be repeated)
+    #[arg(long = "with", value_name = "KEY=VALUE", value_parser = pair)]
+    with: Vec<(String, String)>,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Set {
+    /// Set a document that is part of every request of a session
+    Set(SetArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct SetArgs {
+    /// Which session
+    session: SessionSpec,
+    /// What the document is called
+    document: String,
+    /// What it says
+    #[arg(required_unless_present_any = ["file", "remove"])]
+    text: Option<String>,
+    /// Take what it says from a file
+    #[arg(long, conflicts_with = "text")]
+    file: Option<PathBuf>,
+    /// Remove it
+    #[arg(long, conflicts_with_all = ["text", "file"])]
+    remove: bool,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    text.split_once('=')
+        .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+        .ok_or_else(|| format!("{text:?} is not KEY=VALUE"))
+}
+
+impl How {
+    /// The policy that was meant.
+    pub(crate) fn policy(&self, app: &App) -> Result<Policy> {
+        let name = self.policy.as_deref().unwrap_or(app.config.policy());
+        let Some(policy) = Policy::preset(name) else {
+            let known = Policy::PRESETS.join(", ");
+            return Err(Refusal::invalid(format!("there is no policy {name:?}"))
+                .hint(format!("there are {known}"))
+                .into());
+        };
+        let changes = self.with.iter().cloned().collect();
+        let policy = policy.with(&changes);
+        Ok(policy.map_err(throughline::Error::from)?)
+    }
+}
+
+pub(crate) async fn run(app: &App, args: ContextArgs) -> Result<()> {
+    if let Some(Set::Set(args)) = args.set {
+        return set(app, args).await;
+    }
+    let session = app.session(&args.session).await?;
+    let policy = args.how.policy(app)?;
+    let message = args.message.map(Content::text);
+    let documents = documents_for(app, &session).await?;
+    let asking = Asking {
+        policy: &policy,
+        budget: args.budget,
+        window: app.config.window(),
+        encoding: app.config.encoding(),
+        agent: None,
+        documents: &documents,
+        message: message.as_ref(),
+    };
+    let request = session.request(&asking).await?;
+    if app.ui.json {
+        app.ui.json(&request)?;
+        return Ok(());
+    }
+    app.ui.page(&drawn(app, &request, asking.encoding))?;
+    Ok(())
+}
+
+/// What the session's folder has to say, if it is still there.
+pub(crate) async fn documents_for(app: &App, session: &Session) -> Result<Vec<Document>> {
+    let workspace = session.record().await?.card.workspace;
+    let folder = workspace.map_or_else(|| app.places.folder.clone(), PathBuf::from);
+    Ok(if folder.is_dir() {
+        documents::of(&folder)
+    } else {
+        Vec::new()
+    })
+}
+
+async fn set(app: &App, args: SetArgs) -> Result<()> {
+    let session = app.session(&args.session).await?;
+    let text = match &args.file {
+        None => args.text,
+        Some(file) => Some(std::fs::read_to_string(app.path(file)).map_err(|error| {
+            Refusal::invalid(format!("{} cannot be read: {error}", file.display()))
+        })?),
+    };
+    let entry = session.set_context(&args.document, text.as_deref()).await?;
+    super::done(app, &session, &entry).await
+}
+
+fn drawn(app: &App, request: &Request, encoding: Encoding) -> String {
+    let ui = &app.ui;
+    let columns = ui.width.saturating_sub(36).clamp(10, 40);
+    let used = ui.bar(request.tokens, request.budget, columns);
+    let mut text = format!(
+        "{}  {} of {} tokens ({encoding})\n            {used}\n\n",
+        ui.bold(&format!("{:<10}", request.policy)),
+        thousands(request.tokens),
+        thousands(request.budget),
+    );
+    for section in &request.sections {
+        text.push_str(&row(app, section, request.tokens, columns));
+    }
+    for repair in &request.repairs {
+        let place = repair
+            .seq
+            .map_or_else(String::new, |seq| format!("entry {seq}: "));
+        let line = format!("  repaired  {place}{}\n", safe(&repair.what));
+        text.push_str(&ui.dim(&line));
+    }
+    text
+}
+
+fn row(app: &App, section: &Section, total: u64, columns: usize) -> String {
+    let bar = app.ui.bar(section.tokens, total, columns);
+    let mut row = format!(
+        "{:<10}  {bar} {:>6} {:>5.1} %\n",
+        section.name.as_str(),
+        compact(section.tokens),
+        section.share,
+    );
+    for left in &section.left_out {
+        let tokens = left
+            .tokens
+            .map_or_else(String::new, |n| format!(", {} tokens", compact(n)));
+        let line = format!(
+            "            left out: {} ({}{tokens})\n",
+            safe(&left.what),
+            left.why
+        );
+        row.push_str(&app.ui.dim(&line));
+    }
+    row
+}

@@ -1,0 +1,172 @@
+//! Compaction: a checkpoint that stands for what came before it.
+//!
+//! The log is read, a summary is written, and only then is anything appended. What
+//! arrives meanwhile comes after what the checkpoint covers and stays as it is. If
+//! somebody else has compacted, cleared or rewound meanwhile, theirs stands.
+
+use throughline_context::{Encoding, Policy, plan};
+use throughline_llm::{Brief, Summarizer, summarize_with_fallback};
+use throughline_model::{Body, Checkpoint, Entry, Record, Seq, Standing};
+use throughline_store::{Expect, StoreError};
+
+use crate::{Conflict, Error, Session};
+
+/// What a summary may take, in tokens.
+const SUMMARY_TOKENS: u64 = 1_500;
+/// How often others may append while a checkpoint is being appended.
+const PATIENCE: usize = 100;
+
+/// How to compact.
+#[derive(Clone, Copy, Debug)]
+pub struct Compacting<'a> {
+    /// The policy.
+    pub policy: &'a Policy,
+    /// The model's window.
+    pub window: u64,
+    /// How tokens are counted.
+    pub encoding: Encoding,
+    /// What a request costs besides messages.
+    pub fixed: u64,
+    /// Whether to compact whatever the size.
+    pub force: bool,
+    /// Whether a summary is taken that is no smaller than what it replaces.
+    pub even_if_larger: bool,
+    /// A model to ask; none for the extractive summarizer.
+    pub model: Option<&'a dyn Summarizer>,
+}
+
+/// A compaction that happened.
+#[derive(Clone, Debug)]
+pub struct Compaction {
+    /// The checkpoint's entry.
+    pub entry: Entry,
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+    /// What the messages after the last checkpoint cost before.
+    pub tokens_before: u64,
+    /// What is left of them costs.
+    pub tokens_kept: u64,
+    /// What the person should know.
+    pub warnings: Vec<String>,
+}
+
+/// What became of a compaction.
+#[derive(Clone, Debug)]
+pub enum Compacted {
+    /// It was done.
+    Done(Box<Compaction>),
+    /// There was no need, or nothing to cover.
+    NotNeeded,
+    /// A summary would have been no smaller than what it replaces.
+    NotWorthIt(Vec<String>),
+    /// Somebody else compacted, cleared or rewound meanwhile.
+    Overtaken,
+}
+
+impl Session {
+    /// Summarizes what came before the tail that the policy keeps.
+    pub async fn compact(&self, compacting: &Compacting<'_>) -> Result<Compacted, Error> {
+        let record = self.record().await?;
+        let previous = self
+            .checkpoint()
+            .await?
+            .map(|(_, checkpoint)| checkpoint.summary);
+        let spans = record.standing.uncovered();
+        let tail = self
+            .tail_of(&record, &spans, compacting.encoding, None)
+            .await?;
+        let planned = plan(
+            &record,
+            &tail.entries,
+            compacting.policy,
+            compacting.window,
+            compacting.fixed,
+            compacting.force,
+        );
+        let Some(plan) = planned else {
+            return Ok(Compacted::NotNeeded);
+        };
+        let covered: Vec<Entry> = tail
+            .entries
+            .into_iter()
+            .map(|counted| counted.entry)
+            .filter(|entry| entry.seq <= plan.covers)
+            .collect();
+        let brief = Brief {
+            previous: previous.as_ref(),
+            pins: &record.standing.pins,
+            decisions: &record.standing.decisions,
+            entries: &covered,
+            budget: SUMMARY_TOKENS,
+        };
+        let before = previous.as_ref().map_or(0, throughline_llm::tokens);
+        let replaced = plan.tokens_before.saturating_sub(plan.tokens_kept) + before;
+        let outcome = summarize_with_fallback(compacting.model, &brief, replaced).await;
+        if outcome.rejected.is_some() && !compacting.even_if_larger {
+            return Ok(Compacted::NotWorthIt(outcome.warnings));
+        }
+        let said = || covered.iter().filter(|entry| entry.message().is_some());
+        let checkpoint = Checkpoint {
+            covers: plan.covers,
+            summary: outcome.written.summary,
+            by: outcome.by,
+            messages: plan.messages,
+            oldest: said().next().map(|entry| entry.at),
+            newest: said().next_back().map(|entry| entry.at),
+            usage: outcome.written.usage,
+        };
+        let Some(entry) = self.append_checkpoint(&record, &checkpoint).await? else {
+            return Ok(Compacted::Overtaken);
+        };
+        Ok(Compacted::Done(Box::new(Compaction {
+            entry,
+            checkpoint,
+            tokens_before: plan.tokens_before,
+            tokens_kept: plan.tokens_kept,
+            warnings: outcome.warnings,
+        })))
+    }
+
+    /// Appends a checkpoint made from this record, unless what it was made from no longer
+    /// stands. Messages that arrived meanwhile are no reason not to.
+    async fn append_checkpoint(
+        &self,
+        made_from: &Record,
+        checkpoint: &Checkpoint,
+    ) -> Result<Option<Entry>, Error> {
+        let mut head = made_from.card.head;
+        for _ in 0..PATIENCE {
+            let entry = self.entry(checkpoint.clone());
+            let appended = self.append_all(vec![entry], Expect::At(head), Conflict::Reject);
+            match appended.await {
+                Ok(mut appended) => return Ok(appended.entries.pop()),
+                Err(Error::Store(StoreError::Moved { .. })) => {
+                    let now = self.record().await?;
+                    if !stands_as(&now.standing, &made_from.standing) {
+                        return Ok(None);
+                    }
+                    head = now.card.head;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the checkpoint in force back; tells which entry it was.
+    pub async fn undo_compaction(&self) -> Result<Seq, Error> {
+        let record = self.record().await?;
+        let Some(mark) = record.standing.checkpoint() else {
+            return Err(Error::NoCheckpoint(self.id().clone()));
+        };
+        let checkpoint = mark.seq;
+        self.append(Body::CheckpointRetracted { checkpoint })
+            .await?;
+        Ok(checkpoint)
+    }
+}
+
+/// Whether the same is visible and summarized as before.
+fn stands_as(now: &Standing, before: &Standing) -> bool {
+    now.visible == before.visible && now.checkpoints == before.checkpoints
+}

@@ -1,0 +1,184 @@
+//! What the model would be sent now, from a log of any length.
+//!
+//! Reads the record, the checkpoint in force and as much of the tail as fits: the cost
+//! follows from the request, not from the history.
+
+use throughline_context::{Counted, Document, Encoding, Material, Policy, Request, entry_tokens};
+use throughline_model::{Body, Content, Entry, Record, Seq, Span};
+use throughline_store::Read;
+
+use crate::{Error, Session};
+
+/// Entries read at a time.
+const PAGE: usize = 200;
+/// More than this of one entry does not make the rest unnecessary: it may be elided.
+const COUNTED_AS: u64 = 2_000;
+
+/// How to build a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking<'a> {
+    /// The policy.
+    pub policy: &'a Policy,
+    /// The most tokens, where less than the policy's window.
+    pub budget: Option<u64>,
+    /// The model's window.
+    pub window: u64,
+    /// How tokens are counted.
+    pub encoding: Encoding,
+    /// What the agent is and does.
+    pub agent: Option<&'a str>,
+    /// Project context, besides what was set in the session.
+    pub documents: &'a [Document],
+    /// The new message.
+    pub message: Option<&'a Content>,
+}
+
+impl Asking<'_> {
+    /// How many tokens the request may have.
+    pub fn allowance(&self) -> u64 {
+        let window = self.policy.window(self.window);
+        self.budget.map_or(window, |budget| budget.min(window))
+    }
+}
+
+/// A part of a log with its costs.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    /// The entries, oldest first.
+    pub(crate) entries: Vec<Counted>,
+    /// How many visible ones come before them.
+    pub(crate) earlier: u64,
+}
+
+impl Session {
+    /// What the model would be sent now, section by section.
+    pub async fn request(&self, asking: &Asking<'_>) -> Result<Request, Error> {
+        let record = self.record().await?;
+        let checkpoint = self.checkpoint().await?;
+        let budget = asking.allowance();
+        let spans = record.standing.uncovered();
+        let tail = self
+            .tail_of(&record, &spans, asking.encoding, Some(budget))
+            .await?;
+        let mut documents = self.documents(&record).await?;
+        documents.extend_from_slice(asking.documents);
+        let material = Material {
+            session: self.id(),
+            agent: asking.agent,
+            documents: &documents,
+            memory: &[],
+            record: &record,
+            checkpoint: checkpoint
+                .as_ref()
+                .map(|(entry, checkpoint)| (entry, checkpoint)),
+            entries: &tail.entries,
+            earlier: tail.earlier,
+            recalled: &[],
+            message: asking.message,
+        };
+        Ok(throughline_context::build(
+            &material,
+            asking.policy,
+            budget,
+            asking.encoding,
+        )?)
+    }
+
+    /// The last of these stretches, as much as may fit into `enough` tokens, or all.
+    pub(crate) async fn tail_of(
+        &self,
+        record: &Record,
+        spans: &[Span],
+        encoding: Encoding,
+        enough: Option<u64>,
+    ) -> Result<Tail, Error> {
+        let mut tail = Tail::default();
+        let mut sum = 0;
+        for span in spans.iter().rev() {
+            let mut to = span.to.unwrap_or(record.card.head).min(record.card.head);
+            while to >= span.from {
+                if enough.is_some_and(|enough| sum >= enough) {
+                    tail.earlier += to.0 - span.from.0 + 1;
+                    break;
+                }
+                let read = Read {
+                    from: span.from,
+                    to: Some(to),
+                    limit: PAGE,
+                    from_end: true,
+                };
+                let page = self.counted(self.read(read).await?, encoding).await?;
+                let Some(first) = page.first().map(|counted| counted.entry.seq) else {
+                    break;
+                };
+                sum += page.iter().map(|c| c.tokens.min(COUNTED_AS)).sum::<u64>();
+                tail.entries.splice(0..0, page);
+                to = Seq(first.0 - 1);
+            }
+        }
+        Ok(tail)
+    }
+
+    /// Entries with what they cost: as known, or counted now and kept.
+    async fn counted(&self, page: Vec<Entry>, encoding: Encoding) -> Result<Vec<Counted>, Error> {
+        let (Some(first), Some(last)) = (page.first(), page.last()) else {
+            return Ok(Vec::new());
+        };
+        let (store, name) = (&self.tl.store, encoding.name());
+        let known = store
+            .token_counts(&self.reference, name, first.seq, last.seq)
+            .await?;
+        let mut new = Vec::new();
+        let counted = page
+            .into_iter()
+            .map(|entry| {
+                let place = known.binary_search_by_key(&entry.seq, |(seq, _)| *seq);
+                let tokens = place.map_or_else(
+                    |_| {
+                        let tokens = entry_tokens(encoding, &entry);
+                        new.push((entry.seq, tokens));
+                        tokens
+                    },
+                    |place| known[place].1,
+                );
+                Counted { entry, tokens }
+            })
+            .collect();
+        if !new.is_empty() {
+            store.put_token_counts(&self.reference, name, &new).await?;
+        }
+        Ok(counted)
+    }
+
+    /// The context documents that were set in the session.
+    async fn documents(&self, record: &Record) -> Result<Vec<Document>, Error> {
+        let mut documents = Vec::new();
+        for (name, seq) in &record.standing.context {
+            let entry = self.read(Read::between(*seq, *seq, 1)).await?.pop();
+            if let Some(Body::ContextSet {
+                content: Some(content),
+                ..
+            }) = entry.map(|entry| entry.body)
+            {
+                // A text is shown as it is, anything else as the JSON it is.
+                let text = content.decode::<String>();
+                documents.push(Document {
+                    name: name.clone(),
+                    text: text.unwrap_or_else(|_| content.to_string()),
+                });
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Sets a context document, or removes it.
+    pub async fn set_context(&self, document: &str, text: Option<&str>) -> Result<Entry, Error> {
+        let content = text.map(throughline_model::Json::of).transpose();
+        let content = content.map_err(|source| throughline_store::StoreError::Backend {
+            during: "encoding a context document",
+            source: source.into(),
+        })?;
+        let document = document.to_owned();
+        self.append(Body::ContextSet { document, content }).await
+    }
+}

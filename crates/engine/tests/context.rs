@@ -1,0 +1,269 @@
+//! What the model is sent, and compaction.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use throughline::context::{Document, Encoding, Policy, SectionName};
+use throughline::{
+    Asking, Body, Checkpoint, Compacted, Compacting, Content, Error, Message, NewSession, Role,
+    Seq, Session, Summary, Throughline,
+};
+
+const WINDOW: u64 = 4_000;
+
+async fn session() -> Session {
+    let tl = Throughline::open("memory:").await.unwrap();
+    tl.create(NewSession::default()).await.unwrap()
+}
+
+async fn talk(session: &Session, turns: std::ops::Range<usize>) {
+    for n in turns {
+        let question = format!("Step {n}: please look at src/part_{n}.rs and tell me what it does");
+        let answer = format!(
+            "It parses the header of part {n}. We decided to keep {n} retries. TODO: test part {n}."
+        );
+        session
+            .append(Message::text(Role::User, question))
+            .await
+            .unwrap();
+        session
+            .append(Message::text(Role::Assistant, answer))
+            .await
+            .unwrap();
+    }
+}
+
+fn policy() -> Policy {
+    Policy::preset("default").unwrap()
+}
+
+fn asking<'a>(policy: &'a Policy, message: Option<&'a Content>) -> Asking<'a> {
+    Asking {
+        policy,
+        budget: None,
+        window: WINDOW,
+        encoding: Encoding::Rough,
+        agent: Some("You help."),
+        documents: &[],
+        message,
+    }
+}
+
+fn compacting(policy: &Policy) -> Compacting<'_> {
+    Compacting {
+        policy,
+        window: WINDOW,
+        encoding: Encoding::Rough,
+        fixed: 0,
+        force: false,
+        even_if_larger: false,
+        model: None,
+    }
+}
+
+async fn compact(session: &Session) -> Compacted {
+    session.compact(&compacting(&policy())).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_request_fits_its_budget_whatever_the_length_of_the_log() {
+    let session = session().await;
+    talk(&session, 0..300).await;
+    let (policy, message) = (policy(), Content::text("and now?"));
+    let request = session
+        .request(&asking(&policy, Some(&message)))
+        .await
+        .unwrap();
+    assert!(request.tokens <= WINDOW);
+    assert!(
+        request.tokens > WINDOW / 2,
+        "the room is used: {}",
+        request.tokens
+    );
+    let recent = request.section(SectionName::Recent).unwrap();
+    assert!(recent.text.contains("part_299") && !recent.text.contains("part_0.rs"));
+    assert!(!recent.left_out.is_empty());
+    let last = request.messages.last().unwrap();
+    assert_eq!(last.content.to_text(), "and now?");
+}
+
+#[tokio::test]
+async fn documents_of_the_session_and_the_caller_are_in_it() {
+    let session = session().await;
+    session
+        .set_context("task", Some("Implement OAuth"))
+        .await
+        .unwrap();
+    session.set_context("gone", Some("x")).await.unwrap();
+    session.set_context("gone", None).await.unwrap();
+    let documents = [Document {
+        name: "AGENTS.md".into(),
+        text: "Use tabs".into(),
+    }];
+    let policy = policy();
+    let asked = Asking {
+        documents: &documents,
+        ..asking(&policy, None)
+    };
+    let request = session.request(&asked).await.unwrap();
+    let text = &request.section(SectionName::Context).unwrap().text;
+    assert!(
+        text.contains("Implement OAuth") && text.contains("Use tabs") && !text.contains("gone")
+    );
+}
+
+#[tokio::test]
+async fn compaction_waits_for_its_threshold_and_then_makes_room() {
+    let session = session().await;
+    talk(&session, 0..5).await;
+    assert!(matches!(compact(&session).await, Compacted::NotNeeded));
+    talk(&session, 5..120).await;
+    session.pin("Never touch prod").await.unwrap();
+
+    let Compacted::Done(done) = compact(&session).await else {
+        panic!("not compacted");
+    };
+
+    let policy = policy();
+    let threshold = policy.threshold(WINDOW).unwrap();
+    let request = session.request(&asking(&policy, None)).await.unwrap();
+    assert!(
+        request.tokens <= threshold / 2 + 200,
+        "{} of {threshold}",
+        request.tokens
+    );
+    let checkpoint = &request.section(SectionName::Checkpoint).unwrap().text;
+    assert!(checkpoint.contains("Never touch prod"));
+    assert!(done.checkpoint.summary.files_touched.len() > 10);
+    assert!(matches!(compact(&session).await, Compacted::NotNeeded));
+    assert_eq!(session.entries(Seq(1), 1_000).await.unwrap().len(), 242);
+}
+
+#[tokio::test]
+async fn undoing_brings_everything_back() {
+    let session = session().await;
+    talk(&session, 0..120).await;
+    let before = session.record().await.unwrap().standing;
+    assert!(matches!(compact(&session).await, Compacted::Done(_)));
+    session.undo_compaction().await.unwrap();
+    let mut after = session.record().await.unwrap().standing;
+    after.changed = before.changed;
+    assert_eq!(after, before);
+    assert!(matches!(
+        session.undo_compaction().await,
+        Err(Error::NoCheckpoint(_))
+    ));
+}
+
+#[tokio::test]
+async fn of_two_compactions_at_once_one_wins_and_nothing_is_lost() {
+    let session = session().await;
+    talk(&session, 0..120).await;
+    let policy = policy();
+    let compacting = compacting(&policy);
+    let (one, two) = tokio::join!(session.compact(&compacting), session.compact(&compacting));
+    let done = [one.unwrap(), two.unwrap()]
+        .iter()
+        .filter(|compacted| matches!(compacted, Compacted::Done(_)))
+        .count();
+    assert_eq!(done, 1);
+    assert_eq!(
+        session.record().await.unwrap().standing.checkpoints.len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn what_is_said_meanwhile_stays_after_the_summary() {
+    // A summarizer during whose work somebody speaks.
+    #[derive(Debug)]
+    struct Slow(Session);
+
+    #[async_trait::async_trait]
+    impl throughline::llm::Summarizer for Slow {
+        fn name(&self) -> &'static str {
+            "slow"
+        }
+
+        async fn summarize(
+            &self,
+            brief: &throughline::llm::Brief<'_>,
+        ) -> Result<throughline::llm::Written, throughline::llm::SummarizeError> {
+            let meanwhile = Message::text(Role::User, "said meanwhile");
+            self.0.append(meanwhile).await.unwrap();
+            throughline::llm::Extractive.summarize(brief).await
+        }
+    }
+
+    let session = session().await;
+    talk(&session, 0..120).await;
+    let (policy, slow) = (policy(), Slow(session.clone()));
+    let compacting = Compacting {
+        model: Some(&slow),
+        ..compacting(&policy)
+    };
+    assert!(matches!(
+        session.compact(&compacting).await.unwrap(),
+        Compacted::Done(_)
+    ));
+    let request = session.request(&asking(&policy, None)).await.unwrap();
+    assert!(
+        request
+            .section(SectionName::Recent)
+            .unwrap()
+            .text
+            .contains("said meanwhile")
+    );
+}
+
+#[tokio::test]
+async fn a_session_is_continued_from_its_summary_and_no_further_back() {
+    let first = session().await;
+    talk(&first, 0..20).await;
+    assert!(matches!(
+        first.continued(NewSession::default(), None).await,
+        Err(Error::NoSummary(_))
+    ));
+    let checkpoint = |text: &str| Checkpoint {
+        covers: Seq(40),
+        summary: Summary {
+            topics: vec![text.into()],
+            ..Summary::default()
+        },
+        by: "test".into(),
+        messages: 40,
+        oldest: None,
+        newest: None,
+        usage: None,
+    };
+    first.append(checkpoint("the first topic")).await.unwrap();
+    let second = first
+        .continued(NewSession::default(), Some("/t/first.md"))
+        .await
+        .unwrap();
+    let entry = second.entries(Seq(1), 1).await.unwrap().remove(0);
+    let Body::Restored(restored) = entry.body else {
+        panic!("not restored");
+    };
+    assert!(restored.prompt.contains("the first topic"));
+    assert!(
+        restored
+            .prompt
+            .contains("Previous session file: /t/first.md")
+    );
+    let record = second.record().await.unwrap();
+    assert_eq!(record.card.lineage.parent(), Some(first.id()));
+    assert_eq!((record.card.queries, record.card.messages), (0, 0));
+
+    second
+        .append(Checkpoint {
+            covers: Seq(2),
+            ..checkpoint("the second topic")
+        })
+        .await
+        .unwrap();
+    let third = second.continued(NewSession::default(), None).await.unwrap();
+    let policy = policy();
+    let request = third.request(&asking(&policy, None)).await.unwrap();
+    let whole = serde_json::to_string(&request).unwrap();
+    assert!(whole.contains("the second topic") && !whole.contains("the first topic"));
+}
