@@ -55,6 +55,9 @@ CREATE INDEX session_activity ON session (owner, last_activity, id)
     WHERE trashed_at IS NULL AND gone = 0;
 CREATE INDEX session_trash ON session (owner, trashed_at)
     WHERE trashed_at IS NOT NULL AND gone = 0;
+-- Archived sessions are few, and counted whenever the others are listed.
+CREATE INDEX session_archived ON session (owner, last_activity, id)
+    WHERE status = 'archived' AND trashed_at IS NULL AND gone = 0;
 CREATE INDEX session_name ON session (owner, name) WHERE name IS NOT NULL;
 CREATE INDEX session_parent ON session (owner, parent) WHERE parent IS NOT NULL;
 

@@ -45,11 +45,12 @@ impl Conditions {
         if let Some(project) = &filter.project {
             and("project = ?", project.to_string());
         }
-        if let Some(status) = filter.status {
-            and("status = ?", status.as_str().to_owned());
-        }
         if let Some(parent) = &filter.parent {
             and("parent = ?", parent.to_string());
+        }
+        if let Some(status) = filter.status {
+            // As a literal, so that the index of what is archived can be used.
+            let _ = write!(conditions.sql, " AND status = '{}'", status.as_str());
         }
         if let Some(since) = filter.since {
             conditions.sql.push_str(" AND last_activity >= ?");

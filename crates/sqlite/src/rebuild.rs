@@ -58,14 +58,7 @@ pub(crate) fn rebuild_one(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
         return Ok(());
     }
     let card = &folded.record.card;
-    let columns = rows::card_columns(card)?;
-    let values = columns.iter().map(|value| value as &dyn rusqlite::ToSql);
-    let values: Vec<_> = values
-        .chain([&folded.end.entry as &dyn rusqlite::ToSql, &pk])
-        .collect();
-    tx.change(rows::update_card())
-        .and_then(|mut update| update.execute(values.as_slice()))
-        .map_err(failed)?;
+    rows::write_card(tx.connection, pk, card, folded.end.entry)?;
     rows::write_standing(tx.connection, pk, &folded.record.standing)?;
     rows::write_tags(tx.connection, folded.owner, pk, &card.tags)?;
     rebuild_uses(tx, folded.owner, pk)

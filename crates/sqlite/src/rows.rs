@@ -53,7 +53,7 @@ pub(crate) const CARD_COLUMNS: [&str; 23] = [
 ];
 
 /// `UPDATE session SET …` for all of a card's columns and the place of the last entry.
-pub(crate) fn update_card() -> &'static str {
+fn update_card() -> &'static str {
     static SQL: OnceLock<String> = OnceLock::new();
     SQL.get_or_init(|| {
         let sets: Vec<_> = CARD_COLUMNS
@@ -63,6 +63,68 @@ pub(crate) fn update_card() -> &'static str {
         let sets = sets.join(", ");
         format!("UPDATE session SET {sets}, head_entry = ? WHERE pk = ?")
     })
+}
+
+/// Writes all of a card, and the place of the last entry.
+pub(crate) fn write_card(
+    connection: &Connection,
+    pk: i64,
+    card: &Card,
+    entry: Option<i64>,
+) -> Result<(), StoreError> {
+    let failed = during("writing a session's card");
+    let columns = card_columns(card)?;
+    let values = columns.iter().map(|value| value as &dyn rusqlite::ToSql);
+    let values: Vec<_> = values
+        .chain([&entry as &dyn rusqlite::ToSql, &pk])
+        .collect();
+    connection
+        .prepare_cached(update_card())
+        .and_then(|mut update| update.execute(values.as_slice()))
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// Writes of a card what a message changes.
+pub(crate) fn write_counts(
+    connection: &Connection,
+    pk: i64,
+    card: &Card,
+    entry: Option<i64>,
+) -> Result<(), StoreError> {
+    let failed = during("writing a session's card");
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached(
+            "UPDATE session SET head = ?1, digest = ?2, last_activity = ?3, messages = ?4,
+                 queries = ?5, tokens = ?6, model = ?7, provider = ?8, head_entry = ?9
+             WHERE pk = ?10",
+        )
+        .map_err(failed)?
+        .execute(params![
+            seq(card.head),
+            card.digest.as_bytes(),
+            card.last_activity.as_microsecond(),
+            count(card.messages),
+            count(card.queries),
+            optional(&card.tokens)?,
+            card.model,
+            card.provider,
+            entry,
+            pk,
+        ])
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// Whether two cards of a session differ at most in what [`write_counts`] writes.
+pub(crate) fn differ_in_counts_only(a: &Card, b: &Card) -> bool {
+    (&a.name, a.named_by, &a.key, &a.description) == (&b.name, b.named_by, &b.key, &b.description)
+        && (a.status, &a.lineage, &a.project) == (b.status, &b.lineage, &b.project)
+        && (&a.workspace, &a.agent, &a.tags) == (&b.workspace, &b.agent, &b.tags)
+        && (a.created_at, a.restoration) == (b.created_at, b.restoration)
+        && (a.compactions, a.last_compaction) == (b.compactions, b.last_compaction)
+        && (&a.id, &a.preview) == (&b.id, &b.preview)
 }
 
 /// `SELECT` of everything [`card`] needs, with `id` and `key` first.

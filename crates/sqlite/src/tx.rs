@@ -5,10 +5,10 @@
 //! says that no other connection has written. Cards are written once a session and
 //! transaction, however many appends it got.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
-use throughline_model::{Birth, Owner, Record, Seq, SessionId, SessionRef, Tag};
+use throughline_model::{Birth, Card, Owner, Record, Seq, SessionId, SessionRef};
 use throughline_store::StoreError;
 
 use crate::error::{damaged, during};
@@ -48,7 +48,8 @@ pub(crate) struct Live {
     pub(crate) anchors: Anchors,
     /// What of `record` has been written.
     saved_standing: Seq,
-    saved_tags: BTreeSet<Tag>,
+    /// The card as it was last written whole.
+    saved_card: Option<Card>,
     /// Whether it is among those to be written.
     dirty: bool,
 }
@@ -61,7 +62,7 @@ impl Live {
             shared,
             anchors,
             saved_standing: record.standing.changed,
-            saved_tags: record.card.tags.clone(),
+            saved_card: Some(record.card.clone()),
             record,
             dirty: false,
         }
@@ -264,7 +265,7 @@ impl<'a> Tx<'a> {
         let anchors = Anchors::load(self.connection, shared)?;
         let mut live = Live::new(pk, owner_pk, shared.head, record.clone(), anchors);
         // A fork starts with tags and standing that are not yet written for it.
-        live.saved_tags.clear();
+        live.saved_card = None;
         live.saved_standing = Seq::ZERO;
         self.put(&owner.session(&birth.id), live);
         Ok(pk)
@@ -283,28 +284,25 @@ impl<'a> Tx<'a> {
     }
 }
 
+/// Writes what has changed of a session's record: after a message, as a rule, only a few
+/// columns of its card.
 fn write_card(connection: &Connection, live: &mut Live) -> Result<(), StoreError> {
-    let failed = during("writing a session's card");
-    let columns = rows::card_columns(&live.record.card)?;
-    let mut update = connection
-        .prepare_cached(rows::update_card())
-        .map_err(failed)?;
-    let values = columns.iter().map(|value| value as &dyn ToSql);
+    let card = &live.record.card;
     let entry = live.anchors.end().entry;
-    let values: Vec<&dyn ToSql> = values
-        .chain([&entry as &dyn ToSql, &live.pk as &dyn ToSql])
-        .collect();
-    update.execute(values.as_slice()).map_err(failed)?;
-
+    let saved = live.saved_card.as_ref();
+    if saved.is_some_and(|saved| rows::differ_in_counts_only(saved, card)) {
+        rows::write_counts(connection, live.pk, card, entry)?;
+    } else {
+        rows::write_card(connection, live.pk, card, entry)?;
+        if saved.is_none_or(|saved| saved.tags != card.tags) {
+            rows::write_tags(connection, live.owner, live.pk, &card.tags)?;
+        }
+        live.saved_card = Some(card.clone());
+    }
     let standing = &live.record.standing;
     if standing.changed != live.saved_standing {
         rows::write_standing(connection, live.pk, standing)?;
         live.saved_standing = standing.changed;
-    }
-    let tags = &live.record.card.tags;
-    if *tags != live.saved_tags {
-        rows::write_tags(connection, live.owner, live.pk, tags)?;
-        live.saved_tags.clone_from(tags);
     }
     live.dirty = false;
     Ok(())
