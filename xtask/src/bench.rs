@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: measurements, in release mode.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::run::{self, built, cargo, workspace};
 
@@ -40,13 +40,32 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     if args.quick {
         bench.arg("--quick");
     }
+    let section = workspace().join("target/bench-section.md");
     if args.write {
-        bench.args([
-            "--markdown",
-            "docs/benchmarks.md",
-            "--svg",
-            "docs/benchmarks-store.svg",
-        ]);
+        let picture = format!("docs/benchmarks-{}.svg", args.what);
+        bench
+            .arg("--markdown")
+            .arg(&section)
+            .args(["--svg", &picture]);
     }
-    run::run(&mut bench)
+    run::run(&mut bench)?;
+    if args.write {
+        put_section(&args.what, &std::fs::read_to_string(&section)?)?;
+    }
+    Ok(())
+}
+
+/// Puts what was measured in its place in the page of all measurements.
+fn put_section(name: &str, section: &str) -> Result<()> {
+    let page = workspace().join("docs/benchmarks.md");
+    let text = std::fs::read_to_string(&page)?;
+    let (open, close) = (format!("<!-- {name} -->"), format!("<!-- /{name} -->"));
+    let (Some(start), Some(end)) = (text.find(&open), text.find(&close)) else {
+        bail!("docs/benchmarks.md has no place for {name}: {open} … {close}");
+    };
+    let before = &text[..start + open.len()];
+    let after = &text[end..];
+    std::fs::write(&page, format!("{before}\n{}\n{after}", section.trim()))?;
+    eprintln!("Wrote docs/benchmarks.md");
+    Ok(())
 }

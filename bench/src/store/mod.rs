@@ -195,7 +195,7 @@ fn report(
         let picture = args.svg.as_deref().and_then(Path::file_name);
         let section = markdown::section(
             "The embedded store",
-            &format!("cargo run --release -p throughline-bench -- store{quick}"),
+            &format!("cargo xtask bench store{quick}"),
             machine,
             notes,
             &findings.table,
