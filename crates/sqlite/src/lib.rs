@@ -1,6 +1,6 @@
 //! The embedded store: one SQLite file, for one machine.
 //!
-//! All writes of a process go through one thread ([`writer`]), which takes whatever
+//! All writes of a process go through one thread, which takes whatever
 //! is waiting, applies it in one transaction and answers everybody once it is on the
 //! disk: the more writers, the larger the batch, and a sync costs all of them once.
 //! Reads have connections of their own and wait for nobody. Several processes may use
