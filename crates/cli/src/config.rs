@@ -69,6 +69,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         in_projects: true,
     },
     Setting {
+        key: "policy_with",
+        variable: "TL_POLICY_WITH",
+        about: "changes to the policy: window=50000; keep=20 messages",
+        in_projects: true,
+    },
+    Setting {
         key: "window",
         variable: "TL_WINDOW",
         about: "the model's window, in tokens",
@@ -298,6 +304,11 @@ impl Config {
 
     pub(crate) fn policy(&self) -> &str {
         self.value("policy")
+    }
+
+    /// Changes to the policy.
+    pub(crate) fn policy_with(&self) -> &str {
+        self.unless_none("policy_with").unwrap_or_default()
     }
 
     /// The model's window, in tokens.

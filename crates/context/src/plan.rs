@@ -32,6 +32,8 @@ pub struct Plan {
     pub tokens_kept: u64,
     /// How many messages are newly covered.
     pub messages: u64,
+    /// How many tokens the summary may take.
+    pub summary: u64,
 }
 
 /// Whether a request of so many tokens calls for compaction. `window` is the model's.
@@ -88,7 +90,18 @@ pub fn plan(
         tokens_before: sum(entries),
         tokens_kept: sum(kept),
         messages,
+        summary: room_for_summary(half_of_threshold(policy, window)),
     })
+}
+
+/// What a request may cost after a compaction: half of what makes the next one due.
+fn half_of_threshold(policy: &Policy, window: u64) -> u64 {
+    let own = policy.window(window);
+    policy.threshold(window).unwrap_or(own) / 2
+}
+
+fn room_for_summary(half: u64) -> u64 {
+    SUMMARY.min(half / 4)
 }
 
 fn covered(entries: &[Counted]) -> u64 {
@@ -108,10 +121,10 @@ fn keep_from(
     fixed: u64,
 ) -> usize {
     let own = policy.window(window);
-    let half = policy.threshold(window).unwrap_or(own) / 2;
+    let half = half_of_threshold(policy, window);
     let allowance = half
         .saturating_sub(fixed)
-        .saturating_sub(SUMMARY.min(half / 4));
+        .saturating_sub(room_for_summary(half));
     match policy.keep {
         Keep::Nothing => last_safe(safe),
         Keep::AfterCheckpoint => under_way(entries, safe),

@@ -4,20 +4,18 @@
 //! arrives meanwhile comes after what the checkpoint covers and stays as it is. If
 //! somebody else has compacted, cleared or rewound meanwhile, theirs stands.
 
-use throughline_context::{Encoding, Policy, plan};
+use throughline_context::{Encoding, Policy, Request, SectionName, needs_compaction, plan};
 use throughline_llm::{Brief, Summarizer, summarize_with_fallback};
 use throughline_model::{Body, Checkpoint, Entry, Record, Seq, Standing};
 use throughline_store::{Expect, StoreError};
 
-use crate::{Conflict, Error, Session};
+use crate::{Asking, Conflict, Error, Session};
 
-/// What a summary may take, in tokens.
-const SUMMARY_TOKENS: u64 = 1_500;
 /// How often others may append while a checkpoint is being appended.
 const PATIENCE: usize = 100;
 
 /// How to compact.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Compacting<'a> {
     /// The policy.
     pub policy: &'a Policy,
@@ -33,6 +31,58 @@ pub struct Compacting<'a> {
     pub even_if_larger: bool,
     /// A model to ask; none for the extractive summarizer.
     pub model: Option<&'a dyn Summarizer>,
+    /// Whoever wants to know how it goes.
+    pub tell: Option<&'a (dyn Fn(CompactionEvent) + Send + Sync)>,
+}
+
+/// How a compaction goes, as it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompactionEvent {
+    /// A summary is being written of everything up to an entry.
+    Start {
+        /// That entry.
+        covers: Seq,
+    },
+    /// The checkpoint is in the log.
+    Complete {
+        /// Its entry.
+        checkpoint: Seq,
+    },
+    /// There is none, and why. Nothing is lost by it.
+    Error {
+        /// Why.
+        why: String,
+    },
+}
+
+impl CompactionEvent {
+    /// What the event is called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Start { .. } => "session:compaction-start",
+            Self::Complete { .. } => "session:compaction-complete",
+            Self::Error { .. } => "session:compaction-error",
+        }
+    }
+}
+
+impl std::fmt::Debug for Compacting<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compacting")
+            .field("policy", self.policy)
+            .field("window", &self.window)
+            .field("force", &self.force)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Compacting<'_> {
+    fn tell(&self, event: CompactionEvent) {
+        if let Some(tell) = self.tell {
+            tell(event);
+        }
+    }
 }
 
 /// A compaction that happened.
@@ -86,6 +136,9 @@ impl Session {
         let Some(plan) = planned else {
             return Ok(Compacted::NotNeeded);
         };
+        compacting.tell(CompactionEvent::Start {
+            covers: plan.covers,
+        });
         let covered: Vec<Entry> = tail
             .entries
             .into_iter()
@@ -97,12 +150,14 @@ impl Session {
             pins: &record.standing.pins,
             decisions: &record.standing.decisions,
             entries: &covered,
-            budget: SUMMARY_TOKENS,
+            budget: plan.summary,
         };
         let before = previous.as_ref().map_or(0, throughline_llm::tokens);
         let replaced = plan.tokens_before.saturating_sub(plan.tokens_kept) + before;
         let outcome = summarize_with_fallback(compacting.model, &brief, replaced).await;
         if outcome.rejected.is_some() && !compacting.even_if_larger {
+            let why = outcome.warnings.join("; ");
+            compacting.tell(CompactionEvent::Error { why });
             return Ok(Compacted::NotWorthIt(outcome.warnings));
         }
         let said = || covered.iter().filter(|entry| entry.message().is_some());
@@ -115,9 +170,22 @@ impl Session {
             newest: said().next_back().map(|entry| entry.at),
             usage: outcome.written.usage,
         };
-        let Some(entry) = self.append_checkpoint(&record, &checkpoint).await? else {
-            return Ok(Compacted::Overtaken);
+        let entry = match self.append_checkpoint(&record, &checkpoint).await {
+            Ok(Some(entry)) => entry,
+            Ok(None) => {
+                let why = "somebody else was first".to_owned();
+                compacting.tell(CompactionEvent::Error { why });
+                return Ok(Compacted::Overtaken);
+            }
+            Err(error) => {
+                let why = error.to_string();
+                compacting.tell(CompactionEvent::Error { why });
+                return Err(error);
+            }
         };
+        compacting.tell(CompactionEvent::Complete {
+            checkpoint: entry.seq,
+        });
         Ok(Compacted::Done(Box::new(Compaction {
             entry,
             checkpoint,
@@ -125,6 +193,39 @@ impl Session {
             tokens_kept: plan.tokens_kept,
             warnings: outcome.warnings,
         })))
+    }
+
+    /// What to send now, after a compaction where the policy calls for one.
+    ///
+    /// A compaction that comes to nothing is no reason not to answer: the request is
+    /// built all the same, with what fits.
+    pub async fn request_compacted(
+        &self,
+        asking: &Asking<'_>,
+        model: Option<&dyn Summarizer>,
+        tell: Option<&(dyn Fn(CompactionEvent) + Send + Sync)>,
+    ) -> Result<(Request, Compacted), Error> {
+        let request = self.request(asking).await?;
+        if !needs_compaction(request.tokens, asking.policy, asking.window) {
+            return Ok((request, Compacted::NotNeeded));
+        }
+        let messages = request.section(SectionName::Recent).map_or(0, |s| s.tokens);
+        let compacted = self
+            .compact(&Compacting {
+                policy: asking.policy,
+                window: asking.window,
+                encoding: asking.encoding,
+                fixed: request.tokens.saturating_sub(messages),
+                force: true,
+                even_if_larger: false,
+                model,
+                tell,
+            })
+            .await?;
+        match compacted {
+            Compacted::Done(_) => Ok((self.request(asking).await?, compacted)),
+            _ => Ok((request, compacted)),
+        }
     }
 
     /// Appends a checkpoint made from this record, unless what it was made from no longer

@@ -43,13 +43,13 @@ mod throughline;
 mod tree;
 mod world;
 
-pub use compact::{Compacted, Compacting, Compaction};
+pub use compact::{Compacted, Compacting, Compaction, CompactionEvent};
 pub use error::{Ambiguous, Error};
 pub use import::{ImportReport, Importer, Incoming};
 pub use merge::{MergeStyle, Merged};
 pub use open::{Address, Opening};
 pub use purge::{Purge, Purged};
-pub use request::Asking;
+pub use request::{Asking, POLICY_DOCUMENT};
 pub use session::{Conflict, Forked, Session};
 pub use throughline::{NewSession, Throughline};
 pub use tree::Tree;

@@ -14,6 +14,10 @@ const PAGE: usize = 200;
 /// More than this of one entry does not make the rest unnecessary: it may be elided.
 const COUNTED_AS: u64 = 2_000;
 
+/// The context document that says by which policy a session's requests are made, and is
+/// not part of them: `bot`, or `default; window=50000`.
+pub const POLICY_DOCUMENT: &str = "policy";
+
 /// How to build a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Asking<'a> {
@@ -153,22 +157,38 @@ impl Session {
     /// The context documents that were set in the session.
     async fn documents(&self, record: &Record) -> Result<Vec<Document>, Error> {
         let mut documents = Vec::new();
-        for (name, seq) in &record.standing.context {
-            let entry = self.read(Read::between(*seq, *seq, 1)).await?.pop();
-            if let Some(Body::ContextSet {
-                content: Some(content),
-                ..
-            }) = entry.map(|entry| entry.body)
-            {
-                // A text is shown as it is, anything else as the JSON it is.
-                let text = content.decode::<String>();
-                documents.push(Document {
-                    name: name.clone(),
-                    text: text.unwrap_or_else(|_| content.to_string()),
-                });
+        let named = record.standing.context.iter();
+        for (name, seq) in named.filter(|(name, _)| *name != POLICY_DOCUMENT) {
+            if let Some(text) = self.document(*seq).await? {
+                let name = name.clone();
+                documents.push(Document { name, text });
             }
         }
         Ok(documents)
+    }
+
+    /// What the context document set at an entry says.
+    async fn document(&self, seq: Seq) -> Result<Option<String>, Error> {
+        let entry = self.read(Read::between(seq, seq, 1)).await?.pop();
+        Ok(match entry.map(|entry| entry.body) {
+            Some(Body::ContextSet {
+                content: Some(content),
+                ..
+            }) => {
+                // A text is shown as it is, anything else as the JSON it is.
+                let text = content.decode::<String>();
+                Some(text.unwrap_or_else(|_| content.to_string()))
+            }
+            _ => None,
+        })
+    }
+
+    /// The policy that was set for this session, as it was written.
+    pub async fn policy_document(&self) -> Result<Option<String>, Error> {
+        match self.record().await?.standing.context.get(POLICY_DOCUMENT) {
+            None => Ok(None),
+            Some(seq) => self.document(*seq).await,
+        }
     }
 
     /// Sets a context document, or removes it.

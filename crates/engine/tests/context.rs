@@ -57,6 +57,7 @@ fn compacting(policy: &Policy) -> Compacting<'_> {
         force: false,
         even_if_larger: false,
         model: None,
+        tell: None,
     }
 }
 
@@ -266,4 +267,28 @@ async fn a_session_is_continued_from_its_summary_and_no_further_back() {
     let request = third.request(&asking(&policy, None)).await.unwrap();
     let whole = serde_json::to_string(&request).unwrap();
     assert!(whole.contains("the second topic") && !whole.contains("the first topic"));
+}
+
+#[tokio::test]
+async fn a_request_over_the_threshold_is_compacted_first_and_it_is_told() {
+    let session = session().await;
+    talk(&session, 0..120).await;
+    let events = std::sync::Mutex::new(Vec::new());
+    let tell = |event: throughline::CompactionEvent| events.lock().unwrap().push(event.name());
+    let policy = policy();
+    let asked = asking(&policy, None);
+
+    let (request, compacted) = session
+        .request_compacted(&asked, None, Some(&tell))
+        .await
+        .unwrap();
+
+    assert!(matches!(compacted, Compacted::Done(_)));
+    assert!(request.tokens <= policy.threshold(WINDOW).unwrap() / 2 + 200);
+    assert_eq!(
+        *events.lock().unwrap(),
+        ["session:compaction-start", "session:compaction-complete"]
+    );
+    let (_, again) = session.request_compacted(&asked, None, None).await.unwrap();
+    assert!(matches!(again, Compacted::NotNeeded));
 }

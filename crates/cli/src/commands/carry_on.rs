@@ -34,6 +34,7 @@ pub(crate) async fn run(app: &App, args: ContinueArgs) -> Result<()> {
             force: true,
             even_if_larger: true,
             model: None,
+            tell: None,
         })
         .await?;
     match &compacted {

@@ -38,7 +38,7 @@ pub(crate) async fn run(app: &App, args: CompactArgs) -> Result<()> {
         }
         return Ok(());
     }
-    let policy = args.how.policy(app)?;
+    let policy = args.how.policy(app, &session).await?;
     let compacted = session
         .compact(&Compacting {
             policy: &policy,
@@ -48,6 +48,7 @@ pub(crate) async fn run(app: &App, args: CompactArgs) -> Result<()> {
             force: true,
             even_if_larger: false,
             model: None,
+            tell: None,
         })
         .await?;
     tell(app, &compacted)

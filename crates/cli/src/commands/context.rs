@@ -55,7 +55,7 @@ enum Set {
 struct SetArgs {
     /// Which session
     session: SessionSpec,
-    /// What the document is called
+    /// What the document is called; `policy` says how this session's requests are made
     document: String,
     /// What it says
     #[arg(required_unless_present_any = ["file", "remove"])]
@@ -75,19 +75,53 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl How {
-    /// The policy that was meant.
-    pub(crate) fn policy(&self, app: &App) -> Result<Policy> {
-        let name = self.policy.as_deref().unwrap_or(app.config.policy());
-        let Some(policy) = Policy::preset(name) else {
-            let known = Policy::PRESETS.join(", ");
-            return Err(Refusal::invalid(format!("there is no policy {name:?}"))
-                .hint(format!("there are {known}"))
-                .into());
-        };
-        let changes = self.with.iter().cloned().collect();
-        let policy = policy.with(&changes);
-        Ok(policy.map_err(throughline::Error::from)?)
+    /// The policy that was meant: what is configured, what was set for the session, then
+    /// what was asked for now.
+    pub(crate) async fn policy(&self, app: &App, session: &Session) -> Result<Policy> {
+        let mut policy = named(app.config.policy())?;
+        policy = changed(&policy, &parts(app.config.policy_with())?)?;
+        if let Some(text) = session.policy_document().await? {
+            policy = described(&policy, &text)?;
+        }
+        if let Some(name) = &self.policy {
+            policy = named(name)?;
+        }
+        changed(&policy, &self.with)
     }
+}
+
+fn named(name: &str) -> Result<Policy> {
+    Policy::preset(name).ok_or_else(|| {
+        let known = Policy::PRESETS.join(", ");
+        Refusal::invalid(format!("there is no policy {name:?}"))
+            .hint(format!("there are {known}"))
+            .into()
+    })
+}
+
+fn changed(policy: &Policy, changes: &[(String, String)]) -> Result<Policy> {
+    let changes = changes.iter().cloned().collect();
+    Ok(policy.with(&changes).map_err(throughline::Error::from)?)
+}
+
+/// A policy as it is set for a session: `bot`, `default; window=50000`, `window=50000`.
+fn described(policy: &Policy, text: &str) -> Result<Policy> {
+    let first = text.split(';').next().unwrap_or_default().trim();
+    if first.is_empty() || first.contains('=') {
+        return changed(policy, &parts(text)?);
+    }
+    let rest = text.split_once(';').map_or("", |(_, rest)| rest);
+    changed(&named(first)?, &parts(rest)?)
+}
+
+/// `key=value` parts with semicolons between.
+pub(crate) fn parts(text: &str) -> Result<Vec<(String, String)>> {
+    let parts = text
+        .split(';')
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    let parsed = parts.map(|part| pair(part).map_err(|why| Refusal::invalid(why).into()));
+    parsed.collect()
 }
 
 pub(crate) async fn run(app: &App, args: ContextArgs) -> Result<()> {
@@ -95,7 +129,7 @@ pub(crate) async fn run(app: &App, args: ContextArgs) -> Result<()> {
         return set(app, args).await;
     }
     let session = app.session(&args.session).await?;
-    let policy = args.how.policy(app)?;
+    let policy = args.how.policy(app, &session).await?;
     let message = args.message.map(Content::text);
     let documents = documents_for(app, &session).await?;
     let asking = Asking {
@@ -129,6 +163,10 @@ pub(crate) async fn documents_for(app: &App, session: &Session) -> Result<Vec<Do
 
 async fn set(app: &App, args: SetArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
+    if let (throughline::POLICY_DOCUMENT, Some(text)) = (args.document.as_str(), &args.text) {
+        // Found out now, and not when the next request is built.
+        described(&Policy::default(), text)?;
+    }
     let text = match &args.file {
         None => args.text,
         Some(file) => Some(std::fs::read_to_string(app.path(file)).map_err(|error| {

@@ -150,3 +150,24 @@ fn what_makes_no_sense_is_refused() {
         tl.run(&["compact", "nowhere"]),
     );
 }
+
+#[test]
+fn a_session_may_have_a_policy_of_its_own() {
+    let tl = Tl::new();
+    let id = conversation(&tl);
+    tl.ok(&["context", "set", &id, "policy", "bot; window=700"]);
+    let request = tl.json(&["context", &id]);
+    assert_eq!(
+        (&request["policy"], &request["budget"]),
+        (&"bot".into(), &700.into())
+    );
+    let asked = tl.json(&["context", &id, "--policy", "agent"]);
+    assert_eq!(asked["policy"], "agent");
+    assert_eq!(
+        tl.run(&["context", "set", &id, "policy", "nonsense"])
+            .code(),
+        Some(5)
+    );
+    tl.ok(&["context", "set", &id, "policy", "--remove"]);
+    assert_eq!(tl.json(&["context", &id])["policy"], "default");
+}
