@@ -37,8 +37,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     } else {
         eprintln!("\ncargo-deny is not installed: licences were not checked");
     }
-    run_tests(None)?;
-    run::run(cargo().args(["test", "--workspace", "--doc", "--all-features", "--quiet"]))
+    run::run(cargo().args(["test", "--workspace", "--doc", "--all-features", "--quiet"]))?;
+    run_tests(None)
 }
 
 /// The runner, where it is not there yet.
