@@ -5,6 +5,7 @@
 //! measure finds becomes rows of a [`table`] and bars of a [`chart`].
 
 mod chart;
+mod context;
 mod figure;
 mod machine;
 mod markdown;
@@ -26,6 +27,7 @@ struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Store(store::StoreArgs),
+    Context(context::ContextArgs),
     /// The child of `store` whose memory is watched
     #[command(hide = true)]
     StoreMemory(store::memory::ChildArgs),
@@ -34,6 +36,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Command::Store(args) => store::run(&args),
+        Command::Context(args) => context::run(&args),
         Command::StoreMemory(args) => store::memory::child(&args),
     }
 }

@@ -62,3 +62,86 @@ pub(crate) fn draw(charts: &[Chart]) -> String {
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
+
+/// One line of a plot.
+pub(crate) struct Line {
+    name: String,
+    points: Vec<f64>,
+}
+
+impl Line {
+    pub(crate) fn new(name: &str, points: &[f64]) -> Self {
+        Self {
+            name: name.to_owned(),
+            points: points.to_vec(),
+        }
+    }
+}
+
+const COLORS: [&str; 7] = [
+    "#8c959f", "#0969da", "#1a7f37", "#9a6700", "#cf222e", "#8250df", "#bf3989",
+];
+
+/// Lines over time, on a logarithmic scale: what grows without end must not hide the
+/// rest.
+pub(crate) fn plot(title: &str, across: &str, lines: &[Line]) -> String {
+    const LEFT: f64 = 64.0;
+    const TOP: f64 = 40.0;
+    const WIDE: f64 = 540.0;
+    const HIGH: f64 = 320.0;
+    let values = || lines.iter().flat_map(|line| line.points.iter().copied());
+    let most = values().fold(10.0, f64::max).log10().ceil();
+    let least = values().fold(f64::MAX, f64::min).max(1.0).log10().floor();
+    let y = |value: f64| TOP + HIGH * (most - value.max(1.0).log10()) / (most - least).max(1.0);
+    let mut drawn = format!(
+        "<text class=\"title\" x=\"8\" y=\"24\">{}</text>\n",
+        escape(title)
+    );
+    let mut power = least;
+    while power <= most {
+        let (value, at) = (10_f64.powf(power), y(10_f64.powf(power)));
+        let _ = writeln!(
+            drawn,
+            "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#8c959f\" stroke-width=\"0.5\"/>\
+             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{value:.0}</text>",
+            LEFT + WIDE,
+            LEFT - 6.0,
+            at + 4.0,
+        );
+        power += 1.0;
+    }
+    for (index, line) in lines.iter().enumerate() {
+        let color = COLORS[index % COLORS.len()];
+        let step = WIDE / crate::figure::float(line.points.len().max(2) as u64 - 1);
+        let mut x = LEFT;
+        let mut points = String::new();
+        for value in &line.points {
+            let _ = write!(points, "{x:.1},{:.1} ", y(*value));
+            x += step;
+        }
+        let label = TOP + 14.0 + 22.0 * crate::figure::float(index as u64);
+        let _ = writeln!(
+            drawn,
+            "<polyline fill=\"none\" stroke=\"{color}\" stroke-width=\"1.5\" points=\"{}\"/>\
+             <rect x=\"{}\" y=\"{}\" width=\"14\" height=\"4\" fill=\"{color}\"/>\
+             <text x=\"{}\" y=\"{label}\">{}</text>",
+            points.trim_end(),
+            LEFT + WIDE + 16.0,
+            label - 6.0,
+            LEFT + WIDE + 36.0,
+            escape(&line.name),
+        );
+    }
+    let bottom = TOP + HIGH + 24.0;
+    let _ = writeln!(
+        drawn,
+        "<text x=\"{}\" y=\"{bottom}\" text-anchor=\"middle\">{}</text>",
+        LEFT + WIDE / 2.0,
+        escape(across)
+    );
+    let height = bottom + 16.0;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n{STYLE}\n{drawn}</svg>\n"
+    )
+}

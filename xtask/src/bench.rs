@@ -8,7 +8,7 @@ use crate::run::{self, built, cargo, workspace};
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
     /// What to measure
-    #[arg(value_parser = ["store"])]
+    #[arg(value_parser = ["store", "context"])]
     what: String,
     /// A rough measure in a fraction of the time
     #[arg(long)]

@@ -4,7 +4,7 @@
 //! arrives meanwhile comes after what the checkpoint covers and stays as it is. If
 //! somebody else has compacted, cleared or rewound meanwhile, theirs stands.
 
-use throughline_context::{Encoding, Policy, Request, SectionName, needs_compaction, plan};
+use throughline_context::{Encoding, Keep, Policy, Request, SectionName, needs_compaction, plan};
 use throughline_llm::{Brief, Summarizer, summarize_with_fallback};
 use throughline_model::{Body, Checkpoint, Entry, Record, Seq, Standing};
 use throughline_store::{Expect, StoreError};
@@ -206,7 +206,8 @@ impl Session {
         tell: Option<&(dyn Fn(CompactionEvent) + Send + Sync)>,
     ) -> Result<(Request, Compacted), Error> {
         let request = self.request(asking).await?;
-        if !needs_compaction(request.tokens, asking.policy, asking.window) {
+        let due = needs_compaction(request.tokens, asking.policy, asking.window);
+        if !due && !self.outgrew_its_request(asking).await? {
             return Ok((request, Compacted::NotNeeded));
         }
         let messages = request.section(SectionName::Recent).map_or(0, |s| s.tokens);
@@ -226,6 +227,27 @@ impl Session {
             Compacted::Done(_) => Ok((self.request(asking).await?, compacted)),
             _ => Ok((request, compacted)),
         }
+    }
+
+    /// Whether more was said than the policy allows, where a request shows only the last
+    /// messages of it and so never grows: what is out of its view must be summarized.
+    async fn outgrew_its_request(&self, asking: &Asking<'_>) -> Result<bool, Error> {
+        let (Keep::Messages { .. }, Some(threshold)) =
+            (asking.policy.keep, asking.policy.threshold(asking.window))
+        else {
+            return Ok(false);
+        };
+        let record = self.record().await?;
+        let spans = record.standing.uncovered();
+        let tail = self
+            .tail_of(&record, &spans, asking.encoding, Some(threshold))
+            .await?;
+        let said = tail
+            .entries
+            .iter()
+            .map(|counted| counted.tokens)
+            .sum::<u64>();
+        Ok(said >= threshold)
     }
 
     /// Appends a checkpoint made from this record, unless what it was made from no longer

@@ -292,3 +292,22 @@ async fn a_request_over_the_threshold_is_compacted_first_and_it_is_told() {
     let (_, again) = session.request_compacted(&asked, None, None).await.unwrap();
     assert!(matches!(again, Compacted::NotNeeded));
 }
+
+#[tokio::test]
+async fn what_a_policy_of_few_messages_leaves_out_of_view_is_summarized() {
+    let session = session().await;
+    let policy = Policy::preset("aiarmy").unwrap();
+    talk(&session, 0..400).await;
+    let asked = Asking {
+        window: 100_000,
+        ..asking(&policy, None)
+    };
+    let before = session.request(&asked).await.unwrap();
+    assert!(before.tokens < 2_000);
+    let (request, compacted) = session.request_compacted(&asked, None, None).await.unwrap();
+    assert!(matches!(compacted, Compacted::Done(_)));
+    let checkpoint = request.section(SectionName::Checkpoint).unwrap();
+    assert!(checkpoint.text.contains("part_"));
+    let (_, again) = session.request_compacted(&asked, None, None).await.unwrap();
+    assert!(matches!(again, Compacted::NotNeeded));
+}
