@@ -30,7 +30,7 @@ pub(crate) fn section(
     }
     match picture {
         Some(file) => {
-            let _ = writeln!(text, "\n![The same numbers as bars]({file})");
+            let _ = writeln!(text, "\n![The same numbers as a picture]({file})");
         }
         None => {
             for chart in charts {

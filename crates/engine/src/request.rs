@@ -9,8 +9,10 @@ use throughline_store::Read;
 
 use crate::{Error, Session};
 
-/// Entries read at a time.
-const PAGE: usize = 200;
+/// Entries read at first; each page after it is twice as long, up to the largest, so that
+/// little is read for a small request and few times for a large one.
+const FIRST_PAGE: usize = 32;
+const LARGEST_PAGE: usize = 1_024;
 /// More than this of one entry does not make the rest unnecessary: it may be elided.
 const COUNTED_AS: u64 = 2_000;
 
@@ -98,6 +100,7 @@ impl Session {
     ) -> Result<Tail, Error> {
         let mut tail = Tail::default();
         let mut sum = 0;
+        let mut limit = FIRST_PAGE;
         for span in spans.iter().rev() {
             let mut to = span.to.unwrap_or(record.card.head).min(record.card.head);
             while to >= span.from {
@@ -108,9 +111,10 @@ impl Session {
                 let read = Read {
                     from: span.from,
                     to: Some(to),
-                    limit: PAGE,
+                    limit,
                     from_end: true,
                 };
+                limit = (limit * 2).min(LARGEST_PAGE);
                 let page = self.counted(self.read(read).await?, encoding).await?;
                 let Some(first) = page.first().map(|counted| counted.entry.seq) else {
                     break;
