@@ -3,7 +3,7 @@
 use std::fs::{DirBuilder, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 use throughline_store::StoreError;
@@ -52,7 +52,9 @@ impl SqliteStore {
         let found = state(&snapshot)?;
         drop(snapshot);
         if found == State::Behind {
-            migrate(&mut writer(&path, options)?)?;
+            let mut writer = writer(&path, options)?;
+            patiently_migrate(&mut writer)?;
+            drop(writer);
             connection = reader(&path)?;
         }
         Ok(Self {
@@ -130,6 +132,47 @@ fn wait_for_others(attempt: i32) -> bool {
     true
 }
 
+/// Tries again while others are in the way, where the database does not wait by itself:
+/// it answers at once when the file is just being made a store by several processes.
+fn patiently<T>(mut work: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let started = Instant::now();
+    let mut attempt = 0;
+    loop {
+        match work() {
+            Err(error) if is_busy(&error) && is_early(started) && wait_for_others(attempt) => {
+                attempt += 1;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// The same for bringing the schema up to date.
+fn patiently_migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let started = Instant::now();
+    let mut attempt = 0;
+    loop {
+        match migrate(connection) {
+            Err(StoreError::Busy { .. }) if is_early(started) && wait_for_others(attempt) => {
+                attempt += 1;
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_early(started: Instant) -> bool {
+    started.elapsed() < Duration::from_secs(crate::error::PATIENCE)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+    matches!(
+        error.sqlite_error_code(),
+        Some(DatabaseBusy | DatabaseLocked)
+    )
+}
+
 /// A connection that reads.
 pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let failed = during("opening the store");
@@ -140,7 +183,7 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
         connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))?;
         Ok(connection)
     };
-    match open() {
+    match patiently(open) {
         Ok(connection) => Ok(connection),
         Err(error) if cannot_share(&error) && !side_file(path, "-wal").exists() => {
             unshared_reader(path)
@@ -200,7 +243,7 @@ pub(crate) fn writer(path: &Path, options: Options) -> Result<Connection, StoreE
         connection.pragma_update(None, "cache_size", -32_000)?;
         connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)
     };
-    set().map_err(failed)?;
+    patiently(set).map_err(failed)?;
     if connection.is_readonly("main").map_err(failed)? {
         return Err(StoreError::ReadOnly {
             during: "opening the store for writing",

@@ -95,3 +95,26 @@ fn eight_processes_share_a_session_and_lose_nothing() {
     assert_eq!(texts.len(), 800);
     assert_eq!(tl.json(&["doctor"])["ok"], true);
 }
+
+#[test]
+fn a_store_that_many_make_at_once_is_made_for_all_of_them() {
+    for _ in 0..10 {
+        let tl = Tl::new();
+        let starting: Vec<_> = (0..8)
+            .map(|_| {
+                let mut command = tl.command(&["new"]);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped());
+                command.spawn().unwrap()
+            })
+            .collect();
+        for child in starting {
+            let output = child.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{said}");
+        }
+        assert_eq!(
+            tl.json(&["sessions"])["sessions"].as_array().unwrap().len(),
+            8
+        );
+    }
+}
