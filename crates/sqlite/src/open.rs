@@ -53,7 +53,10 @@ impl SqliteStore {
         drop(snapshot);
         if found == State::Behind {
             let mut writer = writer(&path, options)?;
-            patiently_migrate(&mut writer)?;
+            patiently(
+                |error| matches!(error, StoreError::Busy { .. }),
+                || migrate(&mut writer),
+            )?;
             drop(writer);
             connection = reader(&path)?;
         }
@@ -134,35 +137,21 @@ fn wait_for_others(attempt: i32) -> bool {
 
 /// Tries again while others are in the way, where the database does not wait by itself:
 /// it answers at once when the file is just being made a store by several processes.
-fn patiently<T>(mut work: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+fn patiently<T, E>(
+    is_busy: impl Fn(&E) -> bool,
+    mut work: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
     let started = Instant::now();
+    let is_early = || started.elapsed() < Duration::from_secs(crate::error::PATIENCE);
     let mut attempt = 0;
     loop {
         match work() {
-            Err(error) if is_busy(&error) && is_early(started) && wait_for_others(attempt) => {
+            Err(error) if is_busy(&error) && is_early() && wait_for_others(attempt) => {
                 attempt += 1;
             }
             done => return done,
         }
     }
-}
-
-/// The same for bringing the schema up to date.
-fn patiently_migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    let started = Instant::now();
-    let mut attempt = 0;
-    loop {
-        match migrate(connection) {
-            Err(StoreError::Busy { .. }) if is_early(started) && wait_for_others(attempt) => {
-                attempt += 1;
-            }
-            done => return done,
-        }
-    }
-}
-
-fn is_early(started: Instant) -> bool {
-    started.elapsed() < Duration::from_secs(crate::error::PATIENCE)
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
@@ -183,7 +172,7 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
         connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))?;
         Ok(connection)
     };
-    match patiently(open) {
+    match patiently(is_busy, open) {
         Ok(connection) => Ok(connection),
         Err(error) if cannot_share(&error) && !side_file(path, "-wal").exists() => {
             unshared_reader(path)
@@ -243,7 +232,7 @@ pub(crate) fn writer(path: &Path, options: Options) -> Result<Connection, StoreE
         connection.pragma_update(None, "cache_size", -32_000)?;
         connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)
     };
-    patiently(set).map_err(failed)?;
+    patiently(is_busy, set).map_err(failed)?;
     if connection.is_readonly("main").map_err(failed)? {
         return Err(StoreError::ReadOnly {
             during: "opening the store for writing",
