@@ -33,7 +33,7 @@ pub(super) fn measure(
     for size in sizes {
         sessions.push(runtime.block_on(fill(&tl, size))?);
     }
-    let policy = Policy::preset("default").unwrap_or_default();
+    let policy = Policy::default();
     let contenders = sessions
         .iter()
         .map(|session| Contender::new("a request", || build(runtime, session, &policy)))

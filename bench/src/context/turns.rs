@@ -1,6 +1,6 @@
 //! A long conversation under every policy, against sending everything each time.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use throughline::context::{Encoding, Policy, message_tokens};
 use throughline::{Asking, Compacted, Content, Message, NewSession, Role, Throughline};
 use tokio::runtime::Runtime;
@@ -75,7 +75,7 @@ fn everything(turns: u64) -> Vec<f64> {
 async fn follow(preset: &str, turns: u64) -> Result<Course> {
     let tl = Throughline::open("memory:").await?;
     let session = tl.create(NewSession::default()).await?;
-    let policy = Policy::preset(preset).unwrap_or_default();
+    let policy = Policy::preset(preset).context("a preset that is none")?;
     let mut course = Course {
         tokens: Vec::new(),
         shared: Vec::new(),

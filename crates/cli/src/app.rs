@@ -124,7 +124,16 @@ impl App {
 
     /// The sessions of the last listing, by number.
     fn listing(&self) -> Vec<SessionId> {
-        let text = std::fs::read_to_string(self.listing_file()).unwrap_or_default();
+        let text = match std::fs::read_to_string(self.listing_file()) {
+            Ok(text) => text,
+            // Nothing was listed yet.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => {
+                self.ui
+                    .warn(format_args!("the last listing cannot be read: {error}"));
+                String::new()
+            }
+        };
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 

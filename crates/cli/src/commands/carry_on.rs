@@ -1,9 +1,9 @@
 //! `tl continue`
 
 use anyhow::Result;
-use throughline::context::Policy;
 use throughline::{Compacted, Compacting, Name, NewSession, SessionSpec};
 
+use super::context::named;
 use super::new;
 use crate::app::App;
 use crate::report::Refusal;
@@ -24,7 +24,7 @@ pub(crate) struct ContinueArgs {
 
 pub(crate) async fn run(app: &App, args: ContinueArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
-    let chain = Policy::preset("chain").unwrap_or_default();
+    let chain = named("chain")?;
     let compacted = session
         .compact(&Compacting {
             policy: &chain,

@@ -90,7 +90,8 @@ impl How {
     }
 }
 
-fn named(name: &str) -> Result<Policy> {
+/// The preset of this name.
+pub(crate) fn named(name: &str) -> Result<Policy> {
     Policy::preset(name).ok_or_else(|| {
         let known = Policy::PRESETS.join(", ");
         Refusal::invalid(format!("there is no policy {name:?}"))
@@ -115,7 +116,7 @@ fn described(policy: &Policy, text: &str) -> Result<Policy> {
 }
 
 /// `key=value` parts with semicolons between.
-pub(crate) fn parts(text: &str) -> Result<Vec<(String, String)>> {
+fn parts(text: &str) -> Result<Vec<(String, String)>> {
     let parts = text
         .split(';')
         .map(str::trim)
