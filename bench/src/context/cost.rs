@@ -134,6 +134,8 @@ fn build(runtime: &Runtime, session: &Session, policy: &Policy) -> Result<f64> {
         agent: Some("You are a careful engineer."),
         documents: &[],
         message: Some(&message),
+        before: None,
+        model: None,
     };
     runtime.block_on(async {
         let start = Instant::now();

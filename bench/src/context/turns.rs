@@ -92,6 +92,8 @@ async fn follow(preset: &str, turns: u64) -> Result<Course> {
             agent: Some("You are a careful engineer."),
             documents: &[],
             message: Some(&message),
+            before: None,
+            model: None,
         };
         let (request, compacted) = session.request_compacted(&asking, None, None).await?;
         course.compactions += u64::from(matches!(compacted, Compacted::Done(_)));

@@ -182,6 +182,9 @@ fn note(body: &Body) -> String {
                 checkpoint.covers, checkpoint.by
             )
         }
+        Body::Summarized(summary) => {
+            format!("summary up to {} by {}", summary.covers, summary.by)
+        }
         Body::CheckpointRetracted { checkpoint } => format!("summary {checkpoint} taken back"),
         Body::Restored(restored) => format!("resumed from {}", restored.from),
         Body::Pinned { text } => format!("pinned: {text}"),

@@ -9,6 +9,7 @@ use throughline_llm::{Brief, Summarizer, summarize_with_fallback};
 use throughline_model::{Body, Checkpoint, Entry, Record, Seq, Standing};
 use throughline_store::{Expect, StoreError};
 
+use crate::request::upto;
 use crate::{Asking, Conflict, Error, Session};
 
 /// How often others may append while a checkpoint is being appended.
@@ -25,6 +26,8 @@ pub struct Compacting<'a> {
     pub encoding: Encoding,
     /// What a request costs besides messages.
     pub fixed: u64,
+    /// An entry that is not to be covered, nor anything after it.
+    pub before: Option<Seq>,
     /// Whether to compact whatever the size.
     pub force: bool,
     /// Whether a summary is taken that is no smaller than what it replaces.
@@ -123,7 +126,12 @@ impl Session {
             .map(|(_, checkpoint)| checkpoint.summary);
         let spans = record.standing.uncovered();
         let tail = self
-            .tail_of(&record, &spans, compacting.encoding, None)
+            .tail_of(
+                upto(compacting.before, &record),
+                &spans,
+                compacting.encoding,
+                None,
+            )
             .await?;
         let planned = plan(
             &record,
@@ -206,7 +214,8 @@ impl Session {
         tell: Option<&(dyn Fn(CompactionEvent) + Send + Sync)>,
     ) -> Result<(Request, Compacted), Error> {
         let request = self.request(asking).await?;
-        let due = needs_compaction(request.tokens, asking.policy, asking.window);
+        let window = self.tl.as_counted_here(asking.model, asking.window);
+        let due = needs_compaction(request.tokens, asking.policy, window);
         if !due && !self.outgrew_its_request(asking).await? {
             return Ok((request, Compacted::NotNeeded));
         }
@@ -214,8 +223,9 @@ impl Session {
         let compacted = self
             .compact(&Compacting {
                 policy: asking.policy,
-                window: asking.window,
+                window,
                 encoding: asking.encoding,
+                before: asking.before,
                 fixed: request.tokens.saturating_sub(messages),
                 force: true,
                 even_if_larger: false,
@@ -240,7 +250,12 @@ impl Session {
         let record = self.record().await?;
         let spans = record.standing.uncovered();
         let tail = self
-            .tail_of(&record, &spans, asking.encoding, Some(threshold))
+            .tail_of(
+                asking.last(&record),
+                &spans,
+                asking.encoding,
+                Some(threshold),
+            )
             .await?;
         let said = tail
             .entries

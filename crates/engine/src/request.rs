@@ -37,6 +37,11 @@ pub struct Asking<'a> {
     pub documents: &'a [Document],
     /// The new message.
     pub message: Option<&'a Content>,
+    /// The entry the new message has been appended as: the request is made from what
+    /// came before it.
+    pub before: Option<Seq>,
+    /// The model that will be asked, whose own counts have been learned from.
+    pub model: Option<&'a str>,
 }
 
 impl Asking<'_> {
@@ -45,6 +50,16 @@ impl Asking<'_> {
         let window = self.policy.window(self.window);
         self.budget.map_or(window, |budget| budget.min(window))
     }
+
+    /// The last entry of the log that counts.
+    pub(crate) fn last(&self, record: &Record) -> Seq {
+        upto(self.before, record)
+    }
+}
+
+/// The last entry before another, or the head.
+pub(crate) fn upto(before: Option<Seq>, record: &Record) -> Seq {
+    before.map_or(record.card.head, |seq| Seq(seq.0.saturating_sub(1)))
 }
 
 /// A part of a log with its costs.
@@ -61,10 +76,10 @@ impl Session {
     pub async fn request(&self, asking: &Asking<'_>) -> Result<Request, Error> {
         let record = self.record().await?;
         let checkpoint = self.checkpoint().await?;
-        let budget = asking.allowance();
+        let budget = self.tl.as_counted_here(asking.model, asking.allowance());
         let spans = record.standing.uncovered();
         let tail = self
-            .tail_of(&record, &spans, asking.encoding, Some(budget))
+            .tail_of(asking.last(&record), &spans, asking.encoding, Some(budget))
             .await?;
         let mut documents = self.documents(&record).await?;
         documents.extend_from_slice(asking.documents);
@@ -90,10 +105,11 @@ impl Session {
         )?)
     }
 
-    /// The last of these stretches, as much as may fit into `enough` tokens, or all.
+    /// The last of these stretches up to an entry, as much as may fit into `enough`
+    /// tokens, or all.
     pub(crate) async fn tail_of(
         &self,
-        record: &Record,
+        last: Seq,
         spans: &[Span],
         encoding: Encoding,
         enough: Option<u64>,
@@ -102,7 +118,7 @@ impl Session {
         let mut sum = 0;
         let mut limit = FIRST_PAGE;
         for span in spans.iter().rev() {
-            let mut to = span.to.unwrap_or(record.card.head).min(record.card.head);
+            let mut to = span.to.unwrap_or(last).min(last);
             while to >= span.from {
                 if enough.is_some_and(|enough| sum >= enough) {
                     tail.earlier += to.0 - span.from.0 + 1;

@@ -1,8 +1,9 @@
 //! A store of sessions, on behalf of one owner.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use throughline_context::Calibration;
 use throughline_model::{
     AgentRef, Birth, Card, Digest, Key, Lineage, Name, NameError, NewEntry, Owner, ProjectId,
     SessionId, Timestamp,
@@ -67,6 +68,7 @@ pub struct Throughline {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) owner: Owner,
     pub(crate) world: Arc<dyn World>,
+    calibration: Arc<Mutex<Calibration>>,
 }
 
 impl Throughline {
@@ -85,6 +87,7 @@ impl Throughline {
             store: open::store(address, opening.durability)?,
             owner: opening.owner,
             world: opening.world,
+            calibration: Arc::default(),
         })
     }
 
@@ -105,6 +108,33 @@ impl Throughline {
     /// What time it is for this store.
     pub fn now(&self) -> Timestamp {
         self.world.now()
+    }
+
+    /// What has been learned of how models count tokens.
+    pub fn calibration(&self) -> Calibration {
+        self.calibrations().clone()
+    }
+
+    /// Takes up what was learned earlier.
+    pub fn calibrate(&self, learned: Calibration) {
+        *self.calibrations() = learned;
+    }
+
+    /// Takes in what a provider reported for a request that was estimated.
+    pub(crate) fn learn(&self, model: &str, reported: u64, estimated: u64) {
+        self.calibrations().observe(model, reported, estimated);
+    }
+
+    /// How many of our tokens are so many of a model's.
+    pub(crate) fn as_counted_here(&self, model: Option<&str>, tokens: u64) -> u64 {
+        model.map_or(tokens, |model| self.calibrations().budget(model, tokens))
+    }
+
+    fn calibrations(&self) -> MutexGuard<'_, Calibration> {
+        // What a panicking thread had learned is as good as before.
+        self.calibration
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The store itself.

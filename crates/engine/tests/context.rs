@@ -45,6 +45,8 @@ fn asking<'a>(policy: &'a Policy, message: Option<&'a Content>) -> Asking<'a> {
         agent: Some("You help."),
         documents: &[],
         message,
+        before: None,
+        model: None,
     }
 }
 
@@ -54,6 +56,7 @@ fn compacting(policy: &Policy) -> Compacting<'_> {
         window: WINDOW,
         encoding: Encoding::Rough,
         fixed: 0,
+        before: None,
         force: false,
         even_if_larger: false,
         model: None,

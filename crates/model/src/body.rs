@@ -218,6 +218,9 @@ pub enum Body {
     Message(Message),
     /// Everything up to a point was summarized.
     Checkpoint(Box<Checkpoint>),
+    /// Everything up to a point was summarized for whoever comes back to it, and is still
+    /// sent as it is: what is left behind at the end of a chat.
+    Summarized(Box<Checkpoint>),
     /// A checkpoint was taken back.
     CheckpointRetracted {
         /// The entry of the checkpoint.
@@ -332,6 +335,7 @@ impl Body {
         match self {
             Self::Message(_) => "message",
             Self::Checkpoint(_) => "checkpoint",
+            Self::Summarized(_) => "summarized",
             Self::CheckpointRetracted { .. } => "checkpoint_retracted",
             Self::Restored(_) => "restored",
             Self::Pinned { .. } => "pinned",
@@ -383,6 +387,7 @@ impl Body {
         Ok(match kind {
             "message" => Self::Message(from_str(payload)?),
             "checkpoint" => Self::Checkpoint(from_str(payload)?),
+            "summarized" => Self::Summarized(from_str(payload)?),
             "checkpoint_retracted" => members!(CheckpointRetracted { checkpoint: Seq }),
             "restored" => Self::Restored(from_str(payload)?),
             "pinned" => members!(Pinned { text: String }),

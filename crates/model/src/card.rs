@@ -168,6 +168,7 @@ impl Card {
                 self.last_compaction = Some(at);
                 self.tokens += checkpoint.usage.unwrap_or_default();
             }
+            Body::Summarized(summary) => self.tokens += summary.usage.unwrap_or_default(),
             Body::Restored(restored) => self.restoration += restored.usage.unwrap_or_default(),
             // What is inherited neither names nor archives a fork.
             Body::Renamed { .. } | Body::Archived | Body::Unarchived if self.inherits(seq) => {}

@@ -137,6 +137,15 @@ mod tests {
                 newest: None,
                 usage: None,
             }))),
+            1 => (1..20_u64).prop_map(|covers| Body::Summarized(Box::new(Checkpoint {
+                covers: Seq(covers),
+                summary: Summary::default(),
+                by: "test".into(),
+                messages: 0,
+                oldest: None,
+                newest: None,
+                usage: Some(Usage { input: covers, ..Usage::default() }),
+            }))),
             1 => (1..20_u64)
                 .prop_map(|seq| Body::CheckpointRetracted { checkpoint: Seq(seq) }),
             1 => Just(Body::Cleared),

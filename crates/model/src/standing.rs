@@ -51,6 +51,9 @@ pub struct Standing {
     pub context: BTreeMap<String, Seq>,
     /// Checkpoints not taken back, oldest first. The last one is in force.
     pub checkpoints: Vec<CheckpointMark>,
+    /// The summary that was last left behind, hiding nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<CheckpointMark>,
     /// What the model may see, in order.
     pub visible: Vec<Span>,
     /// The last entry that changed any of this.
@@ -64,6 +67,7 @@ impl Default for Standing {
             decisions: Vec::new(),
             context: BTreeMap::new(),
             checkpoints: Vec::new(),
+            summary: None,
             visible: vec![Span {
                 from: Seq(1),
                 to: None,
@@ -79,6 +83,12 @@ impl Standing {
         self.checkpoints.last().copied()
     }
 
+    /// The summary that says most: the one in force, or one left behind since.
+    pub fn last_summary(&self) -> Option<CheckpointMark> {
+        let marks = self.checkpoint().into_iter().chain(self.summary);
+        marks.max_by_key(|mark| (mark.covers, mark.seq))
+    }
+
     /// Whether the model still sees an entry, as it is or in a summary.
     pub fn shows(&self, seq: Seq) -> bool {
         let inside = |span: &Span| span.from <= seq && span.to.is_none_or(|to| seq <= to);
@@ -87,12 +97,16 @@ impl Standing {
 
     /// The stretches the model sees verbatim: what is visible and not summarized.
     pub fn uncovered(&self) -> Vec<Span> {
-        let covers = self.checkpoint().map_or(Seq::ZERO, |mark| mark.covers);
+        self.visible_after(self.checkpoint().map_or(Seq::ZERO, |mark| mark.covers))
+    }
+
+    /// What the model may see after an entry.
+    pub fn visible_after(&self, seq: Seq) -> Vec<Span> {
         self.visible
             .iter()
-            .filter(|span| span.to.is_none_or(|to| to > covers))
+            .filter(|span| span.to.is_none_or(|to| to > seq))
             .map(|span| Span {
-                from: span.from.max(covers.next()),
+                from: span.from.max(seq.next()),
                 to: span.to,
             })
             .collect()
@@ -124,17 +138,25 @@ impl Standing {
                 seq,
                 covers: checkpoint.covers,
             }),
+            Body::Summarized(summary) => {
+                self.summary = Some(CheckpointMark {
+                    seq,
+                    covers: summary.covers,
+                });
+            }
             Body::CheckpointRetracted { checkpoint } => {
                 self.checkpoints.retain(|mark| mark.seq != *checkpoint);
             }
             Body::Cleared => {
                 self.checkpoints.clear();
+                self.summary = None;
                 self.visible = vec![open_after(seq)];
             }
             Body::Rewound { to } => self.rewind(*to, seq),
             Body::Erased(_) => {
                 self.pins.retain(|noted| noted.seq != seq);
                 self.decisions.retain(|noted| noted.seq != seq);
+                self.summary = self.summary.filter(|mark| mark.seq != seq);
             }
             _ => return,
         }
@@ -145,6 +167,7 @@ impl Standing {
     /// after `to` go out of sight; pins, names, tags and documents stay.
     fn rewind(&mut self, to: Seq, by: Seq) {
         self.checkpoints.retain(|mark| mark.seq <= to);
+        self.summary = self.summary.filter(|mark| mark.seq <= to);
         self.decisions.retain(|decision| decision.seq <= to);
         self.visible.retain(|span| span.from <= to);
         if let Some(last) = self.visible.last_mut() {

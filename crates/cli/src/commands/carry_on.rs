@@ -31,6 +31,7 @@ pub(crate) async fn run(app: &App, args: ContinueArgs) -> Result<()> {
             window: app.config.window(),
             encoding: app.config.encoding(),
             fixed: 0,
+            before: None,
             force: true,
             even_if_larger: true,
             model: None,

@@ -45,6 +45,7 @@ pub(crate) async fn run(app: &App, args: CompactArgs) -> Result<()> {
             window: app.config.window(),
             encoding: app.config.encoding(),
             fixed: 0,
+            before: None,
             force: true,
             even_if_larger: false,
             model: None,

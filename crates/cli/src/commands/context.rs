@@ -141,6 +141,8 @@ pub(crate) async fn run(app: &App, args: ContextArgs) -> Result<()> {
         agent: None,
         documents: &documents,
         message: message.as_ref(),
+        before: None,
+        model: None,
     };
     let request = session.request(&asking).await?;
     if app.ui.json {

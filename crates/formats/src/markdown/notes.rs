@@ -10,6 +10,10 @@ pub(super) fn note(body: &Body) -> String {
         Body::CheckpointRetracted { checkpoint } => {
             format!("Checkpoint at entry {checkpoint} taken back")
         }
+        Body::Summarized(summary) => format!(
+            "Summary of everything up to entry {} by {}",
+            summary.covers, summary.by
+        ),
         Body::Pinned { text } => format!("Pinned: {text}"),
         Body::Unpinned { pin } => format!("Unpinned entry {pin}"),
         Body::Decided { text } => format!("Decided: {text}"),

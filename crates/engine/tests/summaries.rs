@@ -1,0 +1,115 @@
+//! Summaries that are left behind: what they say, and that they hide nothing.
+
+use throughline::context::{Encoding, Policy};
+use throughline::{Asking, Body, Message, NewSession, Role, Seq, Session, Throughline};
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(work)
+}
+
+async fn session() -> Session {
+    let tl = Throughline::open("memory:").await.unwrap();
+    let session = tl.create(NewSession::default()).await.unwrap();
+    say(&session, Role::User, "Let's build the rate limiter.").await;
+    say(
+        &session,
+        Role::Assistant,
+        "We decided to use a token bucket backed by Redis.",
+    )
+    .await;
+    session
+}
+
+async fn say(session: &Session, role: Role, text: &str) {
+    session.append(Message::text(role, text)).await.unwrap();
+}
+
+async fn messages_sent(session: &Session) -> usize {
+    let policy = Policy::default();
+    let asking = Asking {
+        policy: &policy,
+        budget: None,
+        window: 10_000,
+        encoding: Encoding::Rough,
+        agent: None,
+        documents: &[],
+        message: None,
+        before: None,
+        model: None,
+    };
+    session.request(&asking).await.unwrap().messages.len()
+}
+
+#[test]
+fn a_summary_left_behind_hides_nothing_from_the_model() {
+    block_on(async {
+        let session = session().await;
+        let before = messages_sent(&session).await;
+
+        let left = session.leave_summary(None).await.unwrap().unwrap();
+
+        assert_eq!(messages_sent(&session).await, before);
+        assert_eq!(left.by, "extractive");
+        assert!(left.warnings.is_empty(), "{:?}", left.warnings);
+        let known = session.last_summary().await.unwrap().unwrap();
+        assert_eq!(known.covers, Seq(2));
+        assert!(known.summary.to_block().contains("token bucket"));
+    });
+}
+
+#[test]
+fn nothing_said_since_means_nothing_left_behind() {
+    block_on(async {
+        let session = session().await;
+        session.leave_summary(None).await.unwrap().unwrap();
+        session.pin("the port is 8080").await.unwrap();
+
+        assert!(session.leave_summary(None).await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn the_next_summary_goes_on_from_the_last() {
+    block_on(async {
+        let session = session().await;
+        session.leave_summary(None).await.unwrap();
+        say(&session, Role::User, "TODO: add integration tests.").await;
+
+        let left = session.leave_summary(None).await.unwrap().unwrap();
+
+        let text = left.summary.to_block();
+        assert!(text.contains("token bucket"), "{text}");
+        assert!(text.contains("integration tests"), "{text}");
+        let Body::Summarized(summary) = left.entry.body else {
+            panic!("{:?}", left.entry.body);
+        };
+        assert_eq!((summary.covers, summary.messages), (Seq(4), 1));
+    });
+}
+
+#[test]
+fn clearing_and_rewinding_take_a_summary_out_of_sight() {
+    block_on(async {
+        for cleared in [true, false] {
+            let session = session().await;
+            session.leave_summary(None).await.unwrap();
+            if cleared {
+                session.clear().await.unwrap();
+            } else {
+                session.rewind(Seq(2)).await.unwrap();
+            }
+            assert!(session.last_summary().await.unwrap().is_none());
+        }
+    });
+}
+
+#[test]
+fn looking_at_what_it_came_to_leaves_no_trace() {
+    block_on(async {
+        let session = session().await;
+        let summary = session.summary_now().await.unwrap();
+        assert!(summary.to_block().contains("token bucket"));
+        assert_eq!(session.record().await.unwrap().card.head, Seq(2));
+    });
+}
