@@ -48,7 +48,12 @@ pub trait Summarizer: Debug + Send + Sync {
 pub enum SummarizeError {
     /// The model did not answer.
     #[error("the model gave no answer")]
-    Model(#[from] ModelError),
+    Model {
+        /// Why.
+        source: ModelError,
+        /// What it cost nevertheless.
+        usage: Option<Usage>,
+    },
     /// The model answered something else than was asked for.
     #[error("the model's answer is not a summary")]
     Answer {
@@ -66,15 +71,15 @@ impl SummarizeError {
     /// What was spent on the failure.
     pub fn usage(&self) -> Option<Usage> {
         match self {
-            Self::Answer { usage, .. } => *usage,
-            Self::Model(_) | Self::TimedOut(_) => None,
+            Self::Model { usage, .. } | Self::Answer { usage, .. } => *usage,
+            Self::TimedOut(_) => None,
         }
     }
 
     /// Whether asking again is pointless.
     pub fn is_lasting(&self) -> bool {
         match self {
-            Self::Model(error) => error.is_lasting(),
+            Self::Model { source, .. } => source.is_lasting(),
             Self::Answer { .. } | Self::TimedOut(_) => false,
         }
     }

@@ -20,14 +20,18 @@
 mod accept;
 mod ask;
 mod brief;
+mod error;
 mod extract;
 mod fallback;
 mod files;
 mod model;
+mod secret;
 
 pub use accept::{Rejected, accept, tokens};
 pub use ask::{AnswerError, ModelSummarizer};
 pub use brief::{Brief, SummarizeError, Summarizer, Written};
+pub use error::{Cause, ModelError, ModelErrorKind};
 pub use extract::Extractive;
 pub use fallback::{Outcome, summarize_with_fallback};
-pub use model::{Completion, Model, ModelError};
+pub use model::{Answer, Ask, Broken, Delta, Model, Stop, ToolSpec};
+pub use secret::Secret;

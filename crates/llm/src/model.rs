@@ -1,58 +1,137 @@
-//! A language model, as far as a summarizer needs one.
+//! A language model: what it is asked, and what it answers.
+//!
+//! Chat and summaries go through the one trait. An answer is told as it arrives and
+//! given whole at the end; what breaks gives back what had arrived.
+//!
+//! Invariant: the texts told are those of the answer, in its order.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use throughline_model::Usage;
+use throughline_context::RequestMessage;
+use throughline_model::{Content, Json, ToolCall, Usage};
 
-/// What a model said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Completion {
-    /// Its answer.
-    pub text: String,
-    /// What the provider said it cost.
-    pub usage: Option<Usage>,
-}
+use crate::ModelError;
 
-/// A model that answers one prompt.
+/// A model that answers.
 #[async_trait]
 pub trait Model: Debug + Send + Sync {
     /// What the provider calls it.
     fn name(&self) -> &str;
 
-    /// Answers `prompt` under the instructions of `system`.
+    /// Who serves it: `anthropic`, `openai`, `ollama`…
+    fn provider(&self) -> &str;
+
+    /// How many tokens it takes in all, where known.
+    fn window(&self) -> Option<u64> {
+        None
+    }
+
+    /// Answers, and tells of what arrives as it arrives.
     ///
-    /// An answer that the provider cut off is [`ModelError::Cut`], not an answer.
-    async fn complete(&self, system: &str, prompt: &str) -> Result<Completion, ModelError>;
+    /// Dropping the future stops the answer.
+    async fn answer(
+        &self,
+        ask: &Ask<'_>,
+        tell: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Broken>;
 }
 
-/// Why a model did not answer.
-#[derive(Debug, thiserror::Error)]
+/// What a model is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ask<'a> {
+    /// The conversation, as [`throughline_context::build`] makes it.
+    pub messages: &'a [RequestMessage],
+    /// The tools it may call.
+    pub tools: &'a [ToolSpec],
+    /// The most tokens it may answer; none for what the model can.
+    pub max_output: Option<u64>,
+    /// Whether the answer is to be one JSON object. The messages say so too: not every
+    /// provider can be held to it.
+    pub json: bool,
+}
+
+/// A tool that a model may call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolSpec {
+    /// What it is called by.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// What it takes, as JSON Schema.
+    pub schema: Json,
+}
+
+/// A piece of an answer that has just arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ModelError {
-    /// The provider cannot be reached, or is overloaded.
-    #[error("the provider is not available")]
-    Unavailable {
-        /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
+pub enum Delta {
+    /// More of what it says.
+    Text(String),
+    /// More of what it thinks.
+    Thinking(String),
+    /// A tool call, once it is whole.
+    ToolCall(ToolCall),
+    /// Nothing arrived; it is asked once more after a while.
+    Retrying {
+        /// How long that is.
+        after: Duration,
+        /// What went wrong.
+        why: String,
+        /// Which attempt failed, counted from 1.
+        attempt: u32,
     },
-    /// The provider will not serve this, now or later.
-    #[error("the provider refused: {0}")]
-    Refused(String),
-    /// It took too long.
-    #[error("the provider took too long")]
-    TimedOut,
-    /// The answer ended before it was finished.
-    #[error("the answer was cut off")]
-    Cut,
 }
 
-impl ModelError {
-    /// Whether asking again is pointless.
-    pub fn is_lasting(&self) -> bool {
-        match self {
-            Self::Refused(_) => true,
-            Self::Unavailable { .. } | Self::TimedOut | Self::Cut => false,
+/// What a model answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Text, thinking with its signature, tool calls and whatever else, in order.
+    pub content: Content,
+    /// What the provider said it cost.
+    pub usage: Option<Usage>,
+    /// The model as the provider named it, which may be more exact than the name asked.
+    pub model: Option<String>,
+    /// Why it ended.
+    pub stop: Stop,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stop {
+    /// It was finished.
+    Finished,
+    /// It waits for the results of tool calls.
+    ToolUse,
+    /// It grew too long.
+    Length,
+    /// The model or the provider would not go on.
+    Refused,
+    /// Something else, in the provider's words.
+    Other(String),
+}
+
+/// An answer that did not come to its end.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Broken {
+    /// Why.
+    #[source]
+    pub error: ModelError,
+    /// What arrived before.
+    pub so_far: Content,
+    /// What the provider said it cost, if it came to that.
+    pub usage: Option<Usage>,
+}
+
+impl From<ModelError> for Broken {
+    fn from(error: ModelError) -> Self {
+        Self {
+            error,
+            so_far: Content::default(),
+            usage: None,
         }
     }
 }

@@ -10,20 +10,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use common::{brief, call, log, noted, result, say, turns};
 use throughline_llm::{
-    Brief, Completion, Model, ModelError, ModelSummarizer, SummarizeError, Summarizer,
-    summarize_with_fallback,
+    Answer, Ask, Brief, Broken, Delta, Model, ModelError, ModelSummarizer, Stop, SummarizeError,
+    Summarizer, summarize_with_fallback,
 };
-use throughline_model::{Entry, Role, Summary, Usage};
+use throughline_model::{Content, Entry, Role, Summary, Usage};
 
 /// Answers what it was told to, and remembers what it was asked.
 #[derive(Debug, Default)]
 struct Scripted {
-    answers: Mutex<Vec<Result<String, ModelError>>>,
+    answers: Mutex<Vec<Result<(String, Stop), ModelError>>>,
     asked: Mutex<Vec<String>>,
 }
 
 impl Scripted {
-    fn new(answers: Vec<Result<String, ModelError>>) -> Self {
+    fn new(answers: Vec<Result<(String, Stop), ModelError>>) -> Self {
         Self {
             answers: Mutex::new(answers),
             asked: Mutex::default(),
@@ -37,21 +37,35 @@ impl Model for &'static Scripted {
         "scripted"
     }
 
-    async fn complete(&self, _: &str, prompt: &str) -> Result<Completion, ModelError> {
-        self.asked.lock().unwrap().push(prompt.to_owned());
-        let answer = self.answers.lock().unwrap().remove(0);
-        answer.map(|text| Completion {
-            text,
+    fn provider(&self) -> &'static str {
+        "test"
+    }
+
+    async fn answer(
+        &self,
+        ask: &Ask<'_>,
+        _: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Broken> {
+        assert!(ask.json && ask.messages[0].role == Role::System);
+        let prompt = ask.messages[1].content.to_text().into_owned();
+        self.asked.lock().unwrap().push(prompt);
+        let (text, stop) = self.answers.lock().unwrap().remove(0)?;
+        Ok(Answer {
+            content: Content::text(text),
             usage: Some(Usage {
                 input: 10,
                 output: 1,
                 ..Usage::default()
             }),
+            model: None,
+            stop,
         })
     }
 }
 
 fn scripted(answers: Vec<Result<String, ModelError>>) -> &'static Scripted {
+    let finished = |answer: Result<_, _>| answer.map(|text| (text, Stop::Finished));
+    let answers = answers.into_iter().map(finished).collect();
     Box::leak(Box::new(Scripted::new(answers)))
 }
 
@@ -196,6 +210,25 @@ fn a_refusal_is_not_argued_with() {
 }
 
 #[test]
+fn an_answer_that_grew_too_long_is_no_summary() {
+    let model: &'static Scripted = Box::leak(Box::new(Scripted::new(vec![Ok((
+        answer(&["half"]),
+        Stop::Length,
+    ))])));
+    let entries = conversation();
+    let error =
+        run(ModelSummarizer::new(model).summarize(&brief(None, &entries, 500))).unwrap_err();
+    assert_eq!(error.usage().unwrap().total(), 11, "it cost all the same");
+    assert!(matches!(
+        error,
+        SummarizeError::Model {
+            source: ModelError::Cut,
+            ..
+        }
+    ));
+}
+
+#[test]
 fn without_a_model_and_with_too_little_to_replace_there_is_still_an_outcome() {
     let entries = conversation();
     let outcome = run(summarize_with_fallback(
@@ -217,7 +250,15 @@ impl Model for Silent {
         "silent"
     }
 
-    async fn complete(&self, _: &str, _: &str) -> Result<Completion, ModelError> {
+    fn provider(&self) -> &'static str {
+        "test"
+    }
+
+    async fn answer(
+        &self,
+        _: &Ask<'_>,
+        _: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Broken> {
         std::future::pending().await
     }
 }

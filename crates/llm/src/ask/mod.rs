@@ -8,7 +8,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{Brief, Model, SummarizeError, Summarizer, Written, files::files};
+use throughline_context::RequestMessage;
+use throughline_model::{Content, Role};
+
+use crate::{
+    Ask, Brief, Model, ModelError, Stop, SummarizeError, Summarizer, Written, files::files,
+};
 
 pub use answer::AnswerError;
 
@@ -46,6 +51,21 @@ impl<M: Model> ModelSummarizer<M> {
         self.limit = Some(limit);
         self
     }
+
+    fn unasked(&self, what: &str) -> ModelError {
+        ModelError::BadAnswer {
+            provider: self.model.provider().to_owned(),
+            why: format!("{what} that nobody asked for"),
+        }
+    }
+}
+
+fn said(role: Role, text: String) -> RequestMessage {
+    RequestMessage {
+        role,
+        content: Content::text(text),
+        breakpoints: Vec::new(),
+    }
 }
 
 #[async_trait]
@@ -56,15 +76,39 @@ impl<M: Model> Summarizer for ModelSummarizer<M> {
 
     async fn summarize(&self, brief: &Brief<'_>) -> Result<Written, SummarizeError> {
         let prompt = prompt::prompt(brief, self.window);
-        let asked = self.model.complete(prompt::SYSTEM, &prompt);
-        let completion = match self.limit {
-            None => asked.await?,
+        let messages = [
+            said(Role::System, prompt::SYSTEM.to_owned()),
+            said(Role::User, prompt),
+        ];
+        let ask = Ask {
+            messages: &messages,
+            json: true,
+            ..Ask::default()
+        };
+        let mut tell = |_| {};
+        let asked = self.model.answer(&ask, &mut tell);
+        let answered = match self.limit {
+            None => asked.await,
             Some(limit) => tokio::time::timeout(limit, asked)
                 .await
-                .map_err(|_| SummarizeError::TimedOut(limit))??,
+                .map_err(|_| SummarizeError::TimedOut(limit))?,
         };
-        let usage = completion.usage;
-        let mut summary = answer::parse(&completion.text)
+        let answer = answered.map_err(|broken| SummarizeError::Model {
+            source: broken.error,
+            usage: broken.usage,
+        })?;
+        let usage = answer.usage;
+        let failed = |source| SummarizeError::Model { source, usage };
+        match answer.stop {
+            Stop::Finished | Stop::Other(_) => {}
+            Stop::Length => return Err(failed(ModelError::Cut)),
+            Stop::ToolUse => return Err(failed(self.unasked("a tool call"))),
+            Stop::Refused => {
+                let why = answer.content.to_text().into_owned();
+                return Err(failed(ModelError::Refused(why)));
+            }
+        }
+        let mut summary = answer::parse(&answer.content.to_text())
             .map_err(|source| SummarizeError::Answer { source, usage })?;
         summary.files_touched = files(brief);
         Ok(Written { summary, usage })
