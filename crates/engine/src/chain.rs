@@ -1,56 +1,149 @@
 //! The chain: a new session that goes on from another's summary, and knows of no more.
 
-use throughline_context::{Restoration, restoration_prompt};
-use throughline_model::{Body, Checkpoint, Restored, Seq};
+use throughline_context::{RequestMessage, Restoration, restoration_prompt};
+use throughline_llm::{Ask, Delta, Model, ModelError};
+use throughline_model::{
+    Body, Card, Checkpoint, Content, Lineage, Restored, Role, Seq, SessionId, Summary, Timestamp,
+    Usage,
+};
 use throughline_store::Expect;
 
-use crate::{Conflict, Error, NewSession, Session};
+use crate::{Conflict, Error, NewSession, Session, Throughline};
 
 /// What wrote the checkpoint that a continued session starts with.
 const BY: &str = "restored";
 
-impl Session {
-    /// Makes a session that goes on from this one's last summary: n−1, and no further back.
-    ///
-    /// It starts with what the agent is told, as a `restored` entry, and with the summary
-    /// as its first checkpoint. `transcript` is where this session's transcript is.
-    pub async fn continued(
-        &self,
-        new: NewSession,
-        transcript: Option<&str>,
-    ) -> Result<Session, Error> {
-        let card = self.record().await?.card;
-        let Some((_, checkpoint)) = self.checkpoint().await? else {
-            return Err(Error::NoSummary(self.id().clone()));
-        };
-        let prompt = restoration_prompt(&Restoration {
+/// What a new session goes on from: another one, or what is left of it in a transcript.
+#[derive(Clone, Debug)]
+pub struct Parent {
+    /// Its session.
+    pub session: SessionId,
+    /// When it was.
+    pub date: Timestamp,
+    /// How often the user asked in it.
+    pub queries: u64,
+    /// What it took.
+    pub tokens: u64,
+    /// The session before it.
+    pub resumed_from: Option<SessionId>,
+    /// Where its transcript is.
+    pub transcript: Option<String>,
+    /// What it came to.
+    pub summary: Summary,
+}
+
+impl Parent {
+    fn of(card: &Card, transcript: Option<String>, summary: Summary) -> Self {
+        Self {
+            session: card.id.clone(),
             date: card.last_activity,
-            session: &card.id,
             queries: card.queries,
             tokens: card.tokens.total(),
-            resumed_from: card.lineage.parent(),
+            resumed_from: match &card.lineage {
+                Lineage::Continued { session } => Some(session.clone()),
+                _ => None,
+            },
             transcript,
-            summary: &checkpoint.summary,
-        });
-        let new = NewSession {
-            continued_from: Some(card.id.clone()),
-            agent: new.agent.or(card.agent),
-            project: new.project.or(card.project),
-            workspace: new.workspace.or(card.workspace),
-            ..new
+            summary,
+        }
+    }
+
+    /// What the agent is told.
+    pub fn prompt(&self) -> String {
+        restoration_prompt(&Restoration {
+            date: self.date,
+            session: &self.session,
+            queries: self.queries,
+            tokens: self.tokens,
+            resumed_from: self.resumed_from.as_ref(),
+            transcript: self.transcript.as_deref(),
+            summary: &self.summary,
+        })
+    }
+}
+
+/// What an agent said to what it was told of an earlier session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// Its words.
+    pub text: String,
+    /// What the provider said they cost.
+    pub usage: Option<Usage>,
+    /// How long they took, in milliseconds.
+    pub latency_ms: Option<u64>,
+}
+
+impl Throughline {
+    /// Asks a model to acknowledge what an earlier session came to.
+    pub async fn acknowledged(
+        &self,
+        parent: &Parent,
+        agent: Option<&str>,
+        model: &dyn Model,
+        tell: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Acknowledgement, ModelError> {
+        let said = |role, text: &str| RequestMessage {
+            role,
+            content: Content::text(text),
+            breakpoints: Vec::new(),
         };
-        let session = self.tl.create(new).await?;
+        let mut messages: Vec<_> = agent
+            .map(|text| said(Role::System, text))
+            .into_iter()
+            .collect();
+        messages.push(said(Role::User, &parent.prompt()));
+        let ask = Ask {
+            messages: &messages,
+            tools: &[],
+            max_output: None,
+            json: false,
+        };
+        let asked_at = self.now();
+        let (text, usage) = match model.answer(&ask, tell).await {
+            Ok(answer) => (answer.content.to_text().into_owned(), answer.usage),
+            // Whatever came of it is better than nothing.
+            Err(broken) if !broken.so_far.0.is_empty() => {
+                (broken.so_far.to_text().into_owned(), broken.usage)
+            }
+            Err(broken) => return Err(broken.error),
+        };
+        let latency = self.now().duration_since(asked_at).as_millis();
+        Ok(Acknowledgement {
+            text,
+            usage,
+            latency_ms: u64::try_from(latency).ok(),
+        })
+    }
+
+    /// Makes a session that goes on from what an earlier one came to: n−1, and no
+    /// further back.
+    ///
+    /// It starts with what the agent was told and said to it, as a `restored` entry, and
+    /// with the summary as its first checkpoint.
+    pub async fn continue_from(
+        &self,
+        parent: &Parent,
+        new: NewSession,
+        acknowledgement: Option<Acknowledgement>,
+    ) -> Result<Session, Error> {
+        let session = self
+            .create(NewSession {
+                continued_from: Some(parent.session.clone()),
+                ..new
+            })
+            .await?;
+        let said = acknowledgement.unwrap_or_default();
         let restored = Restored {
-            from: card.id,
-            prompt,
-            acknowledgement: None,
-            transcript: transcript.map(ToOwned::to_owned),
-            usage: None,
-            latency_ms: None,
+            from: parent.session.clone(),
+            prompt: parent.prompt(),
+            acknowledgement: Some(said.text).filter(|text| !text.is_empty()),
+            transcript: parent.transcript.clone(),
+            usage: said.usage,
+            latency_ms: said.latency_ms,
         };
         let summary = Checkpoint {
             covers: Seq(1),
-            summary: checkpoint.summary,
+            summary: parent.summary.clone(),
             by: BY.to_owned(),
             messages: 0,
             oldest: None,
@@ -65,5 +158,39 @@ impl Session {
             .append_all(entries, Expect::Any, Conflict::Reject)
             .await?;
         Ok(session)
+    }
+}
+
+impl Session {
+    /// This session as what a new one goes on from; it must have a summary.
+    pub async fn as_parent(&self, transcript: Option<String>) -> Result<Parent, Error> {
+        let card = self.record().await?.card;
+        match self.last_summary().await? {
+            Some(known) => Ok(Parent::of(&card, transcript, known.summary)),
+            None => Err(Error::NoSummary(self.id().clone())),
+        }
+    }
+
+    /// Makes a session that goes on from this one's last summary, without a word from
+    /// the agent.
+    pub async fn continued(
+        &self,
+        new: NewSession,
+        transcript: Option<&str>,
+    ) -> Result<Session, Error> {
+        let parent = self.as_parent(transcript.map(ToOwned::to_owned)).await?;
+        let new = self.inherited(new).await?;
+        self.tl.continue_from(&parent, new, None).await
+    }
+
+    /// A new session of the same agent, project and folder as this one.
+    pub async fn inherited(&self, new: NewSession) -> Result<NewSession, Error> {
+        let card = self.record().await?.card;
+        Ok(NewSession {
+            agent: new.agent.or(card.agent),
+            project: new.project.or(card.project),
+            workspace: new.workspace.or(card.workspace),
+            ..new
+        })
     }
 }

@@ -42,8 +42,10 @@ mod session;
 mod summary;
 mod throughline;
 mod tree;
+mod turn;
 mod world;
 
+pub use chain::{Acknowledgement, Parent};
 pub use compact::{Compacted, Compacting, Compaction, CompactionEvent};
 pub use error::{Ambiguous, Error};
 pub use import::{ImportReport, Importer, Incoming};
@@ -55,6 +57,7 @@ pub use session::{Conflict, Forked, Session};
 pub use summary::LeftBehind;
 pub use throughline::{NewSession, Throughline};
 pub use tree::Tree;
+pub use turn::{Said, Tell, Toolbox, Turn, TurnEvent, Turned};
 pub use world::{SystemWorld, World};
 
 pub use throughline_context as context;

@@ -25,6 +25,7 @@ mod extract;
 mod fallback;
 mod files;
 mod model;
+mod offline;
 mod secret;
 
 pub use accept::{Rejected, accept, tokens};
@@ -34,4 +35,5 @@ pub use error::{Cause, ModelError, ModelErrorKind};
 pub use extract::Extractive;
 pub use fallback::{Outcome, summarize_with_fallback};
 pub use model::{Answer, Ask, Broken, Delta, Model, Stop, ToolSpec};
+pub use offline::{Known, OFFLINE, Offline, Quote};
 pub use secret::Secret;

@@ -273,3 +273,9 @@ fn ten_thousand_messages_take_no_time_to_speak_of() {
     let limit = if cfg!(debug_assertions) { 30.0 } else { 2.0 };
     assert!(took.as_secs_f64() < limit, "{took:?}");
 }
+
+#[test]
+fn small_talk_still_comes_to_something() {
+    let found = summary(&turns(&["Hello there, how are you?", "Fine."]));
+    assert_eq!(found.topics, ["Hello there, how are you?"]);
+}

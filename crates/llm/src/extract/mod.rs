@@ -23,7 +23,7 @@ mod topics;
 mod words;
 
 use async_trait::async_trait;
-use throughline_model::{Body, Entry, Summary};
+use throughline_model::{Body, Entry, Role, Summary};
 
 use crate::files::files;
 use crate::{Brief, SummarizeError, Summarizer, Written};
@@ -80,6 +80,10 @@ impl Extractive {
             None => found.goal.clone().unwrap_or_default(),
         };
         fill::fill(&mut found, brief, &opening, room).into_summary(&mut summary);
+        if summary.is_empty() {
+            // Nothing in it stands out: then how it began is what it was about.
+            summary.topics.extend(beginning(brief.entries, room));
+        }
         summary
     }
 }
@@ -100,6 +104,22 @@ impl Summarizer for Extractive {
 
 fn spent(items: &[String]) -> usize {
     items.iter().map(|item| fill::cost(item)).sum()
+}
+
+/// The first whole sentence that somebody said and that there is room for; the user's
+/// before anybody else's.
+fn beginning(entries: &[Entry], room: usize) -> Option<String> {
+    let by = |user: bool| {
+        let messages = entries.iter().filter_map(Entry::message);
+        messages.filter(move |message| (message.role == Role::User) == user)
+    };
+    by(true).chain(by(false)).find_map(|message| {
+        let text = message.content.to_text();
+        let sentences = sentences::sentences(&text);
+        let line = |said: &&str| said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut lines = sentences.iter().map(line);
+        lines.find(|line| !line.is_empty() && fill::cost(line) <= room)
+    })
 }
 
 /// What a session that continues another starts from.

@@ -1,0 +1,476 @@
+//! Turns: what is kept when a model answers, fails, breaks off, is stopped, calls tools.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use throughline::context::{Encoding, Policy};
+use throughline::llm::{Answer, Ask, Broken, Delta, Model, ModelError, Stop, ToolSpec};
+use throughline::{
+    Acknowledgement, Block, Body, Conflict, Content, Entry, ErrorKind, Expect, Json, Message,
+    NewSession, Role, Session, Throughline, ToolCall, ToolResult, Toolbox, Turn, TurnEvent, Turned,
+    Usage,
+};
+use tokio::sync::Notify;
+
+/// What a scripted model does next.
+enum Does {
+    Say(&'static str),
+    Call(&'static str),
+    Break(&'static str),
+    Fail(ModelError),
+    /// Says this, then nothing more.
+    Hang(&'static str),
+}
+
+/// A model that follows a script and remembers what it was sent.
+struct Scripted {
+    script: Mutex<Vec<Does>>,
+    sent: Mutex<Vec<Vec<String>>>,
+}
+
+impl std::fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Scripted")
+    }
+}
+
+impl Scripted {
+    fn new(script: Vec<Does>) -> Self {
+        Self {
+            script: Mutex::new(script),
+            sent: Mutex::default(),
+        }
+    }
+
+    fn sent(&self) -> Vec<Vec<String>> {
+        self.sent.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Model for Scripted {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn provider(&self) -> &str {
+        "test"
+    }
+
+    async fn answer(
+        &self,
+        ask: &Ask<'_>,
+        tell: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Broken> {
+        let shown = |message: &throughline::context::RequestMessage| {
+            format!("{}: {}", message.role, message.content.to_text())
+        };
+        self.sent
+            .lock()
+            .unwrap()
+            .push(ask.messages.iter().map(shown).collect());
+        let next = self.script.lock().unwrap().remove(0);
+        let whole = |content, stop| {
+            Ok(Answer {
+                content,
+                usage: Some(Usage {
+                    input: 100,
+                    output: 10,
+                    ..Usage::default()
+                }),
+                model: None,
+                stop,
+            })
+        };
+        match next {
+            Does::Say(text) => {
+                tell(Delta::Text(text.to_owned()));
+                whole(Content::text(text), Stop::Finished)
+            }
+            Does::Call(name) => {
+                let call = ToolCall {
+                    id: "call-1".into(),
+                    name: name.into(),
+                    input: Json::parse("{}").unwrap(),
+                };
+                whole(Content(vec![Block::ToolCall(call)]), Stop::ToolUse)
+            }
+            Does::Break(text) => Err(Broken {
+                error: ModelError::Cut,
+                so_far: Content::text(text),
+                usage: None,
+            }),
+            Does::Fail(error) => Err(error.into()),
+            Does::Hang(text) => {
+                tell(Delta::Text(text.to_owned()));
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+/// A toolbox with one tool, which looks around.
+#[derive(Debug)]
+struct Looking(Vec<ToolSpec>);
+
+#[async_trait]
+impl Toolbox for Looking {
+    fn tools(&self) -> &[ToolSpec] {
+        &self.0
+    }
+
+    async fn run(&self, call: &ToolCall) -> ToolResult {
+        ToolResult {
+            call_id: call.id.clone(),
+            content: Content::text("three files"),
+            is_error: false,
+        }
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(work)
+}
+
+async fn session() -> Session {
+    let tl = Throughline::open("memory:").await.unwrap();
+    tl.create(NewSession::default()).await.unwrap()
+}
+
+async fn ask(session: &Session, text: &str) -> Entry {
+    let said = session.say(Content::text(text), Expect::Any, Conflict::Reject);
+    said.await.unwrap().entry
+}
+
+fn turn<'a>(model: &'a Scripted, policy: &'a Policy) -> Turn<'a> {
+    Turn {
+        model,
+        policy,
+        window: 10_000,
+        encoding: Encoding::Rough,
+        agent: Some("You help."),
+        documents: &[],
+        summarizer: None,
+        tools: None,
+        stop: None,
+    }
+}
+
+async fn answered(session: &Session, text: &str, turn: &Turn<'_>) -> Turned {
+    let question = ask(session, text).await;
+    session.answer(&question, turn, &mut |_| {}).await.unwrap()
+}
+
+async fn said(session: &Session) -> Vec<(Role, String, bool)> {
+    let entries = session.tail(100).await.unwrap();
+    let messages = entries.iter().filter_map(Entry::message);
+    messages
+        .map(|m| (m.role, m.content.to_text().into_owned(), m.incomplete))
+        .collect()
+}
+
+#[test]
+fn the_question_is_kept_before_the_model_is_asked() {
+    block_on(async {
+        let session = session().await;
+        let model = Scripted::new(vec![Does::Fail(ModelError::TimedOut)]);
+        let policy = Policy::default();
+
+        let turned = answered(&session, "Hello?", &turn(&model, &policy)).await;
+
+        assert!(turned.answer.is_none());
+        assert!(matches!(turned.failed, Some(ModelError::TimedOut)));
+        assert_eq!(said(&session).await, [(Role::User, "Hello?".into(), false)]);
+        let question = session.unanswered().await.unwrap().unwrap();
+        assert_eq!(question.message().unwrap().content.to_text(), "Hello?");
+    });
+}
+
+#[test]
+fn an_answer_is_kept_with_what_it_cost_and_who_gave_it() {
+    block_on(async {
+        let session = session().await;
+        let model = Scripted::new(vec![Does::Say("Hi!")]);
+        let policy = Policy::default();
+
+        let turned = answered(&session, "Hello?", &turn(&model, &policy)).await;
+
+        let answer = turned.answer.unwrap();
+        let message = answer.message().unwrap();
+        assert_eq!(message.model.as_deref(), Some("scripted"));
+        assert_eq!(message.provider.as_deref(), Some("test"));
+        assert_eq!(message.usage.unwrap().total(), 110);
+        assert!(message.latency_ms.is_some());
+        assert_eq!(model.sent()[0], ["system: You help.", "user: Hello?"]);
+        assert!(session.unanswered().await.unwrap().is_none());
+        let card = session.record().await.unwrap().card;
+        assert_eq!((card.queries, card.tokens.total()), (1, 110));
+    });
+}
+
+#[test]
+fn what_came_of_an_answer_that_broke_off_is_kept_and_marked() {
+    block_on(async {
+        let session = session().await;
+        let model = Scripted::new(vec![Does::Break("The first step"), Does::Say("Right.")]);
+        let policy = Policy::default();
+        let turn = turn(&model, &policy);
+
+        let turned = answered(&session, "How?", &turn).await;
+        assert!(matches!(turned.failed, Some(ModelError::Cut)));
+        answered(&session, "Go on", &turn).await;
+
+        let said = said(&session).await;
+        assert_eq!(said[1], (Role::Assistant, "The first step".into(), true));
+        assert!(model.sent()[1].contains(&"assistant: The first step".to_owned()));
+    });
+}
+
+#[test]
+fn a_stopped_answer_keeps_what_came() {
+    block_on(async {
+        let session = session().await;
+        let model = Scripted::new(vec![Does::Hang("So far")]);
+        let policy = Policy::default();
+        let stop = Notify::new();
+        let turn = Turn {
+            stop: Some(&stop),
+            ..turn(&model, &policy)
+        };
+        let question = ask(&session, "Tell me everything").await;
+
+        let turned = session
+            .answer(&question, &turn, &mut |event| {
+                if matches!(event, TurnEvent::Delta(_)) {
+                    stop.notify_one();
+                }
+            })
+            .await
+            .unwrap();
+
+        assert!(turned.stopped);
+        let said = said(&session).await;
+        assert_eq!(said[1], (Role::Assistant, "So far".into(), true));
+    });
+}
+
+#[test]
+fn tool_calls_and_results_are_kept_as_they_happen_and_sent_back() {
+    block_on(async {
+        let session = session().await;
+        let model = Scripted::new(vec![Does::Call("look"), Does::Say("There are three.")]);
+        let policy = Policy::default();
+        let tools = Looking(vec![ToolSpec {
+            name: "look".into(),
+            description: "Looks around".into(),
+            schema: Json::parse("{}").unwrap(),
+        }]);
+        let turn = Turn {
+            tools: Some(&tools),
+            ..turn(&model, &policy)
+        };
+
+        let turned = answered(&session, "How many files?", &turn).await;
+
+        assert_eq!(turned.usage.unwrap().total(), 220);
+        let roles: Vec<_> = said(&session).await.into_iter().map(|m| m.0).collect();
+        let expected = [Role::User, Role::Assistant, Role::Tool, Role::Assistant];
+        assert_eq!(roles, expected);
+        let last = model.sent().pop().unwrap();
+        assert_eq!(last[1], "user: How many files?");
+        assert_eq!(last.len(), 4, "{last:?}");
+    });
+}
+
+#[test]
+fn a_request_that_was_too_long_is_made_shorter_once() {
+    block_on(async {
+        let session = session().await;
+        for number in 0..40 {
+            let text = format!("We decided on option {number}. {}", "Words. ".repeat(50));
+            session
+                .append(Message::text(Role::User, &text))
+                .await
+                .unwrap();
+            session
+                .append(Message::text(Role::Assistant, "Noted."))
+                .await
+                .unwrap();
+        }
+        let too_long = || {
+            Does::Fail(ModelError::TooLong {
+                model: "scripted".into(),
+                tokens: None,
+                window: None,
+            })
+        };
+        let model = Scripted::new(vec![too_long(), Does::Say("Yes."), too_long(), too_long()]);
+        let policy = Policy::default();
+        let turn = turn(&model, &policy);
+
+        let first = answered(&session, "And now?", &turn).await;
+        assert!(first.failed.is_none(), "{:?}", first.failed);
+        let lengths: Vec<_> = model
+            .sent()
+            .iter()
+            .map(|messages| messages.concat().len())
+            .collect();
+        assert!(lengths[1] < lengths[0], "{lengths:?}");
+        assert_eq!(model.sent()[1].last().unwrap(), "user: And now?");
+
+        let second = answered(&session, "Again?", &turn).await;
+        assert!(matches!(second.failed, Some(ModelError::TooLong { .. })));
+    });
+}
+
+#[test]
+fn a_compaction_before_an_answer_does_not_cover_the_question() {
+    block_on(async {
+        let session = session().await;
+        for _ in 0..60 {
+            let text = "We talked about many things at great length. ".repeat(20);
+            session
+                .append(Message::text(Role::User, &text))
+                .await
+                .unwrap();
+            session
+                .append(Message::text(Role::Assistant, &text))
+                .await
+                .unwrap();
+        }
+        let model = Scripted::new(vec![Does::Say("It is 7.")]);
+        let policy = Policy::preset("dagent").unwrap();
+        let question = ask(&session, "What is the number?").await;
+        let mut events = Vec::new();
+        session
+            .answer(&question, &turn(&model, &policy), &mut |event| {
+                if let TurnEvent::Compaction(event) = event {
+                    events.push(event.name());
+                }
+            })
+            .await
+            .unwrap();
+
+        assert_eq!(
+            events,
+            ["session:compaction-start", "session:compaction-complete"]
+        );
+        let (_, checkpoint) = session.checkpoint().await.unwrap().unwrap();
+        assert!(checkpoint.covers < question.seq);
+        let sent = model.sent().pop().unwrap();
+        let asked = sent.iter().filter(|m| m.contains("What is the number?"));
+        assert_eq!(asked.count(), 1);
+    });
+}
+
+#[test]
+fn reported_usage_calibrates_the_next_budget() {
+    block_on(async {
+        let session = session().await;
+        let tl = Throughline::open("memory:").await.unwrap();
+        let model = Scripted::new((0..3).map(|_| Does::Say("Yes.")).collect());
+        let policy = Policy::default();
+        let turn = turn(&model, &policy);
+        for _ in 0..3 {
+            answered(&session, "Is it so?", &turn).await;
+        }
+        let question = ask(&session, "Is it so?").await;
+        model.script.lock().unwrap().push(Does::Say("Yes."));
+        let turned = session.answer(&question, &turn, &mut |_| {}).await.unwrap();
+
+        // The model counts more than we do, so that fewer of ours fit.
+        assert!(turned.request.budget < 10_000, "{}", turned.request.budget);
+        assert!((tl.calibration().factor("scripted") - 1.0).abs() < 1e-9);
+    });
+}
+
+#[test]
+fn late_words_can_become_a_fork() {
+    block_on(async {
+        let session = session().await;
+        let seen = ask(&session, "one").await.seq;
+        ask(&session, "two, from another window").await;
+
+        let refused = session
+            .say(Content::text("late"), Expect::At(seen), Conflict::Reject)
+            .await
+            .unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict);
+
+        let forked = session
+            .say(Content::text("late"), Expect::At(seen), Conflict::Fork)
+            .await
+            .unwrap();
+        assert_ne!(forked.session.id(), session.id());
+        let said = said(&forked.session).await;
+        let texts: Vec<_> = said.into_iter().map(|message| message.1).collect();
+        assert_eq!(texts, ["one", "late"]);
+    });
+}
+
+#[test]
+fn an_acknowledgement_is_counted_in_tokens_and_not_as_a_query() {
+    block_on(async {
+        let parent = session().await;
+        ask(&parent, "Let's use JWT for the sessions.").await;
+        parent.leave_summary(None).await.unwrap();
+        let tl = Throughline::open("memory:").await.unwrap();
+        let known = parent
+            .as_parent(Some("/transcripts/one.md".into()))
+            .await
+            .unwrap();
+        let model = Scripted::new(vec![Does::Say("I have reviewed it.")]);
+        let said = tl
+            .acknowledged(&known, Some("You help."), &model, &mut |_| {})
+            .await
+            .unwrap();
+        assert_eq!(said.text, "I have reviewed it.");
+        assert!(model.sent()[0][1].contains("Previous session file: /transcripts/one.md"));
+
+        let next = tl
+            .continue_from(&known, NewSession::default(), Some(said))
+            .await
+            .unwrap();
+
+        let card = next.record().await.unwrap().card;
+        assert_eq!((card.queries, card.tokens.total()), (0, 0));
+        assert_eq!(card.restoration.total(), 110);
+        let first = next.entries(throughline::Seq(1), 1).await.unwrap();
+        let Body::Restored(restored) = &first[0].body else {
+            panic!("{first:?}");
+        };
+        assert_eq!(
+            restored.acknowledgement.as_deref(),
+            Some("I have reviewed it.")
+        );
+        assert_eq!(restored.from, *parent.id());
+    });
+}
+
+#[test]
+fn an_agent_that_says_nothing_is_no_reason_not_to_continue() {
+    block_on(async {
+        let parent = session().await;
+        ask(&parent, "Let's use JWT.").await;
+        parent.leave_summary(None).await.unwrap();
+        let tl = Throughline::open("memory:").await.unwrap();
+        let known = parent.as_parent(None).await.unwrap();
+        let model = Scripted::new(vec![
+            Does::Fail(ModelError::TimedOut),
+            Does::Break("I have"),
+        ]);
+
+        let failed = tl.acknowledged(&known, None, &model, &mut |_| {}).await;
+        assert!(matches!(failed, Err(ModelError::TimedOut)));
+        let half = tl.acknowledged(&known, None, &model, &mut |_| {}).await;
+        assert_eq!(
+            half.unwrap(),
+            Acknowledgement {
+                text: "I have".into(),
+                usage: None,
+                latency_ms: Some(0)
+            }
+        );
+    });
+}

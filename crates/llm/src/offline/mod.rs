@@ -1,0 +1,202 @@
+//! The agent that is there when no model is.
+//!
+//! It is not a language model and says so. It answers from what it [knows](Known): it
+//! quotes what was said before that bears on the message, lists what is open, decided
+//! and pinned, tells what a session came to, and acknowledges a restored one. Everything
+//! it says about the past was said in the past.
+
+mod intent;
+mod words;
+
+use async_trait::async_trait;
+use throughline_model::{Role, Summary};
+
+use crate::{Answer, Ask, Broken, Delta, Model, Stop};
+use intent::{Intent, intent};
+
+/// The name answers are kept under.
+pub const OFFLINE: &str = "offline";
+
+/// What the offline agent has to go by.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// What the session came to so far.
+    pub summary: Summary,
+    /// What is pinned in it.
+    pub pins: Vec<String>,
+    /// What was decided in it.
+    pub decisions: Vec<String>,
+    /// What is remembered of the project.
+    pub memory: Vec<String>,
+    /// What was said before that bears on the message, the best first.
+    pub quotes: Vec<Quote>,
+}
+
+/// Something that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// By whom.
+    pub who: String,
+    /// When, as a person reads it.
+    pub when: String,
+    /// In which session, and where in it.
+    pub place: String,
+    /// What.
+    pub text: String,
+}
+
+/// An agent that needs no model.
+#[derive(Clone, Debug, Default)]
+pub struct Offline {
+    known: Known,
+}
+
+impl Offline {
+    /// The agent, knowing this.
+    pub fn knowing(known: Known) -> Self {
+        Self { known }
+    }
+
+    /// What it answers.
+    fn reply(&self, ask: &Ask<'_>) -> String {
+        let said = |role| ask.messages.iter().filter(move |m| m.role == role);
+        let message = said(Role::User)
+            .next_back()
+            .map(|message| message.content.to_text())
+            .unwrap_or_default();
+        let first = said(Role::Assistant).next().is_none();
+        match intent(&message) {
+            Intent::Restore(summary) => words::acknowledgement(&summary),
+            Intent::List(what) => words::list(what, &self.known),
+            Intent::Recap => words::recap(&self.known, first),
+            Intent::Greet => words::greeting(&self.known, first),
+            Intent::Other => words::quotes(&self.known, first),
+        }
+    }
+}
+
+#[async_trait]
+impl Model for Offline {
+    fn name(&self) -> &str {
+        OFFLINE
+    }
+
+    fn provider(&self) -> &str {
+        "throughline"
+    }
+
+    async fn answer(
+        &self,
+        ask: &Ask<'_>,
+        tell: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Broken> {
+        let text = self.reply(ask);
+        for line in text.split_inclusive('\n') {
+            tell(Delta::Text(line.to_owned()));
+        }
+        Ok(Answer {
+            content: throughline_model::Content::text(text),
+            usage: None,
+            model: None,
+            stop: Stop::Finished,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throughline_context::RequestMessage;
+    use throughline_model::Content;
+
+    use super::*;
+
+    fn reply(known: Known, messages: &[(Role, &str)]) -> String {
+        let messages: Vec<_> = messages
+            .iter()
+            .map(|(role, text)| RequestMessage {
+                role: *role,
+                content: Content::text(*text),
+                breakpoints: Vec::new(),
+            })
+            .collect();
+        let ask = Ask {
+            messages: &messages,
+            tools: &[],
+            max_output: None,
+            json: false,
+        };
+        Offline::knowing(known).reply(&ask)
+    }
+
+    fn known() -> Known {
+        Known {
+            summary: Summary {
+                topics: vec!["Rate limiter".into()],
+                decisions: vec!["Use a token bucket.".into()],
+                open_tasks: vec!["Write the integration tests".into()],
+                ..Summary::default()
+            },
+            pins: vec!["The port is 8080".into()],
+            quotes: vec![Quote {
+                who: "you".into(),
+                when: "2 May 2026".into(),
+                place: "auth, entry 7".into(),
+                text: "Redis runs on port 6380 in staging.".into(),
+            }],
+            ..Known::default()
+        }
+    }
+
+    #[test]
+    fn it_quotes_what_was_said_and_says_what_it_is() {
+        let said = reply(known(), &[(Role::User, "Which port does Redis use?")]);
+        assert!(said.contains("> Redis runs on port 6380 in staging."));
+        assert!(said.contains("auth, entry 7"), "{said}");
+        assert!(said.contains("not a language model"));
+        assert!(said.contains("ANTHROPIC_API_KEY"));
+    }
+
+    #[test]
+    fn it_introduces_itself_once() {
+        let said = reply(
+            known(),
+            &[
+                (Role::User, "Hello"),
+                (Role::Assistant, "I am here."),
+                (Role::User, "Which port does Redis use?"),
+            ],
+        );
+        assert!(!said.contains("ANTHROPIC_API_KEY"), "{said}");
+    }
+
+    #[test]
+    fn it_lists_what_is_asked_for() {
+        let said = reply(known(), &[(Role::User, "What tasks are still open?")]);
+        assert!(said.contains("- Write the integration tests"), "{said}");
+        let said = reply(known(), &[(Role::User, "list the decisions")]);
+        assert!(said.contains("- Use a token bucket."), "{said}");
+        let said = reply(known(), &[(Role::User, "show pins")]);
+        assert!(said.contains("- The port is 8080"), "{said}");
+        let said = reply(Known::default(), &[(Role::User, "any open tasks?")]);
+        assert!(said.contains("No open tasks"), "{said}");
+    }
+
+    #[test]
+    fn it_acknowledges_a_restored_session_from_its_summary() {
+        let prompt = format!(
+            "CONTEXT RESTORATION: You are continuing a previous conversation.\n\n{}",
+            known().summary.to_block()
+        );
+        let said = reply(Known::default(), &[(Role::User, &prompt)]);
+        assert!(said.contains("Rate limiter"), "{said}");
+        assert!(said.contains("Use a token bucket."), "{said}");
+        assert!(said.contains("ready to continue"), "{said}");
+    }
+
+    #[test]
+    fn it_makes_nothing_up_where_nothing_was_said() {
+        let said = reply(Known::default(), &[(Role::User, "Why is the sky blue?")]);
+        assert!(said.contains("Nothing"), "{said}");
+        assert!(said.contains("not a language model"), "{said}");
+    }
+}
