@@ -1,8 +1,12 @@
-//! Summarizers: what a stretch of conversation came to.
+//! Models, and what is asked of them.
 //!
-//! A [`Brief`] says what is to be summarized: the previous summary, what is pinned and
-//! decided, and the entries since. A [`Summarizer`] turns it into a
-//! [`Summary`](throughline_model::Summary). There are two:
+//! A [`Model`] answers, and tells of what arrives as it arrives. A [`Provider`] is one
+//! over the network; [`connect`] finds out which, from what is [`Wanted`] and what the
+//! environment offers, and what is known of well-known models is their [`window`] and
+//! their [`price`].
+//!
+//! A [`Summarizer`] turns a [`Brief`] — the previous summary, what is pinned and decided,
+//! and the entries since — into a [`Summary`](throughline_model::Summary). There are two:
 //!
 //! - [`Extractive`] needs nothing. It picks whole sentences and list items out of the
 //!   entries, by cue phrases and structure, and never writes a word of its own but for
@@ -15,25 +19,34 @@
 //!
 //! Which files were touched is never asked of a model: both take it from the entries.
 //!
-//! Nothing here does I/O; a provider is whatever implements [`Model`].
+//! Only a [`Provider`] does I/O, and only when it is asked. Clock, chance and environment
+//! are handed in.
 
 mod accept;
 mod ask;
 mod brief;
+mod connect;
 mod error;
 mod extract;
 mod fallback;
 mod files;
+mod known;
 mod model;
 mod offline;
+mod provider;
 mod secret;
 
 pub use accept::{Rejected, accept, tokens};
 pub use ask::{AnswerError, ModelSummarizer};
 pub use brief::{Brief, SummarizeError, Summarizer, Written};
+pub use connect::{
+    ConnectError, Connection, Environment, Keys, KeysError, SpecError, Wanted, check_mode, connect,
+};
 pub use error::{Cause, ModelError, ModelErrorKind};
 pub use extract::Extractive;
 pub use fallback::{Outcome, summarize_with_fallback};
+pub use known::{Price, cost, price, window};
 pub use model::{Answer, Ask, Broken, Delta, Model, Stop, ToolSpec};
 pub use offline::{Known, OFFLINE, Offline, Quote};
+pub use provider::{Provider, Timing, Wire};
 pub use secret::Secret;

@@ -1,0 +1,186 @@
+//! Blocks as Anthropic writes them.
+//!
+//! Written here and handed through whole, since the client's own parts leave out that a
+//! tool failed, and can mark a cache only at the end of a message.
+//!
+//! Invariant: blocks keep their order. The client puts thinking first in a message, so
+//! a message that thinks again later is sent as two, which Anthropic reads as one.
+
+use genai::chat::{CacheControl, ChatMessage, ChatRole, ContentPart, MessageContent};
+use serde_json::{Value, json};
+use throughline_context::RequestMessage;
+use throughline_model::{Block, Content, Role};
+
+use super::plain;
+
+/// The most places where the cache may be marked.
+const MOST_MARKS: usize = 4;
+
+/// The messages, the system's blocks first.
+pub(super) fn messages(messages: &[RequestMessage]) -> Vec<ChatMessage> {
+    let all: usize = messages
+        .iter()
+        .map(|message| message.breakpoints.len())
+        .sum();
+    // The later a mark, the more it covers.
+    let mut passed_over = all.saturating_sub(MOST_MARKS);
+    let mut sent = Vec::new();
+    for message in messages {
+        let mut marks = message.breakpoints.clone();
+        let over = passed_over.min(marks.len());
+        marks.drain(..over);
+        passed_over -= over;
+        match message.role {
+            Role::System => sent.extend(system(&message.content, &marks)),
+            Role::User | Role::Tool => {
+                let blocks = blocks(&message.content, &marks, message.role);
+                sent.push(said(ChatRole::User, blocks));
+            }
+            Role::Assistant => {
+                let blocks = blocks(&message.content, &marks, message.role);
+                let runs = split_at_thinking(blocks);
+                sent.extend(runs.into_iter().map(|run| said(ChatRole::Assistant, run)));
+            }
+        }
+    }
+    sent
+}
+
+fn system<'a>(content: &'a Content, marks: &'a [usize]) -> impl Iterator<Item = ChatMessage> + 'a {
+    let texts = content.0.iter().enumerate();
+    texts.filter_map(move |(at, block)| {
+        let message = ChatMessage::system(block.as_text()?);
+        Some(if marks.contains(&at) {
+            message.with_options(CacheControl::Ephemeral)
+        } else {
+            message
+        })
+    })
+}
+
+fn said(role: ChatRole, blocks: Vec<Value>) -> ChatMessage {
+    let parts = blocks
+        .into_iter()
+        .map(|block| ContentPart::from_custom(block, None));
+    ChatMessage::new(role, MessageContent::from_parts(parts.collect::<Vec<_>>()))
+}
+
+/// The blocks of a message; never none, since nothing may be left unsaid.
+fn blocks(content: &Content, marks: &[usize], role: Role) -> Vec<Value> {
+    let mut sent: Vec<Value> = Vec::new();
+    for (at, block) in content.0.iter().enumerate() {
+        sent.extend(written(block, role));
+        // Thinking cannot be marked.
+        if marks.contains(&at)
+            && let Some(last) = sent.last_mut()
+            && !is_thinking(last)
+        {
+            last["cache_control"] = json!({"type": "ephemeral"});
+        }
+    }
+    if sent.is_empty() {
+        sent.push(json!({"type": "text", "text": plain::NOTHING}));
+    }
+    sent
+}
+
+fn written(block: &Block, role: Role) -> Option<Value> {
+    Some(match block {
+        Block::Text(text) => json!({"type": "text", "text": text}),
+        Block::Thinking { text, signature } => {
+            let signature = signature.as_ref()?;
+            json!({"type": "thinking", "thinking": text, "signature": signature})
+        }
+        Block::ToolCall(call) => json!({
+            "type": "tool_use",
+            "id": call.id,
+            "name": call.name,
+            "input": plain::object(&call.input),
+        }),
+        Block::ToolResult(result) => {
+            let mut written = json!({
+                "type": "tool_result",
+                "tool_use_id": result.call_id,
+                "content": plain::text(&result.content),
+            });
+            if result.is_error {
+                written["is_error"] = json!(true);
+            }
+            written
+        }
+        Block::Attachment(attachment) => json!({"type": "text", "text": plain::note(attachment)}),
+        Block::Foreign(raw) => {
+            let raw: Value = raw.decode().ok()?;
+            // Of foreign blocks, those that Anthropic itself wrote.
+            if role != Role::Assistant || !is_own(raw["type"].as_str()?) {
+                return None;
+            }
+            raw
+        }
+        _ => return None,
+    })
+}
+
+fn is_own(kind: &str) -> bool {
+    matches!(
+        kind,
+        "server_tool_use" | "mcp_tool_use" | "redacted_thinking"
+    ) || (kind.ends_with("_tool_result") && kind != "tool_result")
+}
+
+fn is_thinking(block: &Value) -> bool {
+    matches!(
+        block["type"].as_str(),
+        Some("thinking" | "redacted_thinking")
+    )
+}
+
+/// Runs of blocks with all thinking at their start.
+fn split_at_thinking(blocks: Vec<Value>) -> Vec<Vec<Value>> {
+    let mut runs: Vec<Vec<Value>> = Vec::new();
+    for block in blocks {
+        match runs.last_mut() {
+            Some(run) if !is_thinking(&block) || run.last().is_none_or(is_thinking) => {
+                run.push(block);
+            }
+            _ => runs.push(vec![block]),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_thinks_again_is_split() {
+        let block = |kind: &str| json!({"type": kind});
+        let runs = split_at_thinking(
+            [
+                "thinking",
+                "redacted_thinking",
+                "text",
+                "thinking",
+                "tool_use",
+            ]
+            .map(block)
+            .to_vec(),
+        );
+        let kinds: Vec<Vec<&str>> = runs
+            .iter()
+            .map(|run| {
+                run.iter()
+                    .filter_map(|block| block["type"].as_str())
+                    .collect()
+            })
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                vec!["thinking", "redacted_thinking", "text"],
+                vec!["thinking", "tool_use"]
+            ]
+        );
+    }
+}

@@ -1,0 +1,266 @@
+//! Models that are reached over the network.
+//!
+//! One [`Provider`] speaks with Anthropic, OpenAI, Gemini and whatever is compatible
+//! with OpenAI, through the genai crate: it writes the requests and reads the streams.
+//! What it leaves out is added here, so that what we keep of an answer is all of it.
+//!
+//! Invariant: a request is only ever repeated while nothing of the answer has been told.
+
+mod anthropic;
+mod failure;
+mod frames;
+mod gather;
+mod http;
+mod plain;
+mod timing;
+mod too_long;
+mod wire;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use genai::chat::{
+    ChatOptions, ChatRequest, ChatResponseFormat, ChatStream, ReasoningEffort, Tool,
+};
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Headers, ModelIden, ServiceTarget};
+use serde_json::json;
+
+use crate::{Answer, Ask, Broken, ConnectError, Connection, Delta, Model, ModelError};
+use failure::Failure;
+use frames::Frames;
+use gather::Gathered;
+
+pub use timing::Timing;
+pub use wire::Wire;
+
+/// A model at the other end of a connection.
+pub struct Provider {
+    at: Connection,
+    timing: Timing,
+    seed: u64,
+    client: genai::Client,
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider")
+            .field("at", &self.at)
+            .field("timing", &self.timing)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Provider {
+    /// A model at `at`. The `seed` spreads its retries: take it from chance.
+    ///
+    /// Nothing is sent before it is asked. Asking needs a tokio runtime with I/O and time.
+    pub fn new(at: Connection, timing: Timing, seed: u64) -> Result<Self, ConnectError> {
+        let http = http::client(&at.base_url, &timing)?;
+        let client = genai::Client::builder()
+            .with_reqwest(http)
+            .build()
+            .map_err(|_| ConnectError::BadAddress(at.base_url.clone()))?;
+        Ok(Self {
+            at,
+            timing,
+            seed,
+            client,
+        })
+    }
+
+    /// How the model is reached.
+    pub fn connection(&self) -> &Connection {
+        &self.at
+    }
+
+    fn target(&self) -> ServiceTarget {
+        let auth = match &self.at.key {
+            Some(key) => AuthData::from_single(key.expose()),
+            // The client wants a key; a request of our own address needs none.
+            None => AuthData::RequestOverride {
+                url: self.address(),
+                headers: Headers::default(),
+            },
+        };
+        ServiceTarget {
+            endpoint: Endpoint::from_owned(self.at.base_url.clone()),
+            auth,
+            model: ModelIden::new(self.at.wire.adapter(), self.at.model.clone()),
+        }
+    }
+
+    fn address(&self) -> String {
+        let base = &self.at.base_url;
+        match self.at.wire {
+            Wire::Anthropic => format!("{base}messages"),
+            Wire::Chat => format!("{base}chat/completions"),
+            Wire::Responses => format!("{base}responses"),
+            Wire::Gemini => {
+                let model = &self.at.model;
+                format!("{base}models/{model}:streamGenerateContent?alt=sse")
+            }
+        }
+    }
+
+    fn request(&self, ask: &Ask<'_>) -> ChatRequest {
+        let messages = match self.at.wire {
+            Wire::Anthropic => anthropic::messages(ask.messages),
+            wire => plain::messages(ask.messages, wire, self.at.provider == "deepseek"),
+        };
+        let request = ChatRequest::new(messages);
+        if ask.tools.is_empty() {
+            return request;
+        }
+        let tools = ask.tools.iter().map(|tool| {
+            Tool::new(tool.name.clone())
+                .with_description(tool.description.clone())
+                .with_schema(plain::object(&tool.schema))
+        });
+        request.with_tools(tools)
+    }
+
+    fn options(&self, ask: &Ask<'_>, json: bool, frames: Arc<Frames>) -> ChatOptions {
+        let mut options = ChatOptions::default()
+            .with_capture_usage(true)
+            .with_capture_tool_calls(true)
+            .with_stream_header_timeout(self.timing.begin)
+            .with_stream_read_timeout(self.timing.idle)
+            .with_raw_frame_fn(move |_, frame| frames.take(frame));
+        if let Some(most) = ask.max_output {
+            options = options.with_max_tokens(u32::try_from(most).unwrap_or(u32::MAX));
+        }
+        if json {
+            options = options.with_response_format(ChatResponseFormat::JsonMode);
+        }
+        match self.at.wire {
+            Wire::Anthropic => options.with_capture_reasoning_content(true),
+            // A budget is not sent here, and keeps the client from reading an effort out
+            // of the model's name: `qwen-max` is a name.
+            Wire::Chat => options.with_reasoning_effort(ReasoningEffort::Budget(0)),
+            Wire::Responses => options
+                .with_reasoning_effort(ReasoningEffort::Budget(0))
+                .with_extra_body(json!({"include": ["reasoning.encrypted_content"]})),
+            Wire::Gemini => options,
+        }
+    }
+
+    /// Asks once. What arrives is gathered, whatever becomes of it.
+    async fn attempt(
+        &self,
+        ask: &Ask<'_>,
+        json: bool,
+        gathered: &mut Gathered,
+        tell: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Failure> {
+        let frames = Arc::new(Frames::of(self.at.wire));
+        let options = self.options(ask, json, Arc::clone(&frames));
+        let response = self
+            .client
+            .exec_chat_stream(self.target(), self.request(ask), Some(&options))
+            .await
+            .map_err(|error| Failure::of(error, &self.at))?;
+        let read = self.read(response.stream, &frames, gathered, tell).await;
+        frames.with(|seen| {
+            gathered.take_seen(seen, tell);
+            gathered.usage = gathered.usage.or(seen.usage);
+            read?;
+            if !seen.finished {
+                return Err(self.unfinished(seen.any));
+            }
+            let usage = gathered.usage;
+            let (content, stop) = std::mem::take(gathered).finish(&seen.refusal, tell);
+            Ok(Answer {
+                content,
+                usage,
+                model: seen.model.take(),
+                stop,
+            })
+        })
+    }
+
+    /// Reads a stream to its end.
+    async fn read(
+        &self,
+        mut stream: ChatStream,
+        frames: &Frames,
+        gathered: &mut Gathered,
+        tell: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<(), Failure> {
+        while let Some(event) = stream.next().await {
+            match event {
+                Ok(event) => frames.with(|seen| gathered.take(event, seen, tell)),
+                // The client stumbled over something it does not know, and goes on.
+                Err(genai::Error::JsonValueExt(_)) if frames.with(|seen| seen.passed_over) => {}
+                Err(error) => return Err(Failure::of(error, &self.at)),
+            }
+        }
+        Ok(())
+    }
+
+    fn unfinished(&self, has_begun: bool) -> Failure {
+        if has_begun {
+            return Failure::broke_off("the connection was closed before the end");
+        }
+        Failure::lasting(ModelError::BadAnswer {
+            provider: self.at.provider.clone(),
+            why: "there is no stream of events in it".to_owned(),
+        })
+    }
+}
+
+#[async_trait]
+impl Model for Provider {
+    fn name(&self) -> &str {
+        &self.at.model
+    }
+
+    fn provider(&self) -> &str {
+        &self.at.provider
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.at.window
+    }
+
+    async fn answer(
+        &self,
+        ask: &Ask<'_>,
+        tell: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Broken> {
+        let mut json = ask.json;
+        let mut attempt = 1;
+        loop {
+            let mut gathered = Gathered::default();
+            let failure = match self.attempt(ask, json, &mut gathered, tell).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            if json && failure.no_json {
+                json = false;
+                continue;
+            }
+            let wait = if failure.may_pass && !gathered.told {
+                self.timing.wait(attempt, failure.retry_after, self.seed)
+            } else {
+                None
+            };
+            let Some(after) = wait else {
+                return Err(Broken {
+                    error: failure.error,
+                    usage: gathered.usage,
+                    so_far: gathered.so_far(),
+                });
+            };
+            tell(Delta::Retrying {
+                after,
+                why: failure.error.to_string(),
+                attempt,
+            });
+            tokio::time::sleep(after).await;
+            attempt += 1;
+        }
+    }
+}
