@@ -29,6 +29,8 @@ pub(super) struct Seen {
     pub(super) refusal: String,
     /// Whether any frame made sense.
     pub(super) any: bool,
+    /// Whether any frame made none.
+    pub(super) garbled: bool,
     /// Whether the last frame is one that the client stumbles over.
     pub(super) passed_over: bool,
     /// A block of the server's tools that is not whole yet.
@@ -69,8 +71,11 @@ impl Frames {
                 seen.finished = true;
                 return;
             }
-            let Some(data) = frame.json() else { return };
-            seen.any = true;
+            let Some(data) = frame.json() else {
+                seen.garbled |= !frame.data.is_empty();
+                return;
+            };
+            seen.any |= data.is_object();
             match self.wire {
                 Wire::Anthropic => anthropic(seen, frame.event.unwrap_or_default(), &data),
                 Wire::Chat => chat(seen, &data),

@@ -30,7 +30,7 @@ use serde_json::json;
 
 use crate::{Answer, Ask, Broken, ConnectError, Connection, Delta, Model, ModelError};
 use failure::Failure;
-use frames::Frames;
+use frames::{Frames, Seen};
 use gather::Gathered;
 
 pub use timing::Timing;
@@ -135,15 +135,19 @@ impl Provider {
         if json {
             options = options.with_response_format(ChatResponseFormat::JsonMode);
         }
+        // The client would read an effort out of a name such as `qwen-max`, unless it is
+        // given one. These are efforts that it does not send.
+        let is_mistaken = ReasoningEffort::from_model_name(&self.at.model).0.is_some();
+        options.reasoning_effort = is_mistaken.then_some(match self.at.wire {
+            Wire::Anthropic | Wire::Gemini => ReasoningEffort::Zero,
+            Wire::Chat | Wire::Responses => ReasoningEffort::Budget(0),
+        });
         match self.at.wire {
             Wire::Anthropic => options.with_capture_reasoning_content(true),
-            // A budget is not sent here, and keeps the client from reading an effort out
-            // of the model's name: `qwen-max` is a name.
-            Wire::Chat => options.with_reasoning_effort(ReasoningEffort::Budget(0)),
-            Wire::Responses => options
-                .with_reasoning_effort(ReasoningEffort::Budget(0))
-                .with_extra_body(json!({"include": ["reasoning.encrypted_content"]})),
-            Wire::Gemini => options,
+            Wire::Responses => {
+                options.with_extra_body(json!({"include": ["reasoning.encrypted_content"]}))
+            }
+            Wire::Chat | Wire::Gemini => options,
         }
     }
 
@@ -168,7 +172,7 @@ impl Provider {
             gathered.usage = gathered.usage.or(seen.usage);
             read?;
             if !seen.finished {
-                return Err(self.unfinished(seen.any));
+                return Err(self.unfinished(seen));
             }
             let usage = gathered.usage;
             let (content, stop) = std::mem::take(gathered).finish(&seen.refusal, tell);
@@ -200,13 +204,17 @@ impl Provider {
         Ok(())
     }
 
-    fn unfinished(&self, has_begun: bool) -> Failure {
-        if has_begun {
+    fn unfinished(&self, seen: &Seen) -> Failure {
+        let why = if seen.garbled {
+            "there are events in it that are no JSON"
+        } else if seen.any {
             return Failure::broke_off("the connection was closed before the end");
-        }
+        } else {
+            "there is no stream of events in it"
+        };
         Failure::lasting(ModelError::BadAnswer {
             provider: self.at.provider.clone(),
-            why: "there is no stream of events in it".to_owned(),
+            why: why.to_owned(),
         })
     }
 }
