@@ -130,6 +130,11 @@ fn an_answer_that_grew_too_long_says_so_and_has_no_half_calls() {
         (Wire::Responses, "incomplete"),
     ] {
         let mut reply = Reply::text("On and on");
+        if wire == Wire::Chat {
+            reply = reply.and(Said::Raw(json!({"tool_calls": [
+                {"index": 0, "id": "c1", "function": {"name": "read", "arguments": "{\"pa"}}
+            ]})));
+        }
         reply.stop = Some(stop.into());
         let stand_in = start([reply]);
         let answer = say_hello(&stand_in, wire).0.unwrap();
