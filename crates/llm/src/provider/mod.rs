@@ -30,7 +30,7 @@ use serde_json::json;
 
 use crate::{Answer, Ask, Broken, ConnectError, Connection, Delta, Model, ModelError};
 use failure::Failure;
-use frames::{Frames, Seen};
+use frames::{Frames, Reached};
 use gather::Gathered;
 
 pub use timing::Timing;
@@ -171,9 +171,7 @@ impl Provider {
             gathered.take_seen(seen, tell);
             gathered.usage = gathered.usage.or(seen.usage);
             read?;
-            if !seen.finished {
-                return Err(self.unfinished(seen));
-            }
+            self.check_end(seen.reached)?;
             let usage = gathered.usage;
             let (content, stop) = std::mem::take(gathered).finish(&seen.refusal, tell);
             Ok(Answer {
@@ -204,18 +202,21 @@ impl Provider {
         Ok(())
     }
 
-    fn unfinished(&self, seen: &Seen) -> Failure {
-        let why = if seen.garbled {
-            "there are events in it that are no JSON"
-        } else if seen.any {
-            return Failure::broke_off("the connection was closed before the end");
-        } else {
-            "there is no stream of events in it"
+    /// Refuses a stream that did not come to its end.
+    fn check_end(&self, reached: Reached) -> Result<(), Failure> {
+        let why = match reached {
+            Reached::End => return Ok(()),
+            Reached::Begun => {
+                let why = "the connection was closed before the end";
+                return Err(Failure::broke_off(why));
+            }
+            Reached::Nothing => "there is no stream of events in it",
+            Reached::Garbled => "there are events in it that are no JSON",
         };
-        Failure::lasting(ModelError::BadAnswer {
+        Err(Failure::lasting(ModelError::BadAnswer {
             provider: self.at.provider.clone(),
             why: why.to_owned(),
-        })
+        }))
     }
 }
 
