@@ -187,6 +187,31 @@ fn responses_gets_its_own_reasoning_back() {
 }
 
 #[test]
+fn gemini_gets_its_signatures_back_where_they_belong() {
+    let request = sent(Wire::Gemini, &conversation());
+    assert_eq!(request.path, "/v1/models/model-max:streamGenerateContent");
+    let body = request.body;
+    assert_eq!(
+        body["systemInstruction"]["parts"][0]["text"],
+        "You help.\n\nThe project."
+    );
+    assert_eq!(body["generationConfig"]["maxOutputTokens"], 777);
+    let contents = body["contents"].as_array().unwrap();
+    let roles: Vec<&str> = contents
+        .iter()
+        .map(|said| said["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["user", "model", "user", "user"]);
+    let parts = contents[1]["parts"].as_array().unwrap();
+    assert_eq!(
+        (parts.len(), &parts[0]["thoughtSignature"]),
+        (3, &json!("signed=="))
+    );
+    let answered = &contents[2]["parts"];
+    assert_eq!(answered[1]["functionResponse"]["name"], "read");
+}
+
+#[test]
 fn the_cache_is_marked_at_no_more_places_than_allowed() {
     let mut messages = conversation();
     for message in &mut messages {

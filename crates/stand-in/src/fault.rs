@@ -67,7 +67,7 @@ impl Fault {
             Some(Refusal {
                 status,
                 headers: Vec::new(),
-                body: body(wire, kind, &code, message).to_string(),
+                body: body(wire, status, kind, &code, message).to_string(),
             })
         };
         match (self, wire) {
@@ -82,7 +82,11 @@ impl Fault {
                 _,
             ) => None,
             (Self::RateLimited { retry_after }, _) => {
-                let refusal = refused(429, "rate_limit_error", Value::Null, "Too many requests");
+                let kind = match wire {
+                    Wire::Gemini => "RESOURCE_EXHAUSTED",
+                    _ => "rate_limit_error",
+                };
+                let refusal = refused(429, kind, Value::Null, "Too many requests");
                 refusal.map(|mut refusal| {
                     let wait = retry_after.clone().map(|wait| ("retry-after", wait));
                     refusal.headers.extend(wait);
@@ -106,6 +110,25 @@ impl Fault {
                 "invalid_request_error",
                 json!("invalid_api_key"),
                 "Incorrect API key provided: sk-***",
+            ),
+            (Self::WrongKey, Wire::Gemini) => refused(
+                400,
+                "INVALID_ARGUMENT",
+                Value::Null,
+                "API key not valid. Please pass a valid API key.",
+            ),
+            (Self::TooLong, Wire::Gemini) => refused(
+                400,
+                "INVALID_ARGUMENT",
+                Value::Null,
+                "The input token count (215431) exceeds the maximum number of tokens allowed \
+                 (200000).",
+            ),
+            (Self::NoSuchModel, Wire::Gemini) => refused(
+                404,
+                "NOT_FOUND",
+                Value::Null,
+                &format!("models/{model} is not found for API version v1beta"),
             ),
             (Self::TooLong, Wire::Anthropic) => refused(
                 400,
@@ -154,7 +177,7 @@ impl Fault {
 }
 
 /// An error as the wire writes it.
-fn body(wire: Wire, kind: &str, code: &Value, message: &str) -> Value {
+fn body(wire: Wire, status: u16, kind: &str, code: &Value, message: &str) -> Value {
     match wire {
         Wire::Anthropic => json!({
             "type": "error",
@@ -163,6 +186,9 @@ fn body(wire: Wire, kind: &str, code: &Value, message: &str) -> Value {
         }),
         Wire::Chat | Wire::Responses => json!({
             "error": {"message": message, "type": kind, "param": null, "code": code},
+        }),
+        Wire::Gemini => json!({
+            "error": {"code": status, "message": message, "status": kind},
         }),
     }
 }

@@ -88,7 +88,7 @@ async fn respond(reply: Reply, request: &Request) -> Response {
         return text(200, "application/json", body);
     }
     let frames = match reply.fault {
-        Some(Fault::BadJson) => vec![Frame::named("message_start", &Value::Null), bad()],
+        Some(Fault::BadJson) => vec![bad()],
         _ => wire.frames(&reply, model),
     };
     response(200, "text/event-stream", streamed(frames, &reply, wire))

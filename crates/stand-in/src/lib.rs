@@ -1,8 +1,8 @@
 //! A stand-in for model providers, for tests.
 //!
-//! It speaks Anthropic's Messages (`/v1/messages`) and OpenAI's Chat Completions
-//! (`/v1/chat/completions`) and Responses (`/v1/responses`), streaming or not, on an
-//! address of this machine. A [`Script`] says what it answers, reply by reply, with the
+//! It speaks Anthropic's Messages (`/v1/messages`), OpenAI's Chat Completions
+//! (`/v1/chat/completions`) and Responses (`/v1/responses`) and Google's Gemini
+//! (`/v1beta/models/…`), streaming or not, on an address of this machine. A [`Script`] says what it answers, reply by reply, with the
 //! faults that real providers have; without one it echoes, and summarizes when it is
 //! asked to. What it was sent can be looked at afterwards.
 //!

@@ -29,12 +29,16 @@ pub(crate) const KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-ke
 impl Request {
     /// The model that was asked for.
     pub fn model(&self) -> &str {
-        self.body["model"].as_str().unwrap_or("stand-in")
+        let in_path = || self.path.rsplit('/').next()?.split_once(':');
+        match self.wire {
+            Wire::Gemini => in_path().map_or("stand-in", |(model, _)| model),
+            _ => self.body["model"].as_str().unwrap_or("stand-in"),
+        }
     }
 
     /// Whether the answer is to be streamed.
     pub fn is_streaming(&self) -> bool {
-        self.body["stream"] == true
+        self.body["stream"] == true || self.path.contains(":streamGenerateContent")
     }
 
     /// All instructions.
@@ -43,7 +47,8 @@ impl Request {
             .messages()
             .iter()
             .filter(|message| matches!(message["role"].as_str(), Some("system" | "developer")));
-        let aside = ["system", "instructions"].map(|name| text(&self.body[name]));
+        let aside = ["system", "instructions", "systemInstruction"];
+        let aside = aside.map(|name| text(&self.body[name]));
         aside
             .into_iter()
             .chain(in_messages.map(|message| text(&message["content"])))
@@ -56,7 +61,7 @@ impl Request {
     pub fn last_said(&self) -> String {
         let mut said = self.messages().iter().rev().filter_map(|message| {
             let is_user = message["role"] == "user";
-            let text = text(&message["content"]);
+            let text = text(message.get("content").unwrap_or(message));
             (is_user && !text.is_empty()).then_some(text)
         });
         said.next().unwrap_or_default()
@@ -66,6 +71,7 @@ impl Request {
         let messages = match self.wire {
             Wire::Anthropic | Wire::Chat => &self.body["messages"],
             Wire::Responses => &self.body["input"],
+            Wire::Gemini => &self.body["contents"],
         };
         messages.as_array().map_or(&[], Vec::as_slice)
     }
@@ -80,6 +86,7 @@ fn text(content: &Value) -> String {
             .filter_map(|block| block["text"].as_str())
             .collect::<Vec<_>>()
             .join("\n\n"),
+        Value::Object(members) => members.get("parts").map(text).unwrap_or_default(),
         _ => String::new(),
     }
 }

@@ -225,7 +225,10 @@ fn answered(status: u16, body: &str, wait: Option<Duration>, at: &Connection) ->
 
 /// An error that came where the answer should.
 fn told(body: &Value, at: &Connection) -> Failure {
-    let Told { codes, .. } = read(body);
+    let Told { codes, message } = read(body);
+    if codes.is_empty() && message.is_empty() {
+        return Failure::lasting(bad(at, "there is an event in it that is no answer"));
+    }
     let is = |name: &str| codes.iter().any(|code| code == name);
     let status = match body["code"].as_u64().or(body["error"]["code"].as_u64()) {
         Some(status @ 400..=599) => u16::try_from(status).unwrap_or(500),

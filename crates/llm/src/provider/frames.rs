@@ -238,6 +238,18 @@ fn gemini(seen: &mut Seen, data: &Value) {
     if seen.model.is_none() {
         seen.model = text_of(&data["modelVersion"]);
     }
+    let tokens = |name: &str| data["usageMetadata"][name].as_u64();
+    if let Some(input) = tokens("promptTokenCount") {
+        let thought = tokens("thoughtsTokenCount").unwrap_or(0);
+        seen.usage = Some(Usage {
+            input,
+            output: tokens("candidatesTokenCount")
+                .unwrap_or(0)
+                .saturating_add(thought),
+            cache_read: tokens("cachedContentTokenCount").unwrap_or(0),
+            cache_write: 0,
+        });
+    }
     if data["candidates"][0]["finishReason"].is_string() {
         seen.reach(Reached::End);
     }

@@ -18,7 +18,7 @@ use throughline_stand_in::{Reply, Script, StandIn};
 pub(crate) const KEY: &str = "sk-very-secret";
 
 /// The wires that the stand-in speaks.
-pub(crate) const WIRES: [Wire; 3] = [Wire::Anthropic, Wire::Chat, Wire::Responses];
+pub(crate) const WIRES: [Wire; 4] = [Wire::Anthropic, Wire::Chat, Wire::Responses, Wire::Gemini];
 
 pub(crate) fn start(replies: impl IntoIterator<Item = Reply>) -> StandIn {
     StandIn::start_with_key(Script::replies(replies), KEY).unwrap()

@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod chat;
+mod gemini;
 mod responses;
 
 use serde_json::Value;
@@ -18,6 +19,8 @@ pub enum Wire {
     Chat,
     /// OpenAI's Responses.
     Responses,
+    /// Google's Gemini.
+    Gemini,
 }
 
 impl Wire {
@@ -29,6 +32,8 @@ impl Wire {
             Some(Self::Chat)
         } else if path.ends_with("/responses") {
             Some(Self::Responses)
+        } else if path.contains(":generateContent") || path.contains(":streamGenerateContent") {
+            Some(Self::Gemini)
         } else {
             None
         }
@@ -40,6 +45,7 @@ impl Wire {
             Self::Anthropic => anthropic::frames(reply, model),
             Self::Chat => chat::frames(reply, model),
             Self::Responses => responses::frames(reply, model),
+            Self::Gemini => gemini::frames(reply, model),
         }
     }
 
@@ -49,6 +55,7 @@ impl Wire {
             Self::Anthropic => anthropic::whole(reply, model),
             Self::Chat => chat::whole(reply, model),
             Self::Responses => responses::whole(reply, model),
+            Self::Gemini => gemini::whole(reply, model),
         }
     }
 
@@ -58,6 +65,7 @@ impl Wire {
             Self::Anthropic => anthropic::overloaded(),
             Self::Chat => chat::overloaded(),
             Self::Responses => responses::overloaded(),
+            Self::Gemini => gemini::overloaded(),
         }
     }
 }
