@@ -133,7 +133,7 @@ fn network(error: Cause, at: &Connection) -> Failure {
 }
 
 /// An error and what lies under it, on one line.
-fn causes(error: &dyn Error) -> String {
+pub(super) fn causes(error: &dyn Error) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -213,6 +213,7 @@ fn answered(status: u16, body: &str, wait: Option<Duration>, at: &Connection) ->
         408 | 409 | 425 | 500.. => Failure {
             retry_after: wait,
             ..Failure::passing(ModelError::Unavailable {
+                provider,
                 source: Cause::from(told),
             })
         },

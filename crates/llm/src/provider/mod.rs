@@ -17,7 +17,7 @@ mod too_long;
 mod wire;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -41,7 +41,8 @@ pub struct Provider {
     at: Connection,
     timing: Timing,
     seed: u64,
-    client: genai::Client,
+    url: reqwest::Url,
+    client: OnceLock<genai::Client>,
 }
 
 impl fmt::Debug for Provider {
@@ -58,22 +59,32 @@ impl Provider {
     ///
     /// Nothing is sent before it is asked. Asking needs a tokio runtime with I/O and time.
     pub fn new(at: Connection, timing: Timing, seed: u64) -> Result<Self, ConnectError> {
-        let http = http::client(&at.base_url, &timing)?;
-        let client = genai::Client::builder()
-            .with_reqwest(http)
-            .build()
-            .map_err(|_| ConnectError::BadAddress(at.base_url.clone()))?;
         Ok(Self {
+            url: http::address(&at.base_url)?,
             at,
             timing,
             seed,
-            client,
+            client: OnceLock::new(),
         })
     }
 
     /// How the model is reached.
     pub fn connection(&self) -> &Connection {
         &self.at
+    }
+
+    /// The client, made when it is first needed.
+    fn client(&self) -> Result<&genai::Client, Failure> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let made = http::client(&self.url, &self.timing).map_err(|source| {
+            Failure::lasting(ModelError::NoNetwork {
+                provider: self.at.provider.clone(),
+                source,
+            })
+        })?;
+        Ok(self.client.get_or_init(|| made))
     }
 
     fn target(&self) -> ServiceTarget {
@@ -162,7 +173,7 @@ impl Provider {
         let frames = Arc::new(Frames::of(self.at.wire));
         let options = self.options(ask, json, Arc::clone(&frames));
         let response = self
-            .client
+            .client()?
             .exec_chat_stream(self.target(), self.request(ask), Some(&options))
             .await
             .map_err(|error| Failure::of(error, &self.at))?;
@@ -265,7 +276,7 @@ impl Model for Provider {
             };
             tell(Delta::Retrying {
                 after,
-                why: failure.error.to_string(),
+                why: failure::causes(&failure.error),
                 attempt,
             });
             tokio::time::sleep(after).await;

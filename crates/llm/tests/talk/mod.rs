@@ -49,7 +49,7 @@ pub(crate) fn connection(stand_in: &StandIn, wire: Wire) -> Connection {
         key: Secret::new(KEY),
         key_from: Some("SOME_API_KEY".to_owned()),
         wire,
-        window: Some(1_000),
+        window: Some(200_000),
     }
 }
 
