@@ -4,11 +4,13 @@
 
 mod talk;
 
+use std::time::Duration;
+
 use serde_json::json;
 use talk::{WIRES, provider, run, say_hello, start};
 use throughline_llm::{Ask, Delta, Model, Stop, Wire};
 use throughline_model::{Block, Content, Json, ToolCall, Usage};
-use throughline_stand_in::{Reply, Said, StandIn, Tokens};
+use throughline_stand_in::{Reply, Said, Tokens};
 
 fn texts(told: &[Delta]) -> String {
     told.iter()
@@ -175,21 +177,29 @@ fn a_refusal_is_told_in_the_models_words() {
 
 #[test]
 fn dropping_the_future_stops_the_answer() {
-    let reply =
-        Reply::text("one two three four five six").slowly(std::time::Duration::from_millis(20));
-    let stand_in: StandIn = start([reply]);
+    let slow = Reply::text("one two three four five six").slowly(Duration::from_millis(50));
+    let stand_in = start([slow]);
     let model = provider(&stand_in, Wire::Anthropic);
     let messages = talk::hello();
     let asked = Ask {
         messages: &messages,
         ..Ask::default()
     };
-    let mut told = Vec::new();
+    let mut told = 0;
     run(async {
-        let mut tell = |delta| told.push(delta);
-        let answer = model.answer(&asked, &mut tell);
-        let stopped = tokio::time::timeout(std::time::Duration::from_millis(70), answer).await;
-        assert!(stopped.is_err());
+        let (first, arrived) = tokio::sync::oneshot::channel();
+        let mut first = Some(first);
+        let mut tell = |_| {
+            told += 1;
+            first
+                .take()
+                .into_iter()
+                .for_each(|first| first.send(()).unwrap());
+        };
+        tokio::select! {
+            _ = model.answer(&asked, &mut tell) => panic!("it was to be stopped"),
+            _ = arrived => {}
+        }
     });
-    assert!((1..6).contains(&told.len()), "{told:?}");
+    assert!((1..6).contains(&told), "{told}");
 }

@@ -220,8 +220,8 @@ fn silence_is_not_waited_for() {
         ] {
             let stand_in = start([Reply::fault(fault.clone())]);
             let mut timing = quick();
-            timing.begin = Duration::from_millis(50);
-            timing.idle = Duration::from_millis(50);
+            timing.begin = Duration::from_millis(150);
+            timing.idle = Duration::from_millis(150);
             let model = Provider::new(connection(&stand_in, wire), timing, 7).unwrap();
             let messages = hello();
             let asked = Ask {
@@ -240,10 +240,11 @@ fn silence_is_not_waited_for() {
 
 #[test]
 fn slow_is_not_silent() {
-    let reply = Reply::text("slow but steady wins").slowly(Duration::from_millis(40));
+    let words = "slow but steady wins the race in the end";
+    let reply = Reply::text(words).slowly(Duration::from_millis(50));
     let stand_in = start([reply]);
     let mut timing = quick();
-    timing.idle = Duration::from_millis(120);
+    timing.idle = Duration::from_millis(350);
     let model = Provider::new(connection(&stand_in, Wire::Chat), timing, 7).unwrap();
     let messages = hello();
     let asked = Ask {

@@ -119,7 +119,7 @@ fn network(error: Cause, at: &Connection) -> Failure {
             return Failure::lasting(bad(at, &kept(&error.to_string(), at)));
         }
     };
-    let source = Cause::from(causes(&error));
+    let source = Cause::from(root(&error));
     if error.is_connect() || error.is_request() {
         return Failure::passing(ModelError::NoNetwork {
             provider: at.provider.clone(),
@@ -130,6 +130,15 @@ fn network(error: Cause, at: &Connection) -> Failure {
         return Failure::lasting(ModelError::TimedOut);
     }
     Failure::passing(ModelError::BrokeOff { source })
+}
+
+/// What lies at the bottom of an error, which is what happened.
+fn root(error: &dyn Error) -> String {
+    let mut deepest = error;
+    while let Some(cause) = deepest.source() {
+        deepest = cause;
+    }
+    deepest.to_string()
 }
 
 /// An error and what lies under it, on one line.
@@ -199,7 +208,10 @@ fn answered(status: u16, body: &str, wait: Option<Duration>, at: &Connection) ->
             model: at.model.clone(),
         });
     }
-    let told = format!("{status}: {}", kept(message, at));
+    let told = match kept(message, at).as_str() {
+        "" => format!("status {status}"),
+        said => format!("{status}: {said}"),
+    };
     match status {
         // There is nothing left to wait for.
         429 if is("insufficient_quota") => Failure::lasting(ModelError::Refused(told)),
