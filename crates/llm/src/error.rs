@@ -26,8 +26,10 @@ pub enum ModelError {
         source: Cause,
     },
     /// The provider is overloaded or broken.
-    #[error("the provider is not available")]
+    #[error("{provider} is not available")]
     Unavailable {
+        /// Who.
+        provider: String,
         /// Why.
         source: Cause,
     },

@@ -5,6 +5,8 @@
 //! environment offers, and what is known of well-known models is their [`window`] and
 //! their [`price`].
 //!
+//! An agent is an [`AgentFile`]: a role, and the model it would like.
+//!
 //! A [`Summarizer`] turns a [`Brief`] — the previous summary, what is pinned and decided,
 //! and the entries since — into a [`Summary`](throughline_model::Summary). There are two:
 //!
@@ -23,6 +25,7 @@
 //! are handed in.
 
 mod accept;
+mod agent;
 mod ask;
 mod brief;
 mod connect;
@@ -37,6 +40,7 @@ mod provider;
 mod secret;
 
 pub use accept::{Rejected, accept, tokens};
+pub use agent::{AgentFile, AgentFileError, agent_candidates, agent_folders};
 pub use ask::{AnswerError, ModelSummarizer};
 pub use brief::{Brief, SummarizeError, Summarizer, Written};
 pub use connect::{

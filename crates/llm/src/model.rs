@@ -6,6 +6,7 @@
 //! Invariant: the texts told are those of the answer, in its order.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,6 +37,29 @@ pub trait Model: Debug + Send + Sync {
         ask: &Ask<'_>,
         tell: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, Broken>;
+}
+
+#[async_trait]
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn provider(&self) -> &str {
+        (**self).provider()
+    }
+
+    fn window(&self) -> Option<u64> {
+        (**self).window()
+    }
+
+    async fn answer(
+        &self,
+        ask: &Ask<'_>,
+        tell: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Broken> {
+        (**self).answer(ask, tell).await
+    }
 }
 
 /// What a model is asked.

@@ -26,11 +26,13 @@ pub struct ModelSummarizer<M: Model> {
 }
 
 impl<M: Model> ModelSummarizer<M> {
-    /// A summarizer that asks `model`, sending it at most about 100,000 tokens.
+    /// A summarizer that asks `model`, sending it at most about 100,000 tokens, or three
+    /// quarters of what it takes where that is less.
     pub fn new(model: M) -> Self {
+        let takes = model.window().map(|window| window / 4 * 3);
         Self {
+            window: takes.map_or(100_000, |takes| takes.min(100_000)),
             model,
-            window: 100_000,
             limit: None,
         }
     }

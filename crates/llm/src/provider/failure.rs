@@ -119,7 +119,7 @@ fn network(error: Cause, at: &Connection) -> Failure {
             return Failure::lasting(bad(at, &kept(&error.to_string(), at)));
         }
     };
-    let source = Cause::from(causes(&error));
+    let source = Cause::from(root(&error));
     if error.is_connect() || error.is_request() {
         return Failure::passing(ModelError::NoNetwork {
             provider: at.provider.clone(),
@@ -132,8 +132,17 @@ fn network(error: Cause, at: &Connection) -> Failure {
     Failure::passing(ModelError::BrokeOff { source })
 }
 
+/// What lies at the bottom of an error, which is what happened.
+fn root(error: &dyn Error) -> String {
+    let mut deepest = error;
+    while let Some(cause) = deepest.source() {
+        deepest = cause;
+    }
+    deepest.to_string()
+}
+
 /// An error and what lies under it, on one line.
-fn causes(error: &dyn Error) -> String {
+pub(super) fn causes(error: &dyn Error) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -199,7 +208,10 @@ fn answered(status: u16, body: &str, wait: Option<Duration>, at: &Connection) ->
             model: at.model.clone(),
         });
     }
-    let told = format!("{status}: {}", kept(message, at));
+    let told = match kept(message, at).as_str() {
+        "" => format!("status {status}"),
+        said => format!("{status}: {said}"),
+    };
     match status {
         // There is nothing left to wait for.
         429 if is("insufficient_quota") => Failure::lasting(ModelError::Refused(told)),
@@ -213,6 +225,7 @@ fn answered(status: u16, body: &str, wait: Option<Duration>, at: &Connection) ->
         408 | 409 | 425 | 500.. => Failure {
             retry_after: wait,
             ..Failure::passing(ModelError::Unavailable {
+                provider,
                 source: Cause::from(told),
             })
         },
@@ -225,7 +238,10 @@ fn answered(status: u16, body: &str, wait: Option<Duration>, at: &Connection) ->
 
 /// An error that came where the answer should.
 fn told(body: &Value, at: &Connection) -> Failure {
-    let Told { codes, .. } = read(body);
+    let Told { codes, message } = read(body);
+    if codes.is_empty() && message.is_empty() {
+        return Failure::lasting(bad(at, "there is an event in it that is no answer"));
+    }
     let is = |name: &str| codes.iter().any(|code| code == name);
     let status = match body["code"].as_u64().or(body["error"]["code"].as_u64()) {
         Some(status @ 400..=599) => u16::try_from(status).unwrap_or(500),

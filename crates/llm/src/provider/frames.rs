@@ -23,16 +23,37 @@ pub(super) struct Seen {
     pub(super) model: Option<String>,
     /// Tokens, as far as reported.
     pub(super) usage: Option<Usage>,
-    /// Whether the provider said that this is the end.
-    pub(super) finished: bool,
+    /// How far the stream got.
+    pub(super) reached: Reached,
     /// What the model said in refusal.
     pub(super) refusal: String,
-    /// Whether any frame made sense.
-    pub(super) any: bool,
     /// Whether the last frame is one that the client stumbles over.
     pub(super) passed_over: bool,
     /// A block of the server's tools that is not whole yet.
     open: Option<Open>,
+}
+
+/// How far a stream got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// Nothing has made sense so far.
+    #[default]
+    Nothing,
+    /// It has begun.
+    Begun,
+    /// The provider said that this is the end.
+    End,
+    /// Something in it is no JSON, so that something may be missing.
+    Garbled,
+}
+
+impl Seen {
+    fn reach(&mut self, further: Reached) {
+        match (self.reached, further) {
+            (Reached::Garbled, _) | (Reached::End, Reached::Begun) => {}
+            _ => self.reached = further,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -66,11 +87,18 @@ impl Frames {
         self.with(|seen| {
             seen.passed_over = false;
             if self.wire == Wire::Chat && frame.data == "[DONE]" {
-                seen.finished = true;
+                seen.reach(Reached::End);
                 return;
             }
-            let Some(data) = frame.json() else { return };
-            seen.any = true;
+            let Some(data) = frame.json() else {
+                if !frame.data.is_empty() {
+                    seen.reach(Reached::Garbled);
+                }
+                return;
+            };
+            if data.is_object() {
+                seen.reach(Reached::Begun);
+            }
             match self.wire {
                 Wire::Anthropic => anthropic(seen, frame.event.unwrap_or_default(), &data),
                 Wire::Chat => chat(seen, &data),
@@ -119,7 +147,7 @@ fn anthropic(seen: &mut Seen, event: &str, data: &Value) {
             }
         }
         "message_delta" => count(seen, &data["usage"]),
-        "message_stop" => seen.finished = true,
+        "message_stop" => seen.reach(Reached::End),
         _ => {}
     }
 }
@@ -167,7 +195,9 @@ fn chat(seen: &mut Seen, data: &Value) {
         seen.model = text_of(&data["model"]);
     }
     let choice = &data["choices"][0];
-    seen.finished |= choice["finish_reason"].is_string();
+    if choice["finish_reason"].is_string() {
+        seen.reach(Reached::End);
+    }
     if let Some(refusal) = choice["delta"]["refusal"].as_str() {
         seen.refusal.push_str(refusal);
     }
@@ -188,7 +218,7 @@ fn responses(seen: &mut Seen, data: &Value) {
                 Some(_) => seen.blocks.extend(foreign(item)),
             }
         }
-        Some("response.completed" | "response.incomplete") => seen.finished = true,
+        Some("response.completed" | "response.incomplete") => seen.reach(Reached::End),
         _ => {}
     }
 }
@@ -208,5 +238,19 @@ fn gemini(seen: &mut Seen, data: &Value) {
     if seen.model.is_none() {
         seen.model = text_of(&data["modelVersion"]);
     }
-    seen.finished |= data["candidates"][0]["finishReason"].is_string();
+    let tokens = |name: &str| data["usageMetadata"][name].as_u64();
+    if let Some(input) = tokens("promptTokenCount") {
+        let thought = tokens("thoughtsTokenCount").unwrap_or(0);
+        seen.usage = Some(Usage {
+            input,
+            output: tokens("candidatesTokenCount")
+                .unwrap_or(0)
+                .saturating_add(thought),
+            cache_read: tokens("cachedContentTokenCount").unwrap_or(0),
+            cache_write: 0,
+        });
+    }
+    if data["candidates"][0]["finishReason"].is_string() {
+        seen.reach(Reached::End);
+    }
 }

@@ -95,10 +95,11 @@ impl Gathered {
 
     fn thinking(&mut self, more: &str, block: u64) {
         match self.pieces.last_mut() {
-            Some(Piece::Whole(Block::Thinking {
-                text,
-                signature: None,
-            })) if self.block == block => text.push_str(more),
+            Some(Piece::Whole(Block::Thinking { text, signature }))
+                if self.block == block && (signature.is_none() || text.is_empty()) =>
+            {
+                text.push_str(more);
+            }
             _ => self.pieces.push(Piece::Whole(Block::Thinking {
                 text: more.to_owned(),
                 signature: None,
@@ -108,7 +109,10 @@ impl Gathered {
 
     fn signature(&mut self, more: &str, block: u64) {
         match self.pieces.last_mut() {
-            Some(Piece::Whole(Block::Thinking { signature, .. })) if self.block == block => {
+            // Only who numbers blocks sends signatures in parts.
+            Some(Piece::Whole(Block::Thinking { signature, .. }))
+                if self.block == block && (block > 0 || signature.is_none()) =>
+            {
                 signature.get_or_insert_default().push_str(more);
             }
             _ => self.pieces.push(Piece::Whole(Block::Thinking {
@@ -119,14 +123,20 @@ impl Gathered {
     }
 
     /// Chunks of a call say all of it so far.
-    fn call(&mut self, new: Call, tell: &mut (dyn FnMut(Delta) + Send)) {
+    fn call(&mut self, mut new: Call, tell: &mut (dyn FnMut(Delta) + Send)) {
+        let id = new.call_id.clone();
         let known = self.pieces.iter_mut().find_map(|piece| match piece {
-            Piece::Call { call, .. } if call.call_id == new.call_id => Some(call),
+            Piece::Call { call, .. } if call.call_id == id => Some(call),
             _ => None,
         });
-        if let Some(call) = known {
-            *call = new;
-            return;
+        match known {
+            Some(call) if new.fn_arguments.is_string() => {
+                *call = new;
+                return;
+            }
+            // Another call, by a provider that gives calls no ids.
+            Some(_) => new.call_id = format!("{id}#{}", self.pieces.len()),
+            None => {}
         }
         self.finish_calls(tell, false);
         self.pieces.push(Piece::Call {

@@ -6,21 +6,25 @@
 use reqwest::Url;
 
 use super::Timing;
-use crate::ConnectError;
+use crate::{Cause, ConnectError};
 
-/// A client for one address.
-pub(super) fn client(base_url: &str, timing: &Timing) -> Result<reqwest::Client, ConnectError> {
-    let refused = || ConnectError::BadAddress(base_url.to_owned());
-    let url = Url::parse(base_url).map_err(|_| refused())?;
+/// The address, where it is one.
+pub(super) fn address(base_url: &str) -> Result<Url, ConnectError> {
+    Url::parse(base_url).map_err(|_| ConnectError::BadAddress(base_url.to_owned()))
+}
+
+/// A client for one address. It reads the system's certificates, which takes a while.
+pub(super) fn client(url: &Url, timing: &Timing) -> Result<genai::Client, Cause> {
     // Whoever embeds this may have chosen another; theirs stays.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .connect_timeout(timing.connect)
         .tcp_nodelay(true);
-    if is_here(&url) {
+    if is_here(url) {
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|_| refused())
+    let client = builder.build()?;
+    Ok(genai::Client::builder().with_reqwest(client).build()?)
 }
 
 fn is_here(url: &Url) -> bool {

@@ -17,7 +17,7 @@ mod too_long;
 mod wire;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -30,7 +30,7 @@ use serde_json::json;
 
 use crate::{Answer, Ask, Broken, ConnectError, Connection, Delta, Model, ModelError};
 use failure::Failure;
-use frames::Frames;
+use frames::{Frames, Reached};
 use gather::Gathered;
 
 pub use timing::Timing;
@@ -41,7 +41,8 @@ pub struct Provider {
     at: Connection,
     timing: Timing,
     seed: u64,
-    client: genai::Client,
+    url: reqwest::Url,
+    client: OnceLock<genai::Client>,
 }
 
 impl fmt::Debug for Provider {
@@ -58,22 +59,32 @@ impl Provider {
     ///
     /// Nothing is sent before it is asked. Asking needs a tokio runtime with I/O and time.
     pub fn new(at: Connection, timing: Timing, seed: u64) -> Result<Self, ConnectError> {
-        let http = http::client(&at.base_url, &timing)?;
-        let client = genai::Client::builder()
-            .with_reqwest(http)
-            .build()
-            .map_err(|_| ConnectError::BadAddress(at.base_url.clone()))?;
         Ok(Self {
+            url: http::address(&at.base_url)?,
             at,
             timing,
             seed,
-            client,
+            client: OnceLock::new(),
         })
     }
 
     /// How the model is reached.
     pub fn connection(&self) -> &Connection {
         &self.at
+    }
+
+    /// The client, made when it is first needed.
+    fn client(&self) -> Result<&genai::Client, Failure> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let made = http::client(&self.url, &self.timing).map_err(|source| {
+            Failure::lasting(ModelError::NoNetwork {
+                provider: self.at.provider.clone(),
+                source,
+            })
+        })?;
+        Ok(self.client.get_or_init(|| made))
     }
 
     fn target(&self) -> ServiceTarget {
@@ -135,15 +146,19 @@ impl Provider {
         if json {
             options = options.with_response_format(ChatResponseFormat::JsonMode);
         }
+        // The client would read an effort out of a name such as `qwen-max`, unless it is
+        // given one. These are efforts that it does not send.
+        let is_mistaken = ReasoningEffort::from_model_name(&self.at.model).0.is_some();
+        options.reasoning_effort = is_mistaken.then_some(match self.at.wire {
+            Wire::Anthropic | Wire::Gemini => ReasoningEffort::Zero,
+            Wire::Chat | Wire::Responses => ReasoningEffort::Budget(0),
+        });
         match self.at.wire {
             Wire::Anthropic => options.with_capture_reasoning_content(true),
-            // A budget is not sent here, and keeps the client from reading an effort out
-            // of the model's name: `qwen-max` is a name.
-            Wire::Chat => options.with_reasoning_effort(ReasoningEffort::Budget(0)),
-            Wire::Responses => options
-                .with_reasoning_effort(ReasoningEffort::Budget(0))
-                .with_extra_body(json!({"include": ["reasoning.encrypted_content"]})),
-            Wire::Gemini => options,
+            Wire::Responses => {
+                options.with_extra_body(json!({"include": ["reasoning.encrypted_content"]}))
+            }
+            Wire::Chat | Wire::Gemini => options,
         }
     }
 
@@ -158,7 +173,7 @@ impl Provider {
         let frames = Arc::new(Frames::of(self.at.wire));
         let options = self.options(ask, json, Arc::clone(&frames));
         let response = self
-            .client
+            .client()?
             .exec_chat_stream(self.target(), self.request(ask), Some(&options))
             .await
             .map_err(|error| Failure::of(error, &self.at))?;
@@ -167,9 +182,7 @@ impl Provider {
             gathered.take_seen(seen, tell);
             gathered.usage = gathered.usage.or(seen.usage);
             read?;
-            if !seen.finished {
-                return Err(self.unfinished(seen.any));
-            }
+            self.check_end(seen.reached)?;
             let usage = gathered.usage;
             let (content, stop) = std::mem::take(gathered).finish(&seen.refusal, tell);
             Ok(Answer {
@@ -200,14 +213,21 @@ impl Provider {
         Ok(())
     }
 
-    fn unfinished(&self, has_begun: bool) -> Failure {
-        if has_begun {
-            return Failure::broke_off("the connection was closed before the end");
-        }
-        Failure::lasting(ModelError::BadAnswer {
+    /// Refuses a stream that did not come to its end.
+    fn check_end(&self, reached: Reached) -> Result<(), Failure> {
+        let why = match reached {
+            Reached::End => return Ok(()),
+            Reached::Begun => {
+                let why = "the connection was closed before the end";
+                return Err(Failure::broke_off(why));
+            }
+            Reached::Nothing => "there is no stream of events in it",
+            Reached::Garbled => "there are events in it that are no JSON",
+        };
+        Err(Failure::lasting(ModelError::BadAnswer {
             provider: self.at.provider.clone(),
-            why: "there is no stream of events in it".to_owned(),
-        })
+            why: why.to_owned(),
+        }))
     }
 }
 
@@ -256,7 +276,7 @@ impl Model for Provider {
             };
             tell(Delta::Retrying {
                 after,
-                why: failure.error.to_string(),
+                why: failure::causes(&failure.error),
                 attempt,
             });
             tokio::time::sleep(after).await;

@@ -1,0 +1,83 @@
+//! The interfaces of providers: what is asked where, and how it is answered.
+
+mod anthropic;
+mod chat;
+mod gemini;
+mod responses;
+
+use serde_json::Value;
+
+use crate::frame::Frame;
+use crate::{Reply, Said};
+
+/// An interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// Anthropic's Messages.
+    Anthropic,
+    /// OpenAI's Chat Completions.
+    Chat,
+    /// OpenAI's Responses.
+    Responses,
+    /// Google's Gemini.
+    Gemini,
+}
+
+impl Wire {
+    /// The interface at a path, whatever stands before it.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        if path.ends_with("/messages") {
+            Some(Self::Anthropic)
+        } else if path.ends_with("/chat/completions") {
+            Some(Self::Chat)
+        } else if path.ends_with("/responses") {
+            Some(Self::Responses)
+        } else if path.contains(":generateContent") || path.contains(":streamGenerateContent") {
+            Some(Self::Gemini)
+        } else {
+            None
+        }
+    }
+
+    /// A reply as a stream of events.
+    pub(crate) fn frames(self, reply: &Reply, model: &str) -> Vec<Frame> {
+        match self {
+            Self::Anthropic => anthropic::frames(reply, model),
+            Self::Chat => chat::frames(reply, model),
+            Self::Responses => responses::frames(reply, model),
+            Self::Gemini => gemini::frames(reply, model),
+        }
+    }
+
+    /// A reply as one object.
+    pub(crate) fn whole(self, reply: &Reply, model: &str) -> Value {
+        match self {
+            Self::Anthropic => anthropic::whole(reply, model),
+            Self::Chat => chat::whole(reply, model),
+            Self::Responses => responses::whole(reply, model),
+            Self::Gemini => gemini::whole(reply, model),
+        }
+    }
+
+    /// The event by which a provider tells of an error amid an answer.
+    pub(crate) fn overloaded(self) -> Frame {
+        match self {
+            Self::Anthropic => anthropic::overloaded(),
+            Self::Chat => chat::overloaded(),
+            Self::Responses => responses::overloaded(),
+            Self::Gemini => gemini::overloaded(),
+        }
+    }
+}
+
+/// Why an answer ended, where nobody said otherwise.
+fn stop<'a>(reply: &'a Reply, calls: &'a str, otherwise: &'a str) -> &'a str {
+    let has_calls = reply
+        .said
+        .iter()
+        .any(|said| matches!(said, Said::Call { .. }));
+    reply
+        .stop
+        .as_deref()
+        .unwrap_or(if has_calls { calls } else { otherwise })
+}
