@@ -19,6 +19,8 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) places: Places,
     pub(crate) zone: TimeZone,
+    /// Chance, for waiting a different time than everybody else.
+    pub(crate) seed: u64,
     tl: OnceCell<Throughline>,
     only_reads: bool,
 }
@@ -30,6 +32,7 @@ impl App {
             config,
             places,
             zone: TimeZone::system(),
+            seed: u64::from(std::process::id()),
             tl: OnceCell::new(),
             only_reads: false,
         }
@@ -53,7 +56,7 @@ impl App {
     /// A store that somebody named and that is not there is a slip of the pen.
     fn refuse_missing_store(&self) -> Result<()> {
         match self.config.store().parse()? {
-            Address::Sqlite(path) if self.config.store_was_named() && !path.exists() => {
+            Address::Sqlite(path) if self.config.was_set("store") && !path.exists() => {
                 Err(Refusal {
                     what: format!("there is no store at {}", path.display()),
                     hint: Some("`tl new` and `tl import` make one".to_owned()),

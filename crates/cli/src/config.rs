@@ -63,6 +63,30 @@ pub(crate) const SETTINGS: &[Setting] = &[
         in_projects: false,
     },
     Setting {
+        key: "model",
+        variable: "TL_MODEL",
+        about: "who answers: anthropic/claude-sonnet-4-5, ollama/llama3.2, offline",
+        in_projects: true,
+    },
+    Setting {
+        key: "base_url",
+        variable: "TL_BASE_URL",
+        about: "the address of the model's provider, where it is not the usual one",
+        in_projects: false,
+    },
+    Setting {
+        key: "agent",
+        variable: "TL_AGENT",
+        about: "the agent that answers: a name, or the file that describes it",
+        in_projects: true,
+    },
+    Setting {
+        key: "transcripts",
+        variable: "TL_TRANSCRIPTS",
+        about: "the folder for transcripts of chats (none: not written)",
+        in_projects: false,
+    },
+    Setting {
         key: "policy",
         variable: "TL_POLICY",
         about: "how requests are made: default, aiarmy, chain, bot, agent or dagent",
@@ -148,6 +172,8 @@ pub(crate) struct Flags {
     pub(crate) store: Option<String>,
     pub(crate) owner: Option<String>,
     pub(crate) color: Option<String>,
+    /// Whether nothing is to be kept.
+    pub(crate) no_save: bool,
 }
 
 impl Config {
@@ -175,6 +201,9 @@ impl Config {
             if let Some(value) = flag {
                 config.set(key, value.clone(), Origin::Flag(key))?;
             }
+        }
+        if flags.no_save {
+            config.set("store", "memory:".to_owned(), Origin::Flag("no-save"))?;
         }
         Ok(config)
     }
@@ -242,6 +271,12 @@ impl Config {
                     return Err(refused(path, &format!("{key} cannot be of type {kind}")));
                 }
             };
+            if project && key == "model" && value.contains('=') {
+                return Err(refused(
+                    path,
+                    "a project may name a model, and not where your keys are sent",
+                ));
+            }
             let origin = if project {
                 value = relative_to(&value, path);
                 Origin::Project(path.to_owned())
@@ -276,10 +311,30 @@ impl Config {
         self.value("store")
     }
 
-    /// Whether somebody said where the store is.
-    pub(crate) fn store_was_named(&self) -> bool {
-        let found = self.values.iter().find(|value| value.key == "store");
+    /// Whether somebody said what it is to be.
+    pub(crate) fn was_set(&self, key: &str) -> bool {
+        let found = self.values.iter().find(|value| value.key == key);
         found.is_some_and(|value| value.origin != Origin::Default)
+    }
+
+    /// The model that is to answer.
+    pub(crate) fn model(&self) -> Option<&str> {
+        self.unless_none("model")
+    }
+
+    /// The address of its provider.
+    pub(crate) fn base_url(&self) -> Option<&str> {
+        self.unless_none("base_url")
+    }
+
+    /// The agent that is to answer.
+    pub(crate) fn agent(&self) -> Option<&str> {
+        self.unless_none("agent")
+    }
+
+    /// The folder for transcripts.
+    pub(crate) fn transcripts(&self) -> Option<&str> {
+        self.unless_none("transcripts")
     }
 
     pub(crate) fn owner(&self) -> Result<Owner> {

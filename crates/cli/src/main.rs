@@ -4,10 +4,12 @@
 //! become a configuration, the configuration a store, and a command works with it.
 
 mod app;
+mod chat;
 mod commands;
 mod config;
 mod documents;
 mod entries;
+mod finder;
 mod markdown;
 mod places;
 mod project;
@@ -15,6 +17,7 @@ mod report;
 mod time;
 mod ui;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -29,12 +32,15 @@ use ui::{Color, Ui};
 /// Sessions that last, for AI agents
 ///
 /// Everything said is saved the moment it happens, and can be found, resumed, forked
-/// and merged. Without a command, shows your sessions.
+/// and merged. Without a command, opens the chat where you left off.
 #[derive(Parser, Debug)]
 #[command(name = "tl", version, after_help = report::EXIT_CODES, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
+
+    #[command(flatten)]
+    chat: chat::ChatArgs,
 
     #[command(flatten)]
     global: Global,
@@ -78,7 +84,9 @@ struct Global {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     bear_full_disks();
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     match runtime {
         Ok(runtime) => runtime.block_on(start(cli)),
         Err(error) => {
@@ -100,14 +108,27 @@ fn bear_full_disks() {
 }
 
 async fn start(cli: Cli) -> ExitCode {
-    let app = match set_up(&cli.global) {
+    let no_save =
+        cli.chat.no_save || matches!(&cli.command, Some(Command::Chat(chat)) if chat.no_save);
+    let app = match set_up(&cli.global, no_save) {
         Ok(app) => app,
         Err(error) => {
             let ui = Ui::new(false, Color::Auto, false, None);
             return report::report(&ui, &error);
         }
     };
-    let command = cli.command.unwrap_or_default();
+    let command = match cli.command {
+        Some(command) if cli.chat.is_empty() => command,
+        Some(_) => {
+            let why = "flags of the chat do not go with another command";
+            app.ui.error(why, Some("write them after `tl chat`"));
+            return ExitCode::from(2);
+        }
+        None => Command::unasked(
+            cli.chat,
+            std::io::stdin().is_terminal() && app.ui.is_terminal(),
+        ),
+    };
     let app = app.for_reading(command.only_reads());
     let done = commands::run(&app, command).await;
     let closed = app.close().await;
@@ -117,17 +138,29 @@ async fn start(cli: Cli) -> ExitCode {
     }
 }
 
-fn set_up(global: &Global) -> Result<App> {
+fn set_up(global: &Global, no_save: bool) -> Result<App> {
     let places = Places::look()?;
     let flags = Flags {
         store: global.store.clone(),
         owner: global.owner.clone(),
         color: global.color.clone(),
+        no_save,
     };
     let config = Config::load(&places, &flags)?;
     let plain = places.variable("NO_COLOR").is_some() || places.variable("TERM") == Some("dumb");
     let ui = Ui::new(global.json, config.color(), plain, config.pager());
     Ok(App::new(ui, config, places))
+}
+
+/// A command as it would be written after `tl`.
+pub(crate) fn parse_command(words: &[&str]) -> Result<Command, clap::Error> {
+    #[derive(Parser, Debug)]
+    #[command(name = "tl")]
+    struct Line {
+        #[command(subcommand)]
+        command: Command,
+    }
+    Ok(Line::try_parse_from(words)?.command)
 }
 
 /// The whole command line, for completions and generated references.

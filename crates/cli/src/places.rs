@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use etcetera::BaseStrategy;
 
 /// The environment and the folders that follow from it.
-#[derive(Debug)]
 pub(crate) struct Places {
     /// Where data is kept.
     pub(crate) data: PathBuf,
@@ -15,8 +14,17 @@ pub(crate) struct Places {
     pub(crate) user_config: PathBuf,
     /// The folder the program was started in.
     pub(crate) folder: PathBuf,
-    /// Variables that matter to the program.
-    pub(crate) variables: BTreeMap<String, String>,
+    /// Variables that matter to the program. Some are secrets.
+    variables: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Places {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Places")
+            .field("data", &self.data)
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Places {
@@ -26,10 +34,13 @@ impl Places {
         let variables: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| {
+                // Keys and addresses of providers are called so by all who use them.
                 name.starts_with("TL_")
+                    || name.ends_with("_API_KEY")
+                    || name.ends_with("_BASE_URL")
                     || matches!(
                         name.as_str(),
-                        "THROUGHLINE_HOME" | "NO_COLOR" | "PAGER" | "TERM"
+                        "THROUGHLINE_HOME" | "NO_COLOR" | "PAGER" | "TERM" | "OLLAMA_HOST"
                     )
             })
             .collect();
@@ -69,6 +80,25 @@ impl Places {
             let config = folder.join(".throughline").join("config.toml");
             config.is_file().then_some(config)
         })
+    }
+
+    /// The folder of the person's configuration.
+    pub(crate) fn config_folder(&self) -> PathBuf {
+        let folder = self.user_config.parent().map(Path::to_owned);
+        folder.unwrap_or_else(|| self.folder.clone())
+    }
+
+    /// The file of the person's keys.
+    pub(crate) fn keys(&self) -> PathBuf {
+        self.config_folder().join("keys.toml")
+    }
+
+    /// The nearest folder at or above the working folder that says it is a project, or
+    /// the working folder.
+    pub(crate) fn project_folder(&self) -> PathBuf {
+        let mut folders = self.folder.ancestors();
+        let marked = folders.find(|folder| folder.join(".throughline").is_dir());
+        marked.unwrap_or(&self.folder).to_owned()
     }
 
     /// The default store's file.

@@ -144,6 +144,11 @@ impl Ui {
         self.paint(Style::new().dimmed(), text)
     }
 
+    /// Less important talk.
+    pub(crate) fn dim_err(&self, text: &str) -> String {
+        self.err_style(Style::new().dimmed(), text)
+    }
+
     /// More important text.
     pub(crate) fn bold(&self, text: &str) -> String {
         self.paint(Style::new().bold(), text)

@@ -37,7 +37,7 @@ pub fn restoration_prompt(restoration: &Restoration<'_>) -> String {
          Previous session summary (Session ID: {session}, {queries} {}, {} tokens):\n\n",
         date.strftime("%Y-%m-%d %H:%M"),
         if *queries == 1 { "query" } else { "queries" },
-        short(*tokens),
+        short_count(*tokens),
     );
     if let Some(parent) = resumed_from {
         prompt.push_str(&format!("This session was resumed from: {parent}\n"));
@@ -89,7 +89,7 @@ pub fn banner(card: &Card) -> String {
 }
 
 /// A count as people write it: 950, 2.3K, 1.2M.
-fn short(count: u64) -> String {
+pub fn short_count(count: u64) -> String {
     let tenths = |unit: u64, letter: char| {
         let tenths = count / (unit / 10);
         format!("{}.{}{letter}", tenths / 10, tenths % 10)
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn counts_are_written_short() {
-        assert_eq!(short(950), "950");
-        assert_eq!(short(2_345), "2.3K");
-        assert_eq!(short(1_250_000), "1.2M");
+        assert_eq!(short_count(950), "950");
+        assert_eq!(short_count(2_345), "2.3K");
+        assert_eq!(short_count(1_250_000), "1.2M");
     }
 }

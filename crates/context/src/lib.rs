@@ -37,7 +37,7 @@ mod turn;
 
 pub use build::build;
 pub use calibration::Calibration;
-pub use chain::{Restoration, banner, restoration_prompt};
+pub use chain::{Restoration, banner, restoration_prompt, short_count};
 pub use encoding::{Encoding, UnknownEncoding};
 pub use material::{Counted, Document, EntryRef, Excerpt, Fact, Material};
 pub use overrides::PolicyError;

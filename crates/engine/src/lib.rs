@@ -33,6 +33,7 @@ mod compact;
 mod error;
 mod import;
 mod merge;
+mod offline;
 mod open;
 mod project;
 mod purge;

@@ -1,5 +1,7 @@
 //! Summaries that are left behind: what they say, and that they hide nothing.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
 use throughline::context::{Encoding, Policy};
 use throughline::{Asking, Body, Message, NewSession, Role, Seq, Session, Throughline};
 

@@ -1,5 +1,7 @@
 //! Turns: what is kept when a model answers, fails, breaks off, is stopped, calls tools.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
 use std::sync::Mutex;
 
 use async_trait::async_trait;
@@ -49,11 +51,11 @@ impl Scripted {
 
 #[async_trait]
 impl Model for Scripted {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "scripted"
     }
 
-    fn provider(&self) -> &str {
+    fn provider(&self) -> &'static str {
         "test"
     }
 

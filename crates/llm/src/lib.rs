@@ -38,6 +38,7 @@ mod model;
 mod offline;
 mod provider;
 mod secret;
+mod title;
 
 pub use accept::{Rejected, accept, tokens};
 pub use agent::{AgentFile, AgentFileError, agent_candidates, agent_folders};
@@ -51,6 +52,7 @@ pub use extract::Extractive;
 pub use fallback::{Outcome, summarize_with_fallback};
 pub use known::{Price, cost, price, window};
 pub use model::{Answer, Ask, Broken, Delta, Model, Stop, ToolSpec};
-pub use offline::{Known, OFFLINE, Offline, Quote};
+pub use offline::{Known, Needs, OFFLINE, Offline, Quote};
 pub use provider::{Provider, Timing, Wire};
 pub use secret::Secret;
+pub use title::title;

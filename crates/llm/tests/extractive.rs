@@ -279,3 +279,14 @@ fn small_talk_still_comes_to_something() {
     let found = summary(&turns(&["Hello there, how are you?", "Fine."]));
     assert_eq!(found.topics, ["Hello there, how are you?"]);
 }
+
+#[test]
+fn what_the_offline_agent_repeats_is_not_said_twice() {
+    let mut answer = Message::text(Role::Assistant, "We decided to use Kafka.");
+    answer.model = Some(throughline_llm::OFFLINE.to_owned());
+    let found = summary(&log(vec![
+        say(Role::User, "Which queue did we choose?"),
+        Body::Message(answer),
+    ]));
+    assert!(found.decisions.is_empty(), "{found:#?}");
+}

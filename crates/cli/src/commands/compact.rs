@@ -55,7 +55,7 @@ pub(crate) async fn run(app: &App, args: CompactArgs) -> Result<()> {
     tell(app, &compacted)
 }
 
-fn tell(app: &App, compacted: &Compacted) -> Result<()> {
+pub(crate) fn tell(app: &App, compacted: &Compacted) -> Result<()> {
     let (how, done, warnings) = match compacted {
         Compacted::Done(done) => ("compacted", Some(done), &done.warnings[..]),
         Compacted::NotNeeded => ("not_needed", None, &[][..]),

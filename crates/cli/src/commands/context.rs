@@ -35,7 +35,7 @@ pub(crate) struct ContextArgs {
 }
 
 /// How requests are made.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct How {
     /// The policy: default, aiarmy, chain, bot, agent or dagent [default: as configured]
     #[arg(long, value_name = "NAME")]
@@ -75,12 +75,32 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl How {
-    /// The policy that was meant: what is configured, what was set for the session, then
-    /// what was asked for now.
+    /// Whether nothing was asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.policy.is_none() && self.with.is_empty()
+    }
+
+    /// The policy that was meant for a session.
     pub(crate) async fn policy(&self, app: &App, session: &Session) -> Result<Policy> {
+        self.policy_of(app, Some(session), None).await
+    }
+
+    /// The policy that was meant: what is configured, what the agent wants, what was set
+    /// for the session, then what was asked for now.
+    pub(crate) async fn policy_of(
+        &self,
+        app: &App,
+        session: Option<&Session>,
+        agent: Option<&str>,
+    ) -> Result<Policy> {
         let mut policy = named(app.config.policy())?;
         policy = changed(&policy, &parts(app.config.policy_with())?)?;
-        if let Some(text) = session.policy_document().await? {
+        if let Some(text) = agent {
+            policy = described(&policy, text)?;
+        }
+        if let Some(session) = session
+            && let Some(text) = session.policy_document().await?
+        {
             policy = described(&policy, &text)?;
         }
         if let Some(name) = &self.policy {

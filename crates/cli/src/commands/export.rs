@@ -261,7 +261,8 @@ async fn entries(
     }
 }
 
-async fn transcript<W: Write>(app: &App, session: &Session, out: W) -> Result<W> {
+/// The transcript of a session.
+pub(crate) async fn transcript<W: Write>(app: &App, session: &Session, out: W) -> Result<W> {
     let record = session.record().await?;
     let mut head = TranscriptHead::of(&session.birth().await?, &record.card);
     head.previous_session = previous(session).await?;
@@ -277,7 +278,7 @@ async fn transcript<W: Write>(app: &App, session: &Session, out: W) -> Result<W>
             writer.entry(entry)?;
         }
     }
-    let summary: Option<Summary> = session.checkpoint().await?.map(|(_, c)| c.summary);
+    let summary: Option<Summary> = session.last_summary().await?.map(|known| known.summary);
     Ok(writer.finish(summary.as_ref())?)
 }
 

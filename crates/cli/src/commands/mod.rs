@@ -5,20 +5,20 @@ mod archive;
 mod backup;
 mod carry_on;
 mod clear;
-mod compact;
+pub(crate) mod compact;
 mod completions;
 mod config;
-mod context;
+pub(crate) mod context;
 mod decide;
 mod delete;
 mod describe;
 mod doctor;
 mod erase;
-mod export;
+pub(crate) mod export;
 mod fork;
 mod import;
 mod merge;
-mod new;
+pub(crate) mod new;
 mod open;
 mod pin;
 mod purge;
@@ -30,6 +30,7 @@ mod show;
 mod stats;
 mod tag;
 mod tree;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -38,11 +39,14 @@ use serde_json::json;
 use throughline::{Body, Entry, Seq, Session, SessionId, SessionSpec, Tag};
 
 use crate::app::App;
+use crate::chat;
 use crate::markdown::safe;
 
 /// What can be asked for.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
+    Chat(chat::ChatArgs),
+    Resume(ResumeArgs),
     Sessions(sessions::SessionsArgs),
     Show(show::ShowArgs),
     New(new::NewArgs),
@@ -66,6 +70,7 @@ pub(crate) enum Command {
     Fork(fork::ForkArgs),
     Merge(merge::MergeArgs),
     Tree(tree::TreeArgs),
+    Workspace(workspace::WorkspaceArgs),
     Delete(delete::DeleteArgs),
     Restore(delete::RestoreArgs),
     Purge(purge::PurgeArgs),
@@ -77,6 +82,15 @@ pub(crate) enum Command {
     Backup(backup::BackupArgs),
     Config(config::ConfigArgs),
     Completions(completions::CompletionsArgs),
+}
+
+/// Go on with a session
+///
+/// Shows where you were and opens the chat there. Without a session, choose from a list.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ResumeArgs {
+    /// Which session
+    session: Option<SessionSpec>,
 }
 
 impl Command {
@@ -95,15 +109,25 @@ impl Command {
     }
 }
 
-impl Default for Command {
-    fn default() -> Self {
-        Self::Sessions(sessions::SessionsArgs::main_screen())
+impl Command {
+    /// What is done where nothing was asked for: the chat where there is somebody to talk
+    /// with, a listing elsewhere.
+    pub(crate) fn unasked(args: chat::ChatArgs, terminal: bool) -> Self {
+        if terminal || !args.is_empty() {
+            Self::Chat(args)
+        } else {
+            Self::Sessions(sessions::SessionsArgs::main_screen())
+        }
     }
 }
 
 /// Does what was asked for.
 pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
     match command {
+        Command::Chat(args) => return chat::run(app, args).await,
+        Command::Resume(args) => {
+            return chat::run(app, chat::ChatArgs::resuming(args.session)).await;
+        }
         Command::Append(args) => return append::run(app, args).await,
         Command::Import(args) => return import::run(app, args).await,
         Command::Doctor(args) => return doctor::run(app, args).await,
@@ -127,6 +151,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Rewind(args) => rewind::run(app, args).await,
         Command::Fork(args) => fork::run(app, args).await,
         Command::Merge(args) => merge::run(app, args).await,
+        Command::Workspace(args) => workspace::run(app, args).await,
         Command::Tree(args) => tree::run(app, args).await,
         Command::Delete(args) => delete::run_delete(app, args).await,
         Command::Restore(args) => delete::run_restore(app, args).await,

@@ -257,6 +257,12 @@ impl Gathered {
     }
 }
 
+/// Whether an entry says something of its own: the offline agent only repeats what was
+/// said.
 fn speaks(entry: &Entry) -> bool {
-    matches!(entry.body, Body::Message(_) | Body::Merged(_))
+    match &entry.body {
+        Body::Message(message) => message.model.as_deref() != Some(crate::OFFLINE),
+        Body::Merged(_) => true,
+        _ => false,
+    }
 }

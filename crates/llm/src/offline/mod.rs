@@ -45,6 +45,31 @@ pub struct Quote {
     pub text: String,
 }
 
+/// What the offline agent needs to know to answer a message: no more has to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// What the message says.
+    Nothing,
+    /// What the session last came to, if that is known.
+    LastSummary,
+    /// What the session came to up to now.
+    Summary,
+    /// What was said before that bears on it.
+    Quotes,
+}
+
+impl Needs {
+    /// What a message needs.
+    pub fn of(message: &str) -> Self {
+        match intent(message) {
+            Intent::Restore(_) => Self::Nothing,
+            Intent::List(_) | Intent::Recap => Self::Summary,
+            Intent::Greet => Self::LastSummary,
+            Intent::Other => Self::Quotes,
+        }
+    }
+}
+
 /// An agent that needs no model.
 #[derive(Clone, Debug, Default)]
 pub struct Offline {
@@ -77,11 +102,11 @@ impl Offline {
 
 #[async_trait]
 impl Model for Offline {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         OFFLINE
     }
 
-    fn provider(&self) -> &str {
+    fn provider(&self) -> &'static str {
         "throughline"
     }
 

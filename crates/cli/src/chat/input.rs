@@ -1,0 +1,251 @@
+//! Reading lines: an editor on a terminal, plain lines from anything else.
+//!
+//! Alt-Enter, a backslash at the end, and an open code fence go on in the next line.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, IsTerminal};
+use std::path::PathBuf;
+
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{
+    Cmd, CompletionType, Config, Context, Editor, EventHandler, KeyCode, KeyEvent, Modifiers,
+};
+
+use super::words::WORDS;
+
+/// What the person did.
+#[derive(Debug)]
+pub(crate) enum Typed {
+    /// A line, or several.
+    Line(String),
+    /// Ctrl-C at the prompt.
+    Interrupt,
+    /// Ctrl-D, or the end of the input.
+    End,
+}
+
+/// Where lines come from.
+pub(crate) enum Input {
+    Terminal(Box<Terminal>),
+    Pipe,
+}
+
+pub(crate) struct Terminal {
+    editor: Editor<Helper, FileHistory>,
+    history: Option<PathBuf>,
+}
+
+impl Input {
+    /// The terminal where there is one; `history` is where lines are remembered.
+    pub(crate) fn open(history: Option<PathBuf>) -> rustyline::Result<Self> {
+        if !io::stdin().is_terminal() {
+            return Ok(Self::Pipe);
+        }
+        let config = Config::builder()
+            .max_history_size(5_000)?
+            .history_ignore_dups(true)?
+            .history_ignore_space(true)
+            .completion_type(CompletionType::List)
+            .auto_add_history(false)
+            .build();
+        let mut editor = Editor::with_config(config)?;
+        editor.set_helper(Some(Helper::default()));
+        editor.bind_sequence(
+            KeyEvent(KeyCode::Enter, Modifiers::ALT),
+            EventHandler::Simple(Cmd::Newline),
+        );
+        if let Some(history) = &history {
+            // The first time there is none.
+            let _ = editor.load_history(history);
+        }
+        let terminal = Terminal { editor, history };
+        Ok(Self::Terminal(Box::new(terminal)))
+    }
+
+    /// Waits for a line. Blocks: call it where that harms nobody.
+    pub(crate) fn read(&mut self, prompt: &str, known: Known) -> io::Result<Typed> {
+        match self {
+            Self::Pipe => {
+                let mut line = String::new();
+                match io::stdin().lock().read_line(&mut line)? {
+                    0 => Ok(Typed::End),
+                    _ => Ok(Typed::Line(line)),
+                }
+            }
+            Self::Terminal(terminal) => terminal.read(prompt, known),
+        }
+    }
+
+    /// Asks a question that one key answers; none where nobody can be asked.
+    pub(crate) fn ask(&mut self, question: &str) -> io::Result<Option<String>> {
+        match self {
+            Self::Pipe => Ok(None),
+            Self::Terminal(terminal) => match terminal.editor.readline(question) {
+                Ok(answer) => Ok(Some(answer.trim().to_lowercase())),
+                Err(ReadlineError::Interrupted | ReadlineError::Eof) => Ok(None),
+                Err(error) => Err(io::Error::other(error)),
+            },
+        }
+    }
+}
+
+impl Terminal {
+    fn read(&mut self, prompt: &str, known: Known) -> io::Result<Typed> {
+        if let Some(helper) = self.editor.helper_mut() {
+            helper.known = known;
+        }
+        match self.editor.readline(prompt) {
+            Ok(line) => {
+                let line = line.replace("\\\n", "\n");
+                if !line.trim().is_empty() && self.editor.add_history_entry(&line).is_ok() {
+                    self.remember();
+                }
+                Ok(Typed::Line(line))
+            }
+            Err(ReadlineError::Interrupted) => Ok(Typed::Interrupt),
+            Err(ReadlineError::Eof) => Ok(Typed::End),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    fn remember(&mut self) {
+        if let Some(history) = &self.history {
+            // A history that cannot be written is no reason to stop talking.
+            let _ = self.editor.append_history(history);
+        }
+    }
+}
+
+/// Names that can be completed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Sessions, by name or id.
+    pub(crate) sessions: Vec<String>,
+    /// Tags in use.
+    pub(crate) tags: Vec<String>,
+}
+
+#[derive(Default)]
+struct Helper {
+    known: Known,
+}
+
+impl rustyline::Helper for Helper {}
+
+impl Completer for Helper {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        at: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        Ok(completed(&self.known, &line[..at]))
+    }
+}
+
+fn completed(known: &Known, line: &str) -> (usize, Vec<Pair>) {
+    let begun = line.rsplit(' ').next().unwrap_or_default();
+    let from = line.len() - begun.len();
+    let candidates: Vec<&str> = match line.split_once(' ') {
+        None if line.starts_with('/') => {
+            let words = WORDS
+                .iter()
+                .filter(|word| word.name.starts_with(&line[1..]));
+            let pairs = words.map(|word| Pair {
+                display: format!("/{:<10} {}", word.name, word.about),
+                replacement: format!("/{} ", word.name),
+            });
+            return (0, pairs.collect());
+        }
+        Some(("/resume" | "resume" | "/merge", _)) => {
+            known.sessions.iter().map(String::as_str).collect()
+        }
+        Some(("/tag", _)) => known.tags.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let fitting = candidates
+        .into_iter()
+        .filter(|name| name.starts_with(begun));
+    let pairs = fitting.map(|name| Pair {
+        display: name.to_owned(),
+        replacement: name.to_owned(),
+    });
+    (from, pairs.collect())
+}
+
+impl Hinter for Helper {
+    type Hint = String;
+
+    /// What a command takes, once its name is written.
+    fn hint(&self, line: &str, at: usize, _: &Context<'_>) -> Option<String> {
+        let name = line.strip_prefix('/')?;
+        if at < line.len() {
+            return None;
+        }
+        let name = name.strip_suffix(' ').unwrap_or(name);
+        let word = WORDS.iter().find(|word| word.name == name)?;
+        let space = if line.ends_with(' ') { "" } else { " " };
+        (!word.takes.is_empty()).then(|| format!("{space}{}", word.takes))
+    }
+}
+
+impl Highlighter for Helper {
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        format!("\x1b[2m{hint}\x1b[0m").into()
+    }
+}
+
+impl Validator for Helper {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(if goes_on(context.input()) {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
+        })
+    }
+}
+
+/// Whether more is to come: a backslash at the end, or code that is not closed.
+fn goes_on(text: &str) -> bool {
+    let fences = text
+        .lines()
+        .filter(|line| line.trim_start().starts_with("```"));
+    text.ends_with('\\') || fences.count() % 2 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_go_on_after_a_backslash_and_in_code() {
+        assert!(goes_on("first\\"));
+        assert!(goes_on("look:\n```rust\nfn main() {}"));
+        assert!(!goes_on("look:\n```\nx\n```"));
+        assert!(!goes_on("hello"));
+    }
+
+    #[test]
+    fn commands_names_and_tags_are_completed() {
+        let known = Known {
+            sessions: vec!["auth".into(), "billing".into()],
+            tags: vec!["urgent".into()],
+        };
+        let offered = |line: &str| {
+            let (from, pairs) = completed(&known, line);
+            let replacements = pairs.into_iter().map(|pair| pair.replacement);
+            (from, replacements.collect::<Vec<_>>())
+        };
+        assert_eq!(offered("/arc"), (0, vec!["/archive ".to_owned()]));
+        assert_eq!(offered("/resume a"), (8, vec!["auth".to_owned()]));
+        assert_eq!(offered("/tag ur"), (5, vec!["urgent".to_owned()]));
+        assert_eq!(offered("hello a"), (6, vec![]));
+    }
+}

@@ -1,0 +1,89 @@
+//! A mark that a chat is open on a session, so that the next one knows how it ended.
+//!
+//! The mark is a file that is locked while the chat runs and removed when it ends. One
+//! that is there and not locked was left by a chat that was killed.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use throughline::SessionId;
+
+use crate::places::make_private;
+
+/// How a session was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// As it should be.
+    Well,
+    /// The chat ended without leaving.
+    Abruptly,
+    /// Another chat is open on it.
+    Open,
+}
+
+/// A mark that is taken away again.
+#[derive(Debug)]
+pub(crate) struct OpenMark {
+    held: Option<(PathBuf, File)>,
+}
+
+impl OpenMark {
+    /// Marks a session; tells how it was left.
+    pub(crate) fn take(folder: &Path, session: &SessionId) -> io::Result<(Self, Left)> {
+        make_private(folder)?;
+        let path = folder.join(session.as_str());
+        let was_there = path.exists();
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                let left = if was_there {
+                    Left::Abruptly
+                } else {
+                    Left::Well
+                };
+                let held = Some((path, file));
+                Ok((Self { held }, left))
+            }
+            Err(TryLockError::WouldBlock) => Ok((Self { held: None }, Left::Open)),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl Drop for OpenMark {
+    fn drop(&mut self) {
+        if let Some((path, _file)) = self.held.take() {
+            // One that cannot be removed only makes the next start say too much.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_tells_how_a_session_was_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SessionId = "s".parse().unwrap();
+
+        let (first, left) = OpenMark::take(folder.path(), &id).unwrap();
+        assert_eq!(left, Left::Well);
+        let (second, left) = OpenMark::take(folder.path(), &id).unwrap();
+        assert_eq!(left, Left::Open);
+        drop(second);
+        drop(first);
+        let (_, left) = OpenMark::take(folder.path(), &id).unwrap();
+        assert_eq!(left, Left::Well);
+
+        std::fs::write(folder.path().join("s"), b"").unwrap();
+        let (_, left) = OpenMark::take(folder.path(), &id).unwrap();
+        assert_eq!(left, Left::Abruptly);
+    }
+}

@@ -1,0 +1,261 @@
+//! The chat: what people keep open all day.
+//!
+//! A loop of reading a line, keeping it, and having it answered. Whatever happens to the
+//! model, the terminal or the process, what was said is in the store before anything
+//! else is done with it.
+
+mod carry;
+mod command;
+mod counts;
+mod input;
+mod leave;
+mod mark;
+mod print;
+mod speak;
+mod start;
+mod status;
+mod voice;
+mod words;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use throughline::context::Policy;
+use throughline::{NewSession, Seq, Session, SessionSpec, Throughline, Usage};
+
+use crate::app::App;
+use crate::commands::context::How;
+use crate::report::{self, Refusal};
+use input::{Input, Typed};
+use mark::OpenMark;
+use voice::Voice;
+use words::Line;
+
+/// Talk with an agent
+///
+/// Goes on with the last session of this project, or starts one. Everything said is
+/// saved as it is said. `/help` tells what can be typed. Without a model, the offline
+/// agent answers from what was said before.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[allow(
+    clippy::option_option,
+    reason = "a flag that may have a value is one to clap"
+)]
+pub(crate) struct ChatArgs {
+    /// Start a new session
+    #[arg(long, visible_alias = "new-session", conflicts_with_all = ["go_on", "resume"])]
+    new: bool,
+    /// Go on with the last session of this project, which is what happens anyway
+    #[arg(long = "continue", short = 'c', conflicts_with = "resume")]
+    go_on: bool,
+    /// Go on with this session; without one, choose from a list
+    #[arg(long, short = 'r', value_name = "SESSION", num_args = 0..=1)]
+    resume: Option<Option<SessionSpec>>,
+    /// The agent: a name, or the file that describes it
+    #[arg(long, value_name = "FILE")]
+    agent: Option<String>,
+    /// The model: anthropic/claude-sonnet-4-5, openai/gpt-5, ollama/llama3.2, offline
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Say one thing, print the answer and leave; what comes through a pipe is said too
+    #[arg(long, short = 'p', value_name = "PROMPT", num_args = 0..=1)]
+    print: Option<Option<String>>,
+    /// Keep none of it
+    #[arg(long)]
+    pub(crate) no_save: bool,
+    #[command(flatten)]
+    how: How,
+}
+
+impl ChatArgs {
+    /// Whether anything was asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.new
+            && !self.go_on
+            && self.resume.is_none()
+            && self.agent.is_none()
+            && self.model.is_none()
+            && self.print.is_none()
+            && !self.no_save
+            && self.how.is_empty()
+    }
+
+    /// To go on with a session.
+    pub(crate) fn resuming(session: Option<SessionSpec>) -> Self {
+        Self {
+            resume: Some(session),
+            ..Self::default()
+        }
+    }
+}
+
+/// Where the conversation is.
+enum Place {
+    /// In a session.
+    In(Session),
+    /// In one that will be made when something is said.
+    New(Box<NewSession>),
+}
+
+/// A chat under way.
+pub(crate) struct Chat<'a> {
+    app: &'a App,
+    tl: &'a Throughline,
+    place: Place,
+    /// The last entry that this window has shown.
+    seen: Seq,
+    mark: Option<OpenMark>,
+    voice: Voice,
+    how: How,
+    input: Input,
+    /// What was asked since the start, and what that took.
+    asked: u64,
+    spent: Usage,
+    /// The last request, in tokens, and what it might have been.
+    context: Option<(u64, u64)>,
+    /// Whether the last thing that happened was Ctrl-C.
+    interrupted: bool,
+}
+
+/// What comes after a line.
+enum Next {
+    Go,
+    Leave,
+}
+
+/// Talks until the person leaves.
+pub(crate) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
+    if args.print.is_some() {
+        return print::run(app, args).await;
+    }
+    if app.ui.json {
+        return Err(Refusal::invalid("a chat is not JSON")
+            .hint("`tl -p PROMPT --json` says one thing and prints the answer as JSON")
+            .into());
+    }
+    let Some(mut chat) = Chat::start(app, args).await? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let talked = chat.talk().await;
+    let left = chat.leave().await;
+    talked.and(left)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Chat<'_> {
+    async fn talk(&mut self) -> Result<()> {
+        loop {
+            let line = match self.read().await? {
+                Typed::Line(line) => {
+                    self.interrupted = false;
+                    line
+                }
+                Typed::End => return Ok(()),
+                Typed::Interrupt if self.interrupted => return Ok(()),
+                Typed::Interrupt => {
+                    self.interrupted = true;
+                    self.app
+                        .ui
+                        .status("Ctrl-C once more leaves, as Ctrl-D does.");
+                    continue;
+                }
+            };
+            match self.line(&line).await {
+                Ok(Next::Go) => {}
+                Ok(Next::Leave) => return Ok(()),
+                // One thing that cannot be done is no reason to stop talking.
+                Err(error) => {
+                    report::report(&self.app.ui, &error);
+                }
+            }
+        }
+    }
+
+    async fn line(&mut self, line: &str) -> Result<Next> {
+        match Line::parse(line) {
+            Line::Empty => Ok(Next::Go),
+            Line::Say(text) => {
+                self.say(&text).await?;
+                Ok(Next::Go)
+            }
+            Line::Do("exit", _) => Ok(Next::Leave),
+            Line::Do(name, rest) => {
+                self.command(name, &rest).await?;
+                Ok(Next::Go)
+            }
+            Line::Resume(spec) => {
+                match self.app.session(&spec).await {
+                    // "resume tomorrow" is just talk.
+                    Err(_) if !self.looks_like_a_session(&spec) => self.say(line.trim()).await?,
+                    _ => self.resume(&spec).await?,
+                }
+                Ok(Next::Go)
+            }
+            Line::Unknown(name, near) => {
+                let refusal = Refusal::invalid(format!("there is no command /{name}"));
+                Err(match near {
+                    Some(near) => refusal.hint(format!("/{near}? /help lists them all")),
+                    None => refusal.hint("/help lists them all"),
+                }
+                .into())
+            }
+        }
+    }
+
+    /// Whether somebody who typed this must have meant a session.
+    fn looks_like_a_session(&self, spec: &SessionSpec) -> bool {
+        match spec {
+            SessionSpec::Text { text, number } => {
+                number.is_some() || text.contains(|c: char| c.is_ascii_digit() || c == '_')
+            }
+            SessionSpec::Last | SessionSpec::Path(_) => true,
+        }
+    }
+
+    /// The session, which is made if it is not there yet.
+    async fn session(&mut self) -> Result<Session> {
+        match &self.place {
+            Place::In(session) => Ok(session.clone()),
+            Place::New(new) => {
+                let session = self.tl.create((**new).clone()).await?;
+                self.enter(session.clone()).await?;
+                Ok(session)
+            }
+        }
+    }
+
+    /// The session, if there is one yet.
+    fn current(&self) -> Option<&Session> {
+        match &self.place {
+            Place::In(session) => Some(session),
+            Place::New(_) => None,
+        }
+    }
+
+    /// The policy requests are made by.
+    async fn policy(&self) -> Result<Policy> {
+        self.how
+            .policy_of(self.app, self.current(), self.voice.policy())
+            .await
+    }
+
+    /// Waits for a line without keeping others from their work.
+    async fn read(&mut self) -> Result<Typed> {
+        let known = self.known_names().await?;
+        self.show_status().await?;
+        let prompt = "You: ";
+        let mut input = std::mem::replace(&mut self.input, Input::Pipe);
+        let (input, typed) = tokio::task::spawn_blocking(move || {
+            let typed = input.read(prompt, known);
+            (input, typed)
+        })
+        .await?;
+        self.input = input;
+        Ok(typed?)
+    }
+
+    /// Asks something; none where nobody can be asked.
+    fn ask(&mut self, question: &str) -> Result<Option<String>> {
+        Ok(self.input.ask(question)?)
+    }
+}

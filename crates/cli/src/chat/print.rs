@@ -1,0 +1,174 @@
+//! One turn with plain output: `tl -p`.
+//!
+//! stdout is the answer and nothing else, so that it can be piped on.
+
+use std::io::{IsTerminal, Read as _, Write};
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::json;
+use throughline::llm::{Delta, Model};
+use throughline::{Conflict, Content, Expect, Turn, TurnEvent};
+
+use super::input::Input;
+use super::speak::explained;
+use super::{Chat, ChatArgs};
+use crate::app::App;
+use crate::commands::context::documents_for;
+use crate::report::Refusal;
+
+/// How long to wait for something to come through a pipe that nobody may be writing to.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
+    let prompt = prompt(args.print.clone().flatten())?;
+    if matches!(args.resume, Some(None)) {
+        return Err(Refusal::invalid("-p cannot ask which session you mean")
+            .hint("name it: --resume SESSION")
+            .into());
+    }
+    let Some(mut chat) = Chat::open(app, args, Input::Pipe).await? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let session = chat.session().await?;
+    let said = session
+        .say(Content::text(&prompt), Expect::Any, Conflict::Reject)
+        .await?;
+    let policy = chat.policy().await?;
+    let documents = documents_for(app, &session).await?;
+    let offline;
+    let model: &dyn Model = match chat.voice.model() {
+        Some(model) => model,
+        None => {
+            let message = Content::text(&prompt);
+            offline = session.offline(&message, &app.zone).await?;
+            &offline
+        }
+    };
+    let summarizer = chat.voice.summarizer();
+    let turn = Turn {
+        model,
+        policy: &policy,
+        window: chat.voice.window(app),
+        encoding: chat.voice.encoding(app),
+        agent: chat.voice.description(),
+        documents: &documents,
+        summarizer: summarizer.as_deref(),
+        tools: None,
+        stop: None,
+    };
+    let json = app.ui.json;
+    let mut ends_with_newline = true;
+    let mut failed = None;
+    let mut tell = |event| match event {
+        TurnEvent::Delta(Delta::Text(text)) if !json => {
+            ends_with_newline = text.ends_with('\n');
+            let mut out = std::io::stdout().lock();
+            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            if let Err(error) = written {
+                failed.get_or_insert(error);
+            }
+        }
+        TurnEvent::Delta(Delta::Retrying { after, why, .. }) => app.ui.status(format_args!(
+            "{}; trying again in {:.1} s",
+            crate::markdown::safe(&why),
+            after.as_secs_f32()
+        )),
+        TurnEvent::Warning(warning) => app.ui.warn(crate::markdown::safe(&warning)),
+        _ => {}
+    };
+    let turned = session.answer(&said.entry, &turn, &mut tell).await?;
+    if !ends_with_newline {
+        app.ui.data("")?;
+    }
+    let (name, provider) = (model.name().to_owned(), model.provider().to_owned());
+    chat.give_a_title(&session).await?;
+    chat.leave_quietly();
+    let answer = turned.answer.as_ref();
+    if json {
+        let message = answer.and_then(|entry| entry.message());
+        app.ui.json(&json!({
+            "session": session.id(),
+            "question": said.entry.seq,
+            "seq": answer.map(|entry| entry.seq),
+            "answer": message.map(|message| message.content.to_text()),
+            "model": name,
+            "provider": provider,
+            "usage": turned.usage,
+            "incomplete": message.is_some_and(|message| message.incomplete),
+            "context": {"tokens": turned.request.tokens, "budget": turned.request.budget},
+        }))?;
+    }
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    match turned.failed {
+        Some(error) => Err(explained(&error, turned.answer.is_some())),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What is to be said: the prompt, and what comes through a pipe after it.
+fn prompt(given: Option<String>) -> Result<String> {
+    let piped = match &given {
+        _ if std::io::stdin().is_terminal() => None,
+        None => Some(piped_whole()?),
+        Some(_) => piped_if_any()?,
+    };
+    let text = match (given, piped) {
+        (Some(given), Some(piped)) if !piped.trim().is_empty() => format!("{given}\n\n{piped}"),
+        (Some(given), _) => given,
+        (None, Some(piped)) => piped,
+        (None, None) => String::new(),
+    };
+    if text.trim().is_empty() {
+        return Err(Refusal::invalid("there is nothing to say")
+            .hint("tl -p \"PROMPT\", or a prompt through a pipe")
+            .into());
+    }
+    Ok(text.trim_end().to_owned())
+}
+
+fn piped_whole() -> Result<String> {
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| not_text(&error))?;
+    Ok(text)
+}
+
+/// What comes through a pipe, if anything does before long.
+fn piped_if_any() -> Result<Option<String>> {
+    let (first, waiting) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut start = [0; 1];
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().read(&mut start);
+        // Whoever waited may have given up.
+        let _ = first.send(());
+        if matches!(read, Ok(1)) {
+            bytes.push(start[0]);
+            std::io::stdin().read_to_end(&mut bytes)?;
+        }
+        read.map(|_| bytes)
+    });
+    if waiting.recv_timeout(PATIENCE).is_err() {
+        return Ok(None);
+    }
+    let bytes = reader
+        .join()
+        .map_err(|_| Refusal::invalid("what came through the pipe cannot be read"))?
+        .map_err(|error| not_text(&error))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| Refusal::invalid(format!("what came through the pipe: {error}")))?;
+    Ok(Some(text))
+}
+
+fn not_text(error: &std::io::Error) -> anyhow::Error {
+    Refusal::invalid(format!(
+        "what came through the pipe cannot be read: {error}"
+    ))
+    .into()
+}

@@ -1,0 +1,293 @@
+//! Saying something, and hearing the answer as it comes.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use anyhow::Result;
+use indicatif::ProgressBar;
+use throughline::llm::{Delta, Model, ModelError};
+use throughline::{
+    CompactionEvent, Conflict, Content, Entry, Error, Expect, Read, Said, Session, StoreError,
+    Turn, TurnEvent, Turned,
+};
+use tokio::sync::Notify;
+
+use super::Chat;
+use crate::commands::context::documents_for;
+use crate::entries;
+use crate::markdown::{self, Stream, safe};
+use crate::report::Refusal;
+use crate::ui::Ui;
+
+/// How many entries of another window are shown.
+const SHOWN: usize = 50;
+
+impl Chat<'_> {
+    /// Keeps what the person says, and has it answered.
+    pub(super) async fn say(&mut self, text: &str) -> Result<()> {
+        let Some(said) = self.keep(text).await? else {
+            return Ok(());
+        };
+        if self
+            .current()
+            .is_none_or(|session| session.id() != said.session.id())
+        {
+            self.app.ui.status(format_args!(
+                "Forked: this goes on in {}",
+                said.session.id()
+            ));
+            self.enter(said.session.clone()).await?;
+        }
+        self.seen = said.entry.seq;
+        self.asked += 1;
+        self.hear(&said.session, &said.entry).await
+    }
+
+    /// Keeps it where the person wants it, after what others have said meanwhile. None if
+    /// they would rather not.
+    async fn keep(&mut self, text: &str) -> Result<Option<Said>> {
+        let session = self.session().await?;
+        let mut conflict = Conflict::Reject;
+        loop {
+            let content = Content::text(text);
+            let said = session.say(content, Expect::At(self.seen), conflict).await;
+            match said {
+                Ok(said) => return Ok(Some(said)),
+                Err(Error::Store(StoreError::Moved { found, .. })) => {
+                    let others = session
+                        .read(Read::between(self.seen.next(), found, SHOWN))
+                        .await?;
+                    let record = session.record().await?;
+                    let ui = &self.app.ui;
+                    ui.status("Meanwhile, in another window:\n");
+                    let now = self.tl.now();
+                    for entry in &others {
+                        let shown = entries::entry(self.app, entry, &record.standing, now);
+                        ui.status(shown.trim_end());
+                        ui.status("");
+                    }
+                    let question = "Say it here all the same, in a fork, or not? (h/f/n) ";
+                    match self.ask(question)?.as_deref() {
+                        Some("f" | "fork") => conflict = Conflict::Fork,
+                        // Where nobody can be asked, nothing is kept back.
+                        Some("h" | "here" | "y" | "yes" | "") | None => self.seen = found,
+                        Some(_) => {
+                            self.seen = found;
+                            return Ok(None);
+                        }
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Has the last message answered.
+    pub(super) async fn retry(&mut self) -> Result<()> {
+        let Some(session) = self.current().cloned() else {
+            return Err(Refusal::invalid("nothing was said yet").into());
+        };
+        match session.unanswered().await? {
+            Some(question) => self.hear(&session, &question).await,
+            None => Err(Refusal::invalid("the last message has been answered")
+                .hint("/rewind takes an answer back")
+                .into()),
+        }
+    }
+
+    /// Has a message answered, and shows the answer as it comes.
+    async fn hear(&mut self, session: &Session, question: &Entry) -> Result<()> {
+        let turned = self.answered(session, question).await?;
+        self.seen = session.record().await?.card.head;
+        self.context = Some((turned.request.tokens, turned.request.budget));
+        if let Some(usage) = turned.usage {
+            self.spent += usage;
+        }
+        if turned.stopped {
+            self.interrupted = true;
+            let kept = if turned.answer.is_some() {
+                "Stopped; what came is kept."
+            } else {
+                "Stopped. /retry asks again."
+            };
+            self.app.ui.status(kept);
+        }
+        if let Some(error) = turned.failed {
+            return Err(explained(&error, turned.answer.is_some()));
+        }
+        self.give_a_title(session).await
+    }
+
+    async fn answered(&self, session: &Session, question: &Entry) -> Result<Turned> {
+        let policy = self.policy().await?;
+        let documents = documents_for(self.app, session).await?;
+        let offline;
+        let model: &dyn Model = match self.voice.model() {
+            Some(model) => model,
+            None => {
+                let empty = Content::default();
+                let message = question.message().map_or(&empty, |m| &m.content);
+                offline = session.offline(message, &self.app.zone).await?;
+                &offline
+            }
+        };
+        let summarizer = self.voice.summarizer();
+        let stop = Notify::new();
+        let turn = Turn {
+            model,
+            policy: &policy,
+            window: self.voice.window(self.app),
+            encoding: self.voice.encoding(self.app),
+            agent: self.voice.description(),
+            documents: &documents,
+            summarizer: summarizer.as_deref(),
+            tools: None,
+            stop: Some(&stop),
+        };
+        let mut shown = Shown::new(&self.app.ui, self.voice.name());
+        let mut tell = |event| shown.event(event);
+        let turned = {
+            let answering = session.answer(question, &turn, &mut tell);
+            tokio::pin!(answering);
+            loop {
+                tokio::select! {
+                    turned = &mut answering => break turned?,
+                    _ = tokio::signal::ctrl_c() => stop.notify_one(),
+                }
+            }
+        };
+        shown.finish()?;
+        Ok(turned)
+    }
+}
+
+/// What a person is told when a model fails.
+pub(super) fn explained(error: &ModelError, kept: bool) -> anyhow::Error {
+    use throughline::llm::ModelErrorKind as Kind;
+    let hint = match error.kind() {
+        Kind::Key => "set the right key and start again; nothing is lost",
+        Kind::NotFound => "/model NAME chooses another; nothing is lost",
+        Kind::TooLong => "/compact makes it shorter, then /retry",
+        Kind::Incomplete if kept => "what came is kept, marked as cut off; ask it to go on",
+        _ => "your message is kept: /retry asks again",
+    };
+    let mut what = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        what = format!("{what}: {error}");
+        cause = error.source();
+    }
+    Refusal {
+        what,
+        hint: Some(hint.to_owned()),
+        kind: throughline::ErrorKind::Unavailable,
+    }
+    .into()
+}
+
+/// An answer as it appears.
+struct Shown<'a> {
+    ui: &'a Ui,
+    name: String,
+    stream: Stream,
+    waiting: Option<ProgressBar>,
+    begun: bool,
+    failed: Option<io::Error>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(ui: &'a Ui, name: &str) -> Self {
+        let style = markdown::Style {
+            width: ui.width.min(100),
+            color: ui.color(),
+        };
+        Self {
+            ui,
+            name: safe(name).into_owned(),
+            stream: Stream::new(style),
+            waiting: None,
+            begun: false,
+            failed: None,
+        }
+    }
+
+    fn event(&mut self, event: TurnEvent) {
+        match event {
+            TurnEvent::Sent { .. } => self.wait("thinking"),
+            TurnEvent::Delta(Delta::Text(text)) => {
+                let shown = self.stream.push(&text);
+                self.print(&shown);
+            }
+            TurnEvent::Delta(Delta::Retrying { after, why, .. }) => {
+                self.settle();
+                self.ui.status(format_args!(
+                    "{}; trying again in {:.1} s",
+                    safe(&why),
+                    after.as_secs_f32()
+                ));
+                self.wait("waiting");
+            }
+            TurnEvent::Compaction(CompactionEvent::Start { .. }) => {
+                self.settle();
+                self.ui.status("📝 Summarizing what came before…");
+            }
+            TurnEvent::Warning(warning) => {
+                self.settle();
+                self.ui.warn(safe(&warning));
+            }
+            TurnEvent::Called(call) => {
+                self.settle();
+                self.ui.status(format_args!("▸ {}", safe(&call.name)));
+            }
+            TurnEvent::Shortened => {
+                self.settle();
+                self.ui
+                    .status("The model takes less than that; summarized, and asking again.");
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows that something is under way.
+    fn wait(&mut self, what: &'static str) {
+        if self.begun || !io::stderr().is_terminal() {
+            return;
+        }
+        self.settle();
+        let spinner = ProgressBar::new_spinner().with_message(what);
+        spinner.enable_steady_tick(Duration::from_millis(120));
+        self.waiting = Some(spinner);
+    }
+
+    fn settle(&mut self) {
+        if let Some(spinner) = self.waiting.take() {
+            spinner.finish_and_clear();
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.settle();
+        let mut out = io::stdout().lock();
+        let mut write = || {
+            if !self.begun && out.is_terminal() {
+                writeln!(out, "\n{}:", self.ui.bold(&self.name))?;
+            }
+            out.write_all(text.as_bytes())?;
+            out.flush()
+        };
+        if let Err(error) = write() {
+            self.failed.get_or_insert(error);
+        }
+        self.begun = true;
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        let rest = self.stream.finish();
+        self.print(&rest);
+        self.settle();
+        self.failed.map_or(Ok(()), Err)
+    }
+}

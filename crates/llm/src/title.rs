@@ -1,0 +1,55 @@
+//! A name for a session, from what was said first.
+
+/// How many words a title has.
+const WORDS: usize = 6;
+/// Words that say nothing about what a session is about.
+const EMPTY: [&str; 44] = [
+    "a", "an", "and", "are", "can", "could", "do", "does", "hello", "help", "hey", "hi", "how",
+    "i", "i'd", "i'm", "in", "is", "it", "like", "let's", "me", "my", "need", "of", "on", "our",
+    "please", "should", "some", "that", "the", "this", "to", "us", "want", "we", "what", "which",
+    "with", "would", "you", "your", "for",
+];
+
+/// A few words for a text, in its own words; none where it says nothing.
+pub fn title(text: &str) -> Option<String> {
+    let first = text.lines().find(|line| !line.trim().is_empty())?;
+    let words: Vec<&str> = first
+        .split_whitespace()
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let says = |word: &&&str| !EMPTY.contains(&word.to_lowercase().as_str());
+    let mut chosen: Vec<&str> = words.iter().filter(says).take(WORDS).copied().collect();
+    if chosen.is_empty() {
+        chosen = words.into_iter().take(WORDS).collect();
+    }
+    (!chosen.is_empty()).then(|| chosen.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_made_of_the_words_that_say_something() {
+        for (text, expected) in [
+            ("Hello", Some("Hello")),
+            (
+                "Can you help me implement JWT authentication for the API?",
+                Some("implement JWT authentication API"),
+            ),
+            (
+                "\n\n  Fix src/auth.rs:  the token  expires",
+                Some("Fix src/auth.rs token expires"),
+            ),
+            (
+                "Why does the parser loop forever on input with nested quotes and tabs?",
+                Some("Why parser loop forever input nested"),
+            ),
+            ("?!", None),
+            ("", None),
+        ] {
+            assert_eq!(title(text).as_deref(), expected, "{text}");
+        }
+    }
+}
