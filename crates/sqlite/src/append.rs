@@ -363,12 +363,14 @@ fn write(
 ) -> Result<(), StoreError> {
     let failed = during("appending");
     let (back, jump) = live.anchors.next();
+    let position = tx.position()?;
     tx.change(
-        "INSERT INTO entry (session, seq, back, jump, id, at, digest, payload)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO entry (pk, session, seq, back, jump, id, at, digest, payload)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )
     .map_err(failed)?
     .execute(params![
+        position,
         live.pk,
         rows::seq(row.seq),
         back,
@@ -379,8 +381,7 @@ fn write(
         row.payload,
     ])
     .map_err(failed)?;
-    live.anchors
-        .push(row.seq, tx.connection.last_insert_rowid());
+    live.anchors.push(row.seq, position);
     live.record.apply_body(row.seq, row.at, row.digest, body);
     if is_kept(row.seq) {
         write_snapshot(tx, live.pk, &live.record)?;

@@ -5,6 +5,7 @@ use throughline_model::{Seq, SessionRef};
 use throughline_store::{Read, StoreError};
 
 use crate::error::{damaged, during};
+use crate::feed::{Event, note};
 use crate::open::SqliteStore;
 use crate::read;
 use crate::rebuild::rebuild_session;
@@ -58,6 +59,11 @@ fn erase(
             tx.change("DELETE FROM token_count WHERE entry = ?1")
                 .and_then(|mut delete| delete.execute([placed.link.pk]))
                 .map_err(failed)?;
+            let home: String = tx
+                .query("SELECT id FROM session WHERE pk = ?1")
+                .and_then(|mut query| query.query_row([placed.link.session], |row| row.get(0)))
+                .map_err(failed)?;
+            note(tx, &of.owner, &home, Event::Erased(*seq))?;
             owners.push(placed.link.session);
         }
     }

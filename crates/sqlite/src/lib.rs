@@ -14,6 +14,7 @@ mod blob;
 mod check;
 mod erase;
 mod error;
+mod feed;
 mod fork;
 mod links;
 mod list;

@@ -22,6 +22,10 @@ pub(crate) const MIGRATIONS: &[(&str, &str)] = &[
         "20261115100000_token_counts",
         include_str!("../migrations/20261115100000_token_counts.sql"),
     ),
+    (
+        "20261115110000_changes",
+        include_str!("../migrations/20261115110000_changes.sql"),
+    ),
 ];
 
 /// How many migrations this version knows.

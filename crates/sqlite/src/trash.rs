@@ -9,6 +9,7 @@ use throughline_store::StoreError;
 
 use crate::append::refuse_taken_key;
 use crate::error::during;
+use crate::feed::{Event, note};
 use crate::links::{self, End};
 use crate::open::SqliteStore;
 use crate::tx::{Tx, sharers};
@@ -26,11 +27,15 @@ impl SqliteStore {
                 let found = rows::find(tx.connection, &session)?
                     .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))?;
                 tx.flush()?;
-                tx.change(
-                    "UPDATE session SET trashed_at = ?2 WHERE pk = ?1 AND trashed_at IS NULL",
-                )
-                .and_then(|mut update| update.execute(params![found.pk, at.as_microsecond()]))
-                .map_err(during("putting a session into the trash"))?;
+                let put = tx
+                    .change(
+                        "UPDATE session SET trashed_at = ?2 WHERE pk = ?1 AND trashed_at IS NULL",
+                    )
+                    .and_then(|mut update| update.execute(params![found.pk, at.as_microsecond()]))
+                    .map_err(during("putting a session into the trash"))?;
+                if put > 0 {
+                    note(tx, &session.owner, session.id.as_str(), Event::Trashed)?;
+                }
                 tx.forget_all();
                 Ok(())
             })
@@ -47,7 +52,7 @@ impl SqliteStore {
                 tx.change("UPDATE session SET trashed_at = NULL WHERE pk = ?1")
                     .and_then(|mut update| update.execute([pk]))
                     .map_err(during("taking a session out of the trash"))?;
-                Ok(())
+                note(tx, &session.owner, session.id.as_str(), Event::Restored)
             })
             .await
     }
@@ -58,6 +63,8 @@ impl SqliteStore {
             .write(move |tx| {
                 let pk = in_trash(tx, &session)?;
                 tx.overwrite()?;
+                // Before its entries go: no later one may have their positions.
+                note(tx, &session.owner, session.id.as_str(), Event::Removed)?;
                 remove(tx, pk)
             })
             .await

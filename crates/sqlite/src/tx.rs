@@ -12,6 +12,7 @@ use throughline_model::{Birth, Card, Owner, Record, Seq, SessionId, SessionRef};
 use throughline_store::StoreError;
 
 use crate::error::{damaged, during};
+use crate::feed::Event;
 use crate::links::{Anchors, End};
 use crate::rows;
 
@@ -23,6 +24,8 @@ const REMEMBERED: usize = 4_096;
 pub(crate) struct Cache {
     sessions: HashMap<SessionRef, Live>,
     owners: HashMap<Owner, i64>,
+    /// The last position in the feed, where it is known.
+    position: Option<i64>,
     version: i64,
 }
 
@@ -30,6 +33,7 @@ impl Cache {
     pub(crate) fn clear(&mut self) {
         self.sessions.clear();
         self.owners.clear();
+        self.position = None;
     }
 }
 
@@ -143,6 +147,17 @@ impl<'a> Tx<'a> {
             }
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// The next position in the feed: after every entry, and everything else that
+    /// happened.
+    pub(crate) fn position(&mut self) -> Result<i64, StoreError> {
+        let last = match self.cache.position {
+            Some(last) => last,
+            None => crate::feed::last(self.connection)?,
+        };
+        self.cache.position = Some(last + 1);
+        Ok(last + 1)
     }
 
     /// A statement that changes something.
@@ -268,6 +283,7 @@ impl<'a> Tx<'a> {
         live.saved_card = None;
         live.saved_standing = Seq::ZERO;
         self.put(&owner.session(&birth.id), live);
+        crate::feed::note(self, owner, birth.id.as_str(), Event::Created)?;
         Ok(pk)
     }
 

@@ -2,9 +2,10 @@
 //! implementation to them.
 //!
 //! [`LogStore`] keeps logs, [`Catalog`] finds sessions, [`BlobStore`] keeps
-//! attachments, [`TokenStore`] keeps token counts and [`Upkeep`] proves that all of it is sound. A type that is all five
-//! is a [`Store`]. Every call says on whose behalf it is made; there is no call that
-//! reads without an owner but those of [`Upkeep`], which never return what was said.
+//! attachments, [`TokenStore`] keeps token counts, [`Feed`] tells what happened in order and
+//! [`Upkeep`] proves that all of it is sound. A type that is all six is a [`Store`]. Every
+//! call says on whose behalf it is made, but for those of [`Upkeep`], which never return
+//! what was said, and of [`Feed`], which serves indexes and events.
 //!
 //! [`MemoryStore`] is the simplest thing that is right. It serves tests, and the
 //! random tests of every other store are run against it.
@@ -14,6 +15,7 @@ mod blob;
 mod catalog;
 mod check;
 mod error;
+mod feed;
 mod log;
 mod memory;
 mod tokens;
@@ -29,11 +31,12 @@ pub use blob::{BlobStore, MAX_BLOB_BYTES, admit_blob};
 pub use catalog::{Candidate, Catalog, Cursor, CursorError, Filter, Page, Scope, Trashed};
 pub use check::{Finding, LogCheck, Progress, Report, Upkeep};
 pub use error::{BoxError, ErrorKind, StoreError};
+pub use feed::{Change, Feed, Position, What};
 pub use log::{Created, LogStore, Read};
 pub use memory::MemoryStore;
 pub use tokens::TokenStore;
 
 /// A whole store.
-pub trait Store: LogStore + Catalog + BlobStore + TokenStore + Upkeep {}
+pub trait Store: LogStore + Catalog + BlobStore + TokenStore + Feed + Upkeep {}
 
-impl<T: LogStore + Catalog + BlobStore + TokenStore + Upkeep> Store for T {}
+impl<T: LogStore + Catalog + BlobStore + TokenStore + Feed + Upkeep> Store for T {}

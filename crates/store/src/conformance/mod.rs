@@ -13,6 +13,7 @@
 pub mod appends;
 pub mod blobs;
 pub mod erasure;
+pub mod feed;
 pub mod forks;
 pub mod isolation;
 pub mod listing;
@@ -95,6 +96,10 @@ macro_rules! conformance {
             erasure: erased_content_is_gone_and_the_chain_whole,
                 erasing_reaches_forks, an_erased_first_message_leaves_no_preview;
             tokens: counts_are_kept_per_encoding, a_fork_shares_counts, erasing_forgets_the_count;
+            feed: changes_come_in_the_order_they_happened, reading_on_misses_and_repeats_nothing,
+                trash_and_removal_are_told, an_erasure_is_told_where_the_entry_was_appended,
+                positions_go_on_after_a_removal, what_failed_is_not_told,
+                a_repeat_is_not_told_again;
             upkeep: a_sound_store_has_no_findings, a_rebuild_changes_nothing, owners_are_known;
         }
         $crate::random_conformance! { $make }

@@ -5,8 +5,8 @@ use throughline_model::{Birth, Body, NamedBy, NewEntry, Role, Seq, SessionId, Se
 
 use super::{at, owner};
 use crate::{
-    Append, Catalog, Expect, Filter, LogStore, MemoryStore, OnConflict, Read, Scope, Store,
-    StoreError,
+    Append, Catalog, Change, Expect, Feed, Filter, LogStore, MemoryStore, OnConflict, Position,
+    Read, Scope, Store, StoreError,
 };
 
 /// How many session ids random operations choose from.
@@ -258,6 +258,13 @@ async fn perform<S: Store>(store: &S, prepared: Prepared) -> String {
 /// Everything that can be seen of both is the same.
 async fn compare<S: Store>(store: &S, memory: &MemoryStore) {
     let owner = owner();
+    let without_positions = |changes: Vec<Change>| -> Vec<_> {
+        let told = changes.into_iter();
+        told.map(|c| (c.owner, c.session, c.what)).collect()
+    };
+    let theirs = store.changes(Position(0), 10_000).await.unwrap();
+    let ours = memory.changes(Position(0), 10_000).await.unwrap();
+    assert_eq!(without_positions(theirs), without_positions(ours));
     for scope in [Scope::Live, Scope::Trash] {
         let filter = Filter {
             scope,

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use throughline_model::{Card, Digest, Owner, Project, SessionRef, Timestamp};
 
+use super::feed::Told;
 use super::{MemoryStore, Session};
 use crate::{Candidate, Catalog, Cursor, Filter, Page, Scope, StoreError, Trashed};
 
@@ -127,7 +128,10 @@ impl Catalog for MemoryStore {
             match space.sessions.get_mut(&session.id) {
                 None => Err(StoreError::NoSuchSession(session.id.clone())),
                 Some(found) => {
-                    found.trashed.get_or_insert(at);
+                    if found.trashed.is_none() {
+                        found.trashed = Some(at);
+                        space.tell(&session.id, Told::Trashed);
+                    }
                     Ok(())
                 }
             }
@@ -148,6 +152,7 @@ impl Catalog for MemoryStore {
             if let Some(found) = space.sessions.get_mut(&session.id) {
                 found.trashed = None;
             }
+            space.tell(&session.id, Told::Restored);
             Ok(())
         })
     }
@@ -177,6 +182,11 @@ impl Catalog for MemoryStore {
                 }
                 Some(_) => {
                     let removed = space.sessions.remove(&session.id);
+                    space.happened.retain(|(_, happened)| {
+                        happened.session != session.id
+                            || !matches!(happened.what, Told::Appended(_))
+                    });
+                    space.tell(&session.id, Told::Removed);
                     let blobs = removed.iter().flat_map(attachments).collect::<Vec<_>>();
                     let kept: HashSet<_> = space.sessions.values().flat_map(attachments).collect();
                     for blob in blobs.iter().filter(|blob| !kept.contains(blob)) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use throughline_model::{Birth, EntryId, Owner, Record, Seq, SessionRef, StoredEntry};
 
+use super::feed::Told;
 use super::{MemoryStore, Session, decode, encoding, fold, usize_of};
 use crate::{Append, Appended, Created, LogStore, Read, StoreError, refuse_large_entry};
 
@@ -99,6 +100,10 @@ impl LogStore for MemoryStore {
                 }
                 session.record = fold(&session.birth, &session.log)?;
             }
+            for seq in entries {
+                let home = space.home(&of.id, *seq);
+                space.tell(&home, Told::Erased(*seq));
+            }
             Ok(())
         })
     }
@@ -125,6 +130,7 @@ impl LogStore for MemoryStore {
                 }
             };
             let mut new = 0;
+            let first = next.record.card.head;
             for stored in entries {
                 let card = &next.record.card;
                 if stored.seq <= card.head {
@@ -159,6 +165,12 @@ impl LogStore for MemoryStore {
                 next.record.apply(&decode(&id, &stored)?);
                 next.log.push(Arc::new(stored));
                 new += 1;
+            }
+            if !space.sessions.contains_key(&id) {
+                space.tell(&id, Told::Created);
+            }
+            for seq in first.0 + 1..=next.record.card.head.0 {
+                space.tell(&id, Told::Appended(Seq(seq)));
             }
             space.sessions.insert(id, next);
             Ok(new)

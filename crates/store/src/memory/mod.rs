@@ -5,11 +5,13 @@
 //! tests of the others are compared with.
 
 mod catalog;
+mod feed;
 mod log;
 mod tokens;
 mod upkeep;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throughline_model::{
@@ -18,12 +20,15 @@ use throughline_model::{
 };
 
 use crate::append::{Settled, settle};
-use crate::{Append, Appended, Created, How, OnConflict, StoreError, refuse_large_entry};
+use crate::{Append, Appended, Created, How, OnConflict, Position, StoreError, refuse_large_entry};
+use feed::{Happened, Told};
 
 /// A store that lives as long as the program.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     spaces: Mutex<BTreeMap<Owner, Space>>,
+    /// The position of the last change.
+    position: AtomicU64,
 }
 
 /// Everything of one owner.
@@ -34,6 +39,10 @@ struct Space {
     projects: Vec<Project>,
     /// What entries cost, by encoding and digest: forks share entries, and so counts.
     tokens: HashMap<(String, Digest), u64>,
+    /// What happened, in order.
+    happened: Vec<(Position, Happened)>,
+    /// What has just happened and has no position yet.
+    news: Vec<Happened>,
 }
 
 #[derive(Debug, Clone)]
@@ -56,11 +65,24 @@ impl MemoryStore {
     }
 
     fn with<T>(&self, owner: &Owner, f: impl FnOnce(&mut Space) -> T) -> T {
-        f(self.lock().entry(owner.clone()).or_default())
+        let mut spaces = self.lock();
+        let space = spaces.entry(owner.clone()).or_default();
+        let done = f(space);
+        for happened in std::mem::take(&mut space.news) {
+            // Under the lock: positions and changes come in one order.
+            let position = self.position.fetch_add(1, Ordering::Relaxed) + 1;
+            space.happened.push((Position(position), happened));
+        }
+        done
     }
 }
 
 impl Space {
+    fn tell(&mut self, session: &SessionId, what: Told) {
+        let session = session.clone();
+        self.news.push(Happened { session, what });
+    }
+
     fn live(&mut self, id: &SessionId) -> Result<&mut Session, StoreError> {
         match self.sessions.get_mut(id) {
             None => Err(StoreError::NoSuchSession(id.clone())),
@@ -97,6 +119,7 @@ impl Space {
             trashed: None,
             birth,
         };
+        self.tell(&session.birth.id.clone(), Told::Created);
         self.sessions.insert(session.birth.id.clone(), session);
         Ok(Created {
             record,
@@ -128,6 +151,7 @@ impl Space {
         if let Some(key) = &birth.key {
             self.refuse_taken_key(key)?;
         }
+        self.tell(&birth.id, Told::Created);
         self.sessions.insert(
             birth.id.clone(),
             Session {
@@ -138,6 +162,14 @@ impl Space {
             },
         );
         Ok(record)
+    }
+
+    /// The session that an entry was appended to: this one, or one it shares it with.
+    fn home(&self, id: &SessionId, seq: Seq) -> SessionId {
+        match self.sessions.get(id).map(|session| &session.birth.lineage) {
+            Some(Lineage::Forked { session, at }) if seq <= *at => self.home(session, seq),
+            _ => id.clone(),
+        }
     }
 
     fn refuse_taken_key(&self, key: &throughline_model::Key) -> Result<(), StoreError> {
@@ -183,6 +215,9 @@ impl Space {
             }
             Settled::Append { rebased } => {
                 let entries = session.push(&append, rebased)?;
+                for entry in &entries {
+                    self.tell(id, Told::Appended(entry.seq));
+                }
                 Ok(Appended {
                     session: id.clone(),
                     entries,

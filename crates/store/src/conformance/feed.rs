@@ -1,0 +1,161 @@
+//! What happened, in order.
+
+use throughline_model::Seq;
+
+use super::{append, at, birth, expecting, owner, session_id, session_with, user};
+use crate::{Append, Change, Position, Store, What};
+
+async fn all<S: Store>(store: &S) -> Vec<Change> {
+    store.changes(Position(0), 10_000).await.unwrap()
+}
+
+/// A change in a few words.
+fn told(change: &Change) -> String {
+    let what = match &change.what {
+        What::Created => "created".to_owned(),
+        What::Appended(entry) => format!("{}", entry.seq),
+        What::Erased(seq) => format!("erased {seq}"),
+        What::Trashed => "trashed".to_owned(),
+        What::Restored => "restored".to_owned(),
+        What::Removed => "removed".to_owned(),
+    };
+    format!("{}: {what}", change.session)
+}
+
+async fn story<S: Store>(store: &S) -> Vec<String> {
+    all(store).await.iter().map(told).collect()
+}
+
+/// Changes come in the order they happened.
+pub async fn changes_come_in_the_order_they_happened<S: Store>(store: &S) {
+    let a = session_with(store, "a", &["one"]).await;
+    let b = session_with(store, "b", &["uno"]).await;
+    append(store, &a, "two").await;
+    store.fork(&a, Seq(1), birth("c")).await.unwrap();
+    append(store, &b, "due").await;
+
+    let expected = [
+        "a: created",
+        "a: 1",
+        "b: created",
+        "b: 1",
+        "a: 2",
+        "c: created",
+        "b: 2",
+    ];
+    assert_eq!(story(store).await, expected);
+    let changes = all(store).await;
+    assert!(changes.is_sorted_by(|a, b| a.position < b.position));
+    let last = changes.last().map(|change| change.position);
+    assert_eq!(Some(store.last_position().await.unwrap()), last);
+    let What::Appended(entry) = &changes[4].what else {
+        panic!("{:?}", changes[4]);
+    };
+    let entry = entry.decode().unwrap();
+    assert_eq!(entry.message().unwrap().content.to_text(), "two");
+    assert_eq!(changes[0].owner, owner());
+}
+
+/// Reading on misses and repeats nothing.
+pub async fn reading_on_misses_and_repeats_nothing<S: Store>(store: &S) {
+    let a = session_with(store, "a", &["1", "2", "3"]).await;
+    store.trash(&a, at(9)).await.unwrap();
+    session_with(store, "b", &["1", "2"]).await;
+    for limit in [1, 2, 3, 100] {
+        let mut read = Vec::new();
+        let mut after = Position(0);
+        loop {
+            let page = store.changes(after, limit).await.unwrap();
+            assert!(page.len() <= limit);
+            let Some(last) = page.last() else {
+                break;
+            };
+            after = last.position;
+            read.extend(page);
+        }
+        assert_eq!(read, all(store).await, "by {limit}");
+    }
+}
+
+/// Trash and removal are told.
+pub async fn trash_and_removal_are_told<S: Store>(store: &S) {
+    let a = session_with(store, "a", &["one"]).await;
+    store.trash(&a, at(1)).await.unwrap();
+    store.trash(&a, at(2)).await.unwrap();
+    store.restore(&a).await.unwrap();
+    store.trash(&a, at(3)).await.unwrap();
+    let seen = store.last_position().await.unwrap();
+    store.remove(&a).await.unwrap();
+
+    let expected = [
+        "a: created",
+        "a: trashed",
+        "a: restored",
+        "a: trashed",
+        "a: removed",
+    ];
+    assert_eq!(story(store).await, expected);
+    let later = store.changes(seen, 10).await.unwrap();
+    assert_eq!(later.iter().map(told).collect::<Vec<_>>(), ["a: removed"]);
+}
+
+/// An erasure is told where the entry was appended.
+pub async fn an_erasure_is_told_where_the_entry_was_appended<S: Store>(store: &S) {
+    let a = session_with(store, "a", &["one", "two"]).await;
+    store.fork(&a, Seq(2), birth("b")).await.unwrap();
+    let b = owner().session(&session_id("b"));
+    append(store, &b, "three").await;
+    store.erase(&b, &[Seq(1), Seq(3)], None).await.unwrap();
+
+    let story = story(store).await;
+    assert_eq!(story[story.len() - 2..], ["a: erased 1", "b: erased 3"]);
+    // What was told of it before no longer says what it said.
+    let changes = all(store).await;
+    let What::Appended(entry) = &changes[1].what else {
+        panic!("{:?}", changes[1]);
+    };
+    assert_eq!(entry.decode().unwrap().body.kind(), "erased");
+}
+
+/// Positions go on after a removal.
+pub async fn positions_go_on_after_a_removal<S: Store>(store: &S) {
+    session_with(store, "a", &["one"]).await;
+    let b = session_with(store, "b", &["two", "three"]).await;
+    store.trash(&b, at(1)).await.unwrap();
+    store.remove(&b).await.unwrap();
+    let seen = store.last_position().await.unwrap();
+
+    session_with(store, "c", &["four"]).await;
+
+    let later = store.changes(seen, 10).await.unwrap();
+    assert_eq!(
+        later.iter().map(told).collect::<Vec<_>>(),
+        ["c: created", "c: 1"]
+    );
+}
+
+/// What failed is not told.
+pub async fn what_failed_is_not_told<S: Store>(store: &S) {
+    let a = session_with(store, "a", &["one"]).await;
+    let before = story(store).await;
+    store.append(&a, expecting(7, "late")).await.unwrap_err();
+    store.erase(&a, &[Seq(1), Seq(9)], None).await.unwrap_err();
+    store.restore(&a).await.unwrap_err();
+    store.remove(&a).await.unwrap_err();
+    store.fork(&a, Seq(9), birth("b")).await.unwrap_err();
+    assert_eq!(story(store).await, before);
+}
+
+/// A repeat is not told again.
+pub async fn a_repeat_is_not_told_again<S: Store>(store: &S) {
+    let a = session_with(store, "a", &[]).await;
+    let entry = user("once");
+    for _ in 0..2 {
+        store
+            .append(&a, Append::any(vec![entry.clone()]))
+            .await
+            .unwrap();
+        store.create(&owner(), birth("a")).await.unwrap();
+    }
+    assert_eq!(story(store).await, ["a: created", "a: 1"]);
+}

@@ -1,0 +1,69 @@
+//! What happened in a store, in the order it happened: the thread that indexes and
+//! events hang on.
+//!
+//! Invariant: positions only grow, whatever is removed; a change that is read once is
+//! read at the same position ever after, unless what it tells of is gone.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use throughline_model::{Owner, Seq, SessionId, StoredEntry};
+
+use crate::StoreError;
+
+/// A place in the feed; zero is before everything.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Position(pub u64);
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Where in the feed it is.
+    pub position: Position,
+    /// Whose.
+    pub owner: Owner,
+    /// In which session.
+    pub session: SessionId,
+    /// What.
+    pub what: What,
+}
+
+/// What happened. Everything that is part of a session is an entry of its log; the rest
+/// happens to sessions as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum What {
+    /// The session was made, or forked.
+    Created,
+    /// An entry was appended. As stored: one that is damaged must not hold up the rest.
+    Appended(StoredEntry),
+    /// The content of an entry was erased.
+    Erased(Seq),
+    /// The session was put into the trash.
+    Trashed,
+    /// It was taken out again.
+    Restored,
+    /// It is gone for good.
+    Removed,
+}
+
+/// What happened in a store, across owners. For the store's own servants, which must not
+/// show one owner what is another's.
+#[async_trait]
+pub trait Feed: Debug + Send + Sync {
+    /// The position of the last change.
+    async fn last_position(&self) -> Result<Position, StoreError>;
+
+    /// The changes after a position, oldest first, at most `limit` of them.
+    async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError>;
+}
