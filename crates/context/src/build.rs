@@ -83,7 +83,15 @@ pub fn build(
     if total(turns.iter().map(Turn::tokens)) > comfortable {
         recent.left_out.extend(elide(&mut turns, policy, encoding));
     }
-    let kept = fit(turns, left, encoding);
+    // What is recalled has a place of its own, if there is anything to recall.
+    let reserved = match policy.recall {
+        true => recalled::wanted(material, encoding)
+            .min(share(policy.shares.recall))
+            .min(policy.recall_tokens)
+            .min(spare(left)),
+        false => 0,
+    };
+    let kept = fit(turns, left - reserved, encoding);
     recent.tokens = kept.tokens;
     recent.left_out.extend(kept.left_out);
     let in_view: HashSet<Seq> = seqs(&kept.turns).collect();
@@ -98,7 +106,7 @@ pub fn build(
         .collect();
     left = left.saturating_sub(recent.tokens);
 
-    let room = Room::within(left, share(policy.shares.recall));
+    let room = Room::within(left, policy.recall_tokens);
     let recalled = recalled::recalled(material, policy, &in_view, room, encoding);
 
     let mut message = Section::new(SectionName::Message);

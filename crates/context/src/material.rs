@@ -43,6 +43,9 @@ pub struct Excerpt {
     pub text: String,
     /// How well it matches; larger is better.
     pub score: f32,
+    /// What was said just before, and by whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead: Option<(String, String)>,
 }
 
 /// The place of an entry.

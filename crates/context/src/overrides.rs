@@ -28,7 +28,7 @@ pub enum PolicyError {
 }
 
 /// Everything of a policy that can be changed.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "window",
     "compact_at",
     "keep",
@@ -38,6 +38,7 @@ const KEYS: [&str; 9] = [
     "share.memory",
     "share.recall",
     "recall",
+    "recall_tokens",
 ];
 
 impl Policy {
@@ -80,6 +81,7 @@ impl Policy {
                     _ => return Err(Some("use on or off".to_owned())),
                 }
             }
+            "recall_tokens" => self.recall_tokens = number(value)?,
             _ => return Err(None),
         }
         Ok(())
@@ -121,6 +123,7 @@ mod tests {
             ("share.memory", "2%"),
             ("share.recall", "100"),
             ("recall", "off"),
+            ("recall_tokens", "99"),
         ])
         .unwrap();
         assert_eq!(policy.window, Some(5_000));
@@ -137,6 +140,7 @@ mod tests {
         assert_eq!(policy.shares.memory, 2);
         assert_eq!(policy.shares.recall, 100);
         assert!(!policy.recall);
+        assert_eq!(policy.recall_tokens, 99);
     }
 
     #[test]

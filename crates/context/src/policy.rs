@@ -52,7 +52,7 @@ pub struct Shares {
     pub context: u8,
     /// Memory.
     pub memory: u8,
-    /// Recalled excerpts.
+    /// Recalled excerpts, where there is not room for everything else.
     pub recall: u8,
 }
 
@@ -75,6 +75,8 @@ pub struct Policy {
     pub keep_results: usize,
     /// Whether to bring back what was said before.
     pub recall: bool,
+    /// The most tokens of it.
+    pub recall_tokens: u64,
 }
 
 impl Policy {
@@ -143,6 +145,7 @@ impl Default for Policy {
             elide_over: 500,
             keep_results: 5,
             recall: true,
+            recall_tokens: 4_000,
         }
     }
 }

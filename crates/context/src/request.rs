@@ -95,6 +95,9 @@ pub struct Section {
     pub text: String,
     /// The entries it is made from.
     pub entries: Vec<EntryRef>,
+    /// How well each of them matches, where they were chosen for that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scores: Vec<f32>,
     /// What it could have said besides.
     pub left_out: Vec<LeftOut>,
     /// Whether the request is the same as the last one up to the end of this section,
@@ -110,6 +113,7 @@ impl Section {
             share: 0.0,
             text: String::new(),
             entries: Vec::new(),
+            scores: Vec::new(),
             left_out: Vec::new(),
             cache_breakpoint: false,
         }

@@ -188,6 +188,7 @@ pub(crate) fn excerpt(session: &str, seq: u64, said: &str) -> Excerpt {
         author: "user".to_owned(),
         text: said.to_owned(),
         score: 1.0,
+        lead: None,
     }
 }
 
