@@ -9,6 +9,7 @@ mod context;
 mod figure;
 mod machine;
 mod markdown;
+mod recall;
 mod rounds;
 mod store;
 mod svg;
@@ -28,6 +29,7 @@ struct Args {
 enum Command {
     Store(store::StoreArgs),
     Context(context::ContextArgs),
+    Recall(recall::RecallArgs),
     /// The child of `store` whose memory is watched
     #[command(hide = true)]
     StoreMemory(store::memory::ChildArgs),
@@ -37,6 +39,7 @@ fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Command::Store(args) => store::run(&args),
         Command::Context(args) => context::run(&args),
+        Command::Recall(args) => recall::run(&args),
         Command::StoreMemory(args) => store::memory::child(&args),
     }
 }

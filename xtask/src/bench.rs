@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: measurements, in release mode.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 
 use crate::run::{self, built, cargo, workspace};
@@ -8,11 +10,14 @@ use crate::run::{self, built, cargo, workspace};
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
     /// What to measure
-    #[arg(value_parser = ["store", "context"])]
+    #[arg(value_parser = ["store", "context", "recall"])]
     what: String,
     /// A rough measure in a fraction of the time
     #[arg(long)]
     quick: bool,
+    /// For recall: conversations with questions, as LoCoMo has them
+    #[arg(long, value_name = "FILE")]
+    locomo: Option<PathBuf>,
     /// Write the table and picture into docs/ as well
     #[arg(long)]
     write: bool,
@@ -30,15 +35,17 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     run::run(cargo().args(build))?;
     let mut bench = std::process::Command::new(built("release", "throughline-bench"));
     bench.current_dir(workspace());
-    bench
-        .arg(&args.what)
-        .arg("--tl")
-        .arg(built("release", "tl"));
-    bench
-        .arg("--venv")
-        .arg(workspace().join("target/bench-venv"));
+    bench.arg(&args.what);
+    if args.what == "store" {
+        bench.arg("--tl").arg(built("release", "tl"));
+        let venv = workspace().join("target/bench-venv");
+        bench.arg("--venv").arg(venv);
+    }
     if args.quick {
         bench.arg("--quick");
+    }
+    if let Some(file) = &args.locomo {
+        bench.arg("--locomo").arg(std::path::absolute(file)?);
     }
     let section = workspace().join("target/bench-section.md");
     if args.write {

@@ -1,6 +1,7 @@
 //! The chores, in Rust: `cargo xtask test` and `cargo xtask bench`.
 
 mod bench;
+mod distill;
 mod picture;
 mod run;
 mod test;
@@ -18,6 +19,8 @@ enum Chore {
     Test(test::TestArgs),
     /// Measure: `cargo xtask bench store`
     Bench(bench::BenchArgs),
+    /// Make the semantic models from the one they are distilled from
+    Distill(distill::DistillArgs),
     /// Make the README's picture from a real run
     Picture,
 }
@@ -26,6 +29,7 @@ fn main() -> Result<ExitCode> {
     match Chore::parse() {
         Chore::Test(args) => test::run(&args)?,
         Chore::Bench(args) => bench::run(&args)?,
+        Chore::Distill(args) => distill::run(&args)?,
         Chore::Picture => picture::run()?,
     }
     Ok(ExitCode::SUCCESS)

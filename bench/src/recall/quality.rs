@@ -1,0 +1,189 @@
+//! Evidence recall: of the turns that answer a question, the share among the first hits.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use throughline_recall::{Batch, Found, Index, Query, Scope, Why};
+
+use super::fts5::{Fts5, words};
+use super::locomo::{Conversation, Question};
+use crate::figure::float;
+
+/// How deep one looks.
+pub(crate) const DEPTHS: [usize; 3] = [5, 10, 20];
+
+/// Words of questions that say nothing about what is asked for.
+const FREQUENT: [&str; 44] = [
+    "a", "about", "after", "an", "and", "are", "as", "at", "be", "been", "did", "do", "does",
+    "for", "from", "had", "has", "have", "her", "his", "how", "in", "is", "it", "many", "of", "on",
+    "or", "s", "the", "their", "to", "was", "were", "What", "When", "Where", "Which", "Who", "Why",
+    "How", "with", "would", "Would",
+];
+
+/// What a way of ranking found.
+pub(crate) struct Recall {
+    pub(crate) name: String,
+    /// At each of [`DEPTHS`].
+    pub(crate) at: [f64; 3],
+    /// At ten, by category.
+    pub(crate) by_category: BTreeMap<u8, f64>,
+}
+
+/// What a part is worth in a way of ranking.
+struct Way {
+    name: &'static str,
+    parts: fn(&Why) -> f32,
+}
+
+/// From words alone to all of it.
+const WAYS: [Way; 8] = [
+    Way {
+        name: "words, here and around (BM25)",
+        parts: |why| why.text,
+    },
+    Way {
+        name: "likeness as a whole, alone",
+        parts: |why| why.pooled,
+    },
+    Way {
+        name: "likeness word by word, alone",
+        parts: |why| why.late,
+    },
+    Way {
+        name: "words + whole",
+        parts: |why| 0.4 * why.text + 0.2 * why.pooled,
+    },
+    Way {
+        name: "words + word by word",
+        parts: |why| 0.4 * why.text + 0.4 * why.late,
+    },
+    Way {
+        name: "words + whole + word by word",
+        parts: |why| 0.4 * why.text + 0.2 * why.pooled + 0.4 * why.late,
+    },
+    Way {
+        name: "… + session",
+        parts: |why| 0.4 * why.text + 0.2 * why.pooled + 0.4 * why.late + 0.1 * why.session,
+    },
+    Way {
+        name: "… + author",
+        parts: |why| {
+            0.4 * why.text
+                + 0.2 * why.pooled
+                + 0.4 * why.late
+                + 0.1 * why.session
+                + 0.25 * why.author
+        },
+    },
+];
+
+/// Measures what the index finds, and what parts of it would.
+pub(crate) fn measure(dir: &Path, conversations: &[Conversation]) -> Result<Vec<Recall>> {
+    let (mut full, mut worded, mut hybrid) = (Tally::default(), Tally::default(), Tally::default());
+    let mut ways: Vec<Tally> = WAYS.iter().map(|_| Tally::default()).collect();
+    for conversation in conversations {
+        let index = index(&dir.join(conversation.owner.as_str()), conversation)?;
+        let mut fts5 = Fts5::new(&dir.join(format!("{}.db", conversation.owner)))?;
+        fts5.add(conversation.passages.iter().map(|one| one.text.as_str()))?;
+        for question in &conversation.questions {
+            let turns = |asked: Vec<&str>| -> Result<Vec<String>> {
+                let rows = fts5.search(asked, 20)?;
+                let turns = rows.into_iter().filter_map(|row| {
+                    let passage = conversation.passages.get(usize::try_from(row).ok()? - 1)?;
+                    passage.external_id.clone()
+                });
+                Ok(turns.collect())
+            };
+            full.add(question, &turns(words(&question.text).collect())?);
+            let telling = words(&question.text).filter(|word| !FREQUENT.contains(word));
+            worded.add(question, &turns(telling.collect())?);
+            let scope = Scope::new(conversation.owner.clone());
+            let query = Query::new(&*question.text, scope.clone());
+            hybrid.add(question, &ids(&index.search(&query)?));
+            let all = Query {
+                limit: conversation.passages.len(),
+                ..query
+            };
+            let found = index.search(&all)?;
+            for (way, tally) in WAYS.iter().zip(&mut ways) {
+                let mut found = found.clone();
+                let score = |why: &Why| (way.parts)(why);
+                found
+                    .hits
+                    .sort_by(|a, b| score(&b.why).total_cmp(&score(&a.why)));
+                tally.add(question, &ids(&found));
+            }
+        }
+    }
+    let mut all = vec![
+        full.recall("FTS5, any of the words"),
+        worded.recall("FTS5 without the most frequent words"),
+    ];
+    let ways = WAYS.iter().zip(&ways);
+    all.extend(ways.map(|(way, tally)| tally.recall(way.name)));
+    all.push(hybrid.recall("**hybrid search, as it comes**"));
+    Ok(all)
+}
+
+fn index(folder: &Path, conversation: &Conversation) -> Result<Index> {
+    let index = Index::open(folder)?;
+    let Some(mut feeder) = index.feeder()? else {
+        bail!("somebody else feeds {}", folder.display());
+    };
+    feeder.feed(Batch {
+        upto: conversation.passages.len() as u64,
+        passages: conversation.passages.clone(),
+        removed: Vec::new(),
+    })?;
+    Ok(index)
+}
+
+fn ids(found: &Found) -> Vec<String> {
+    found
+        .hits
+        .iter()
+        .filter_map(|hit| hit.external_id.clone())
+        .collect()
+}
+
+/// Sums over questions.
+#[derive(Default)]
+pub(crate) struct Tally {
+    count: u64,
+    sums: [f64; 3],
+    categories: BTreeMap<u8, (u64, f64)>,
+}
+
+impl Tally {
+    /// Adds the answer to a question: the ids of the turns found, the best first.
+    pub(crate) fn add(&mut self, question: &Question, found: &[String]) {
+        self.count += 1;
+        let shares = DEPTHS.map(|depth| {
+            let first = &found[..found.len().min(depth)];
+            let there = question
+                .evidence
+                .iter()
+                .filter(|id| first.contains(id))
+                .count();
+            float(there as u64) / float(question.evidence.len() as u64)
+        });
+        for (sum, share) in self.sums.iter_mut().zip(shares) {
+            *sum += share;
+        }
+        let category = self.categories.entry(question.category).or_default();
+        category.0 += 1;
+        category.1 += shares[1];
+    }
+
+    pub(crate) fn recall(&self, name: &str) -> Recall {
+        let by_category = self.categories.iter();
+        let by_category =
+            by_category.map(|(category, (count, sum))| (*category, sum / float(*count)));
+        Recall {
+            name: name.to_owned(),
+            at: self.sums.map(|sum| sum / float(self.count.max(1))),
+            by_category: by_category.collect(),
+        }
+    }
+}

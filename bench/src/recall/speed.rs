@@ -1,0 +1,256 @@
+//! How fast search is, and what the index costs, at many messages.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use throughline_model::Owner;
+use throughline_recall::{Batch, Index, Mode, Query, Scope};
+
+use super::Findings;
+use super::corpus::{Words, passage};
+use super::fts5::{Fts5, words};
+use crate::chart::Chart;
+use crate::figure::{Unit, float};
+use crate::rounds::Samples;
+use crate::table::{Row, Target};
+
+/// Messages a batch.
+const BATCH: u64 = 5000;
+/// Questions a round.
+const QUESTIONS: u64 = 100;
+const ROUNDS: u64 = 5;
+
+/// Times of many questions: each round's median, and each round's slowest.
+#[derive(Default)]
+struct Times {
+    median: Samples,
+    slowest: Samples,
+}
+
+impl Times {
+    fn round(&mut self, mut seconds: Vec<f64>) {
+        seconds.sort_by(f64::total_cmp);
+        self.median.0.push(seconds[seconds.len() / 2]);
+        // With a hundred questions a round, the slowest but one is the 99th percentile.
+        let slow = seconds.len().saturating_sub(2);
+        self.slowest.0.push(seconds[slow]);
+    }
+}
+
+/// Measures with so many messages.
+pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Result<()> {
+    let vocabulary = Words::new();
+    let owner = Owner::local();
+    let folder = dir.join("index");
+    let lines = dir.join("messages.jsonl");
+    let mut fts5 = Fts5::new(&dir.join("fts5.db"))?;
+
+    let (mut ours, mut theirs) = (0.0, 0.0);
+    let mut text_bytes = 0;
+    {
+        let index = Index::open(&folder)?;
+        let Some(mut feeder) = index.feeder()? else {
+            bail!("somebody else feeds {}", folder.display());
+        };
+        let mut file = std::io::BufWriter::new(fs::File::create(&lines)?);
+        let mut number = 0;
+        while number < messages {
+            let end = messages.min(number + BATCH);
+            let passages = (number..end).map(|one| passage(&vocabulary, &owner, one));
+            let passages: Vec<_> = passages.collect::<Result<_>>()?;
+            text_bytes += passages
+                .iter()
+                .map(|one| one.text.len() as u64)
+                .sum::<u64>();
+            for one in &passages {
+                serde_json::to_writer(&mut file, one)?;
+                file.write_all(b"\n")?;
+            }
+            let start = Instant::now();
+            fts5.add(passages.iter().map(|one| one.text.as_str()))?;
+            theirs += start.elapsed().as_secs_f64();
+            let start = Instant::now();
+            feeder.feed(Batch {
+                passages,
+                removed: Vec::new(),
+                upto: end,
+            })?;
+            ours += start.elapsed().as_secs_f64();
+            number = end;
+            if number % 100_000 == 0 {
+                eprintln!("{number} messages");
+            }
+        }
+        file.flush()?;
+        let start = Instant::now();
+        feeder.finish()?;
+        ours += start.elapsed().as_secs_f64();
+    }
+    let count = float(messages);
+    let at = crate::figure::digits(count);
+    findings.row(
+        Row::new("messages indexed", Unit::Rate, &Samples(vec![count / ours]))
+            .against("FTS5", &Samples(vec![count / theirs])),
+    );
+    let size = |path: &Path| -> Result<Samples> { Ok(Samples(vec![float(size(path)?) / count])) };
+    let name = format!("bytes on disk a message of {} bytes", text_bytes / messages);
+    findings.row(
+        Row::new(name, Unit::Number, &size(&folder)?)
+            .against("FTS5, with its text", &size(&dir.join("fts5.db"))?),
+    );
+
+    let start = Instant::now();
+    let index = Index::open(&folder)?;
+    let opened = start.elapsed().as_secs_f64();
+    findings.row(Row::new(
+        "opening the index",
+        Unit::Time,
+        &Samples(vec![opened]),
+    ));
+
+    let ask = |mode: Mode, text: &str| -> Result<()> {
+        let query = Query {
+            mode,
+            ..Query::new(text, Scope::new(owner.clone()))
+        };
+        let found = index.search(&query)?;
+        if found.hits.is_empty() {
+            bail!("nothing found for {text:?}");
+        }
+        Ok(())
+    };
+    let (mut hybrid, mut text, mut full, mut lines_read) = (
+        Times::default(),
+        Times::default(),
+        Times::default(),
+        Times::default(),
+    );
+    let grep = Command::new("rg").arg("--version").output().is_ok();
+    for round in 0..=ROUNDS {
+        let questions: Vec<String> = (0..QUESTIONS)
+            .map(|one| vocabulary.question(round * QUESTIONS + one, messages))
+            .collect();
+        let timed = |ask: &mut dyn FnMut(&str) -> Result<()>, few: usize| -> Result<Vec<f64>> {
+            let times = questions.iter().take(few).map(|question| {
+                let start = Instant::now();
+                ask(question)?;
+                Ok(start.elapsed().as_secs_f64())
+            });
+            times.collect()
+        };
+        let all = usize::try_from(QUESTIONS)?;
+        let times = [
+            timed(&mut |question| ask(Mode::Hybrid, question), all)?,
+            timed(&mut |question| ask(Mode::Text, question), all)?,
+            timed(
+                &mut |question| fts5.search(words(question), 20).map(drop),
+                all / 4,
+            )?,
+            if grep {
+                timed(&mut |question| ripgrep(&lines, question), 3)?
+            } else {
+                vec![f64::NAN]
+            },
+        ];
+        // The first round fills the caches.
+        if round > 0 {
+            let into = [&mut hybrid, &mut text, &mut full, &mut lines_read];
+            for (into, times) in into.into_iter().zip(times) {
+                into.round(times);
+            }
+        }
+    }
+    findings.row(
+        Row::new(
+            format!("hybrid search of {at}, median"),
+            Unit::Time,
+            &hybrid.median,
+        )
+        .against("FTS5, any of the words", &full.median)
+        .target(Target::AtMost(1.0)),
+    );
+    findings.row(
+        Row::new(
+            format!("hybrid search of {at}, 99th percentile"),
+            Unit::Time,
+            &hybrid.slowest,
+        )
+        .against("FTS5, any of the words", &full.slowest)
+        .target(Target::AtMost(1.0)),
+    );
+    findings.row(
+        Row::new(
+            format!("search by words of {at}, median"),
+            Unit::Time,
+            &text.median,
+        )
+        .against("FTS5, any of the words", &full.median),
+    );
+    let name = format!("hybrid search of {at}, median");
+    findings.row(if grep {
+        Row::new(name, Unit::Time, &hybrid.median)
+            .against("rg over lines of JSON", &lines_read.median)
+    } else {
+        Row::missing(format!("{name}, against rg"), "rg is not installed")
+    });
+    let memory = Samples(vec![float(anonymous()?)]);
+    findings.row(Row::new(
+        "memory while searching, besides mapped files",
+        Unit::Bytes,
+        &memory,
+    ));
+    let mut chart = Chart::new(format!("Search of {at} messages, median"), Unit::Time);
+    chart.ours("Throughline, hybrid", &hybrid.median);
+    chart.ours("Throughline, by words", &text.median);
+    chart.other("FTS5, any of the words", &full.median);
+    if grep {
+        chart.other("rg over lines of JSON", &lines_read.median);
+    }
+    findings.charts.push(chart);
+    Ok(())
+}
+
+/// All lines with any of the words: what one would type.
+fn ripgrep(lines: &Path, question: &str) -> Result<()> {
+    let mut rg = Command::new("rg");
+    rg.arg("--ignore-case").stdout(Stdio::null());
+    for word in words(question).skip(3) {
+        rg.args(["-e", word]);
+    }
+    rg.arg(lines).status().context("rg cannot be run")?;
+    Ok(())
+}
+
+/// Bytes of a file, or of all files in a folder.
+fn size(path: &Path) -> Result<u64> {
+    if path.is_file() {
+        return Ok(fs::metadata(path)?.len());
+    }
+    let mut sum = 0;
+    let mut folders = vec![PathBuf::from(path)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                sum += fs::metadata(path)?.len();
+            }
+        }
+    }
+    Ok(sum)
+}
+
+/// Memory of this process that no file stands behind.
+fn anonymous() -> Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.split_whitespace().next());
+    Ok(kib.context("the kernel does not say")?.parse::<u64>()? * 1024)
+}

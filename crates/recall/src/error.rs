@@ -1,0 +1,106 @@
+//! What can go wrong with an index, and what kind of wrong it is.
+//!
+//! Nothing here loses anything: an index is derived, and can be cleared and fed again.
+
+use std::path::PathBuf;
+
+/// What kind of failure an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// What was asked cannot be done as asked.
+    Invalid,
+    /// The index is of another version or model, or cannot be read: clear it and feed it again.
+    Rebuild,
+    /// The index cannot serve now.
+    Unavailable,
+}
+
+/// What can go wrong with an index.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecallError {
+    /// Another version of this program made it.
+    #[error("the index in {} was made {made}, and this program needs {needed}", folder.display())]
+    Stale {
+        /// Where it is.
+        folder: PathBuf,
+        /// The format and model it was made with.
+        made: String,
+        /// The format and model needed.
+        needed: String,
+    },
+    /// Its files cannot be read. It can be deleted and built again.
+    #[error("the index in {} is damaged: it can be deleted and built again", folder.display())]
+    Damaged {
+        /// Where it is.
+        folder: PathBuf,
+        /// What is wrong with it.
+        source: tantivy::TantivyError,
+    },
+    /// Something stored in it cannot be read. It can be deleted and built again.
+    #[error("the index holds something unreadable: it can be deleted and built again")]
+    Unreadable(#[from] serde_json::Error),
+    /// The disk refused.
+    #[error("the index failed while {during}")]
+    Io {
+        /// While doing what.
+        during: &'static str,
+        /// What the disk said.
+        source: std::io::Error,
+    },
+    /// The full-text engine refused.
+    #[error("the index failed while {during}")]
+    Engine {
+        /// While doing what.
+        during: &'static str,
+        /// What it said.
+        source: tantivy::TantivyError,
+    },
+    /// Another process is feeding the index.
+    #[error("the index in {} is being fed by another process", .0.display())]
+    Busy(PathBuf),
+}
+
+impl RecallError {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Stale { .. } | Self::Damaged { .. } | Self::Unreadable(_) => ErrorKind::Rebuild,
+            Self::Engine { source, .. } if is_damage(source) => ErrorKind::Rebuild,
+            Self::Io { .. } | Self::Engine { .. } | Self::Busy(_) => ErrorKind::Unavailable,
+        }
+    }
+}
+
+/// Whether the engine found its files wrong, rather than the disk full or refusing.
+fn is_damage(error: &tantivy::TantivyError) -> bool {
+    use tantivy::TantivyError as E;
+    use tantivy::directory::error::OpenReadError;
+    matches!(
+        error,
+        E::DataCorruption(_)
+            | E::IncompatibleIndex(_)
+            | E::SchemaError(_)
+            | E::DeserializeError(_)
+            | E::OpenReadError(
+                OpenReadError::FileDoesNotExist(_) | OpenReadError::IncompatibleIndex(_)
+            )
+    )
+}
+
+/// Says what was being done when the engine or the disk failed.
+pub(crate) trait During<T> {
+    fn during(self, what: &'static str) -> Result<T, RecallError>;
+}
+
+impl<T> During<T> for Result<T, tantivy::TantivyError> {
+    fn during(self, during: &'static str) -> Result<T, RecallError> {
+        self.map_err(|source| RecallError::Engine { during, source })
+    }
+}
+
+impl<T> During<T> for std::io::Result<T> {
+    fn during(self, during: &'static str) -> Result<T, RecallError> {
+        self.map_err(|source| RecallError::Io { during, source })
+    }
+}

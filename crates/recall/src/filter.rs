@@ -1,0 +1,206 @@
+//! The passages a scope allows.
+//!
+//! Invariant: whatever finds candidates, by text or by vector, asks the filter first; and
+//! a filter never allows a passage of another owner.
+
+use std::ops::Bound;
+
+use tantivy::query::{
+    BooleanQuery, EnableScoring, Occur, PhraseQuery, Query, RangeQuery, RegexQuery, TermQuery,
+    TermSetQuery,
+};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{BitSet, DocId, SegmentReader, Term};
+
+use crate::error::During as _;
+use crate::fold::folded;
+use crate::index::View;
+use crate::schema::session_key;
+use crate::words::words;
+use crate::{RecallError, Scope};
+
+/// The documents that are allowed, segment by segment.
+pub(crate) struct Filter(Vec<Allowed>);
+
+/// The documents of one segment that are allowed.
+pub(crate) enum Allowed {
+    /// All that are not deleted.
+    All,
+    /// These, none of which is deleted.
+    Only(BitSet),
+}
+
+impl Allowed {
+    /// Whether a document is.
+    pub(crate) fn contains(&self, segment: &SegmentReader, doc: DocId) -> bool {
+        match self {
+            Self::All => !segment.is_deleted(doc),
+            Self::Only(docs) => docs.contains(doc),
+        }
+    }
+}
+
+impl Filter {
+    /// The passages within a scope that have all the phrases.
+    pub(crate) fn new(view: &View, scope: &Scope, phrases: &[String]) -> Result<Self, RecallError> {
+        let during = "finding where to look";
+        let fields = &view.fields;
+        let owner = Term::from_field_text(fields.owner, scope.owner.as_str());
+        let mut narrow = narrowing(view, scope)?;
+        narrow.extend(
+            phrases
+                .iter()
+                .filter_map(|phrase| has_phrase(fields.own, phrase)),
+        );
+        let narrow = narrow
+            .into_iter()
+            .map(|query| (Occur::Must, query))
+            .chain(without(view, scope))
+            .collect::<Vec<_>>();
+        let mut allowed = Vec::new();
+        for segment in view.searcher.segment_readers() {
+            let of_owner = segment.inverted_index(fields.owner).during(during)?;
+            let of_owner = of_owner.doc_freq(&owner).during(during)?;
+            if narrow.is_empty() && of_owner == segment.max_doc() {
+                allowed.push(Allowed::All);
+                continue;
+            }
+            let mut docs = BitSet::with_max_value(segment.max_doc());
+            if of_owner > 0 {
+                let owner: Box<dyn Query> =
+                    Box::new(TermQuery::new(owner.clone(), IndexRecordOption::Basic));
+                let clauses = narrow
+                    .iter()
+                    .map(|(occur, query)| (*occur, query.box_clone()));
+                let query = BooleanQuery::new(clauses.chain([(Occur::Must, owner)]).collect());
+                let scoring = EnableScoring::disabled_from_searcher(&view.searcher);
+                let weight = query.weight(scoring).during(during)?;
+                let mut add = |found: &[DocId]| {
+                    for doc in found.iter().filter(|doc| !segment.is_deleted(**doc)) {
+                        docs.insert(*doc);
+                    }
+                };
+                weight.for_each_no_score(segment, &mut add).during(during)?;
+            }
+            allowed.push(Allowed::Only(docs));
+        }
+        Ok(Self(allowed))
+    }
+
+    /// What is allowed of a segment.
+    pub(crate) fn of(&self, segment: usize) -> &Allowed {
+        &self.0[segment]
+    }
+}
+
+/// What a passage must be besides the owner's.
+fn narrowing(view: &View, scope: &Scope) -> Result<Vec<Box<dyn Query>>, RecallError> {
+    let fields = &view.fields;
+    let mut all: Vec<Box<dyn Query>> = Vec::new();
+    if let Some(stretches) = &scope.sessions {
+        let mut whole = Vec::new();
+        let mut any: Vec<Box<dyn Query>> = Vec::new();
+        for stretch in stretches {
+            let session = fields.session_term(&scope.owner, &stretch.session);
+            match stretch.to {
+                None => whole.push(session),
+                Some(to) => {
+                    let to = Bound::Included(Term::from_field_u64(fields.seq, to.0));
+                    let session = TermQuery::new(session, IndexRecordOption::Basic);
+                    any.push(Box::new(BooleanQuery::intersection(vec![
+                        Box::new(session),
+                        Box::new(RangeQuery::new(Bound::Unbounded, to)),
+                    ])));
+                }
+            }
+        }
+        any.push(Box::new(TermSetQuery::new(whole)));
+        all.push(Box::new(BooleanQuery::union(any)));
+    }
+    let one_of = |field: Field, values: Vec<String>| -> Box<dyn Query> {
+        let terms = values
+            .iter()
+            .map(|value| Term::from_field_text(field, value));
+        Box::new(TermSetQuery::new(terms))
+    };
+    if !scope.roles.is_empty() {
+        let roles = scope.roles.iter().map(|role| role.as_str().to_owned());
+        all.push(one_of(fields.role, roles.collect()));
+    }
+    if !scope.authors.is_empty() {
+        let authors = scope.authors.iter().map(|author| folded(author.trim()));
+        all.push(one_of(fields.author, authors.collect()));
+    }
+    if scope.after.is_some() || scope.before.is_some() {
+        let at =
+            |at: throughline_model::Timestamp| Term::from_field_i64(fields.at, at.as_microsecond());
+        let after = scope
+            .after
+            .map_or(Bound::Unbounded, |after| Bound::Included(at(after)));
+        let before = scope
+            .before
+            .map_or(Bound::Unbounded, |before| Bound::Excluded(at(before)));
+        all.push(Box::new(RangeQuery::new(after, before)));
+    }
+    if !scope.files.is_empty() {
+        let mut any: Vec<Box<dyn Query>> = Vec::new();
+        for file in &scope.files {
+            let pattern = format!(".*{}.*", escaped(&folded(file)));
+            let query = RegexQuery::from_pattern(&pattern, fields.file)
+                .during("understanding which files are meant")?;
+            any.push(Box::new(query));
+        }
+        all.push(Box::new(BooleanQuery::union(any)));
+    }
+    Ok(all)
+}
+
+/// What a passage must not be.
+fn without(view: &View, scope: &Scope) -> Option<(Occur, Box<dyn Query>)> {
+    if scope.except.is_empty() {
+        return None;
+    }
+    let field = view.fields.session;
+    let except = scope
+        .except
+        .iter()
+        .map(|session| Term::from_field_text(field, &session_key(&scope.owner, session)));
+    Some((Occur::MustNot, Box::new(TermSetQuery::new(except))))
+}
+
+/// The passages with a phrase; `None` for a phrase without words.
+fn has_phrase(own: Field, phrase: &str) -> Option<Box<dyn Query>> {
+    let parts = words(phrase).flat_map(|word| word.parts);
+    let mut terms: Vec<Term> = parts
+        .map(|part| Term::from_field_text(own, &part.term))
+        .collect();
+    match terms.len() {
+        0 => None,
+        1 => terms.pop().map(|term| -> Box<dyn Query> {
+            Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+        }),
+        _ => Some(Box::new(PhraseQuery::new(terms))),
+    }
+}
+
+/// A text as a pattern that matches it and nothing else.
+fn escaped(text: &str) -> String {
+    let special = |c: char| c.is_ascii_punctuation();
+    text.chars().fold(String::new(), |mut escaped, c| {
+        if special(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+        escaped
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_not_a_pattern() {
+        assert_eq!(escaped("a.rs (1)"), r"a\.rs \(1\)");
+    }
+}

@@ -1,0 +1,108 @@
+//! The semantic model inside the binary: one vector a token, and nothing else.
+//!
+//! It was distilled from a sentence model (`model/NOTICE.md`, `cargo xtask distill`). A
+//! text's vector is the weighted mean of its tokens' vectors: rare words count more than
+//! common ones. It knows which words are alike; it does not know word order.
+//!
+//! Invariant: the index records [`DIGEST`], and is built again when the model changes.
+
+mod pieces;
+mod table;
+
+pub(crate) use pieces::Pieces;
+pub(crate) use table::{DIM, Table, dot};
+
+use std::sync::OnceLock;
+
+/// What the index records of the model: the blake3 digest of its file.
+pub(crate) const DIGEST: &str = "5457b6bccea902f4e649153d02a5bc0d9c407b8d36320a70fadeaf0ddee2feee";
+
+static FILE: &[u8] = include_bytes!("../../model/static.bin");
+
+/// The model, read the first time it is asked for.
+pub(crate) fn model() -> &'static Model {
+    static MODEL: OnceLock<Model> = OnceLock::new();
+    MODEL.get_or_init(|| Model::new(FILE))
+}
+
+/// A token of the model.
+pub(crate) type TokenId = u16;
+
+/// Token vectors, and how text is cut into tokens.
+pub(crate) struct Model {
+    pieces: Pieces,
+    table: Table,
+}
+
+impl Model {
+    fn new(file: &'static [u8]) -> Self {
+        let (table, names) = Table::read(file);
+        Self {
+            pieces: Pieces::new(names),
+            table,
+        }
+    }
+
+    /// The tokens of a text; of a long one, the first `limit`.
+    pub(crate) fn tokens(&self, text: &str, limit: usize) -> Vec<TokenId> {
+        let mut tokens = Vec::new();
+        self.pieces.cut(text, limit, &mut tokens);
+        tokens
+    }
+
+    /// The tokens' vectors.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The weighted mean of the tokens, of length one; zero for no tokens.
+    pub(crate) fn pooled(&self, tokens: impl IntoIterator<Item = (TokenId, f32)>) -> Vec<f32> {
+        let mut sum = vec![0.0; DIM];
+        for (token, weight) in tokens {
+            self.table.add(token, weight, &mut sum);
+        }
+        normalize(&mut sum);
+        sum
+    }
+}
+
+/// Scales a vector to length one; zero stays zero.
+pub(crate) fn normalize(vector: &mut [f32]) {
+    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    if length > 0.0 {
+        for x in vector {
+            *x /= length;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_that_of_the_file() {
+        assert_eq!(blake3::hash(FILE).to_hex().as_str(), DIGEST);
+    }
+
+    fn likeness(a: &str, b: &str) -> f32 {
+        let vector = |text| {
+            let tokens = model().tokens(text, 512);
+            model().pooled(tokens.into_iter().map(|token| (token, 1.0)))
+        };
+        vector(a).iter().zip(vector(b)).map(|(x, y)| x * y).sum()
+    }
+
+    #[test]
+    fn words_of_like_meaning_are_alike() {
+        assert!(likeness("the doctor", "a physician") > likeness("the doctor", "a bicycle"));
+        assert!(
+            likeness("database error", "sql failure") > likeness("database error", "sunny beach")
+        );
+    }
+
+    #[test]
+    fn a_text_without_tokens_is_like_nothing() {
+        assert!(likeness("", "anything").abs() < f32::EPSILON);
+    }
+}

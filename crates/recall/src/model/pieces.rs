@@ -1,0 +1,122 @@
+//! How text is cut into the tokens of the model: WordPiece, as its source model does.
+//!
+//! Words are cut at spaces and punctuation, folded to small letters without accents, and
+//! then into the longest pieces the vocabulary has, from the left.
+
+use std::collections::HashMap;
+
+use super::TokenId;
+use crate::fold::{folded, stands_alone};
+
+/// A longer word is not a word.
+const LONGEST_WORD: usize = 100;
+
+/// The vocabulary.
+pub(crate) struct Pieces {
+    /// Pieces that begin a word.
+    first: HashMap<&'static str, TokenId>,
+    /// Pieces that go on: written `##ing` in the vocabulary.
+    later: HashMap<&'static str, TokenId>,
+    /// The longest piece, in bytes.
+    longest: usize,
+}
+
+impl Pieces {
+    /// The vocabulary with these names, one a line.
+    pub(crate) fn new(names: &'static str) -> Self {
+        let mut pieces = Self {
+            first: HashMap::with_capacity(32_000),
+            later: HashMap::with_capacity(8_000),
+            longest: 1,
+        };
+        for (id, name) in (0..=TokenId::MAX).zip(names.lines()) {
+            let (piece, map) = match name.strip_prefix("##") {
+                Some(piece) if !piece.is_empty() => (piece, &mut pieces.later),
+                _ => (name, &mut pieces.first),
+            };
+            // `[PAD]` and the like stand for nothing that can be written.
+            if !(name.starts_with('[') && name.len() > 1) {
+                map.insert(piece, id);
+                pieces.longest = pieces.longest.max(piece.len());
+            }
+        }
+        pieces
+    }
+
+    /// Adds the tokens of a text, until there are `limit`.
+    pub(crate) fn cut(&self, text: &str, limit: usize, into: &mut Vec<TokenId>) {
+        // Folding all of a long text to use the beginning of it would be a waste.
+        let text = head(text, limit.saturating_mul(16));
+        let text = folded(text);
+        let mut rest = text.as_str();
+        while into.len() < limit {
+            let Some(start) = rest.find(|c: char| !c.is_whitespace() && !c.is_control()) else {
+                break;
+            };
+            rest = &rest[start..];
+            let end = rest.find(ends_word).unwrap_or(rest.len());
+            let end = end.max(rest.chars().next().map_or(1, char::len_utf8));
+            let (word, after) = rest.split_at(end);
+            self.cut_word(word, into);
+            rest = after;
+        }
+        into.truncate(limit);
+    }
+
+    fn cut_word(&self, word: &str, into: &mut Vec<TokenId>) {
+        if word.len() > LONGEST_WORD {
+            return;
+        }
+        let before = into.len();
+        let mut rest = word;
+        while !rest.is_empty() {
+            let map = if rest.len() == word.len() {
+                &self.first
+            } else {
+                &self.later
+            };
+            let mut end = rest.len().min(self.longest);
+            let found = loop {
+                while !rest.is_char_boundary(end) {
+                    end -= 1;
+                }
+                if end == 0 {
+                    break None;
+                }
+                if let Some(id) = map.get(&rest[..end]) {
+                    break Some(*id);
+                }
+                end -= 1;
+            };
+            match found {
+                Some(id) => into.push(id),
+                None => {
+                    // A word that cannot be written in pieces has no meaning here.
+                    into.truncate(before);
+                    return;
+                }
+            }
+            rest = &rest[end..];
+        }
+    }
+}
+
+/// At most the first so many bytes, whole characters.
+fn head(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+fn ends_word(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || is_punctuation(c) || stands_alone(c)
+}
+
+fn is_punctuation(c: char) -> bool {
+    c.is_ascii_punctuation()
+        || matches!(u32::from(c), 0xa1 | 0xa7 | 0xab | 0xb6 | 0xb7 | 0xbb | 0xbf
+            | 0x2010..=0x2027 | 0x2030..=0x205e | 0x3001..=0x3003 | 0x3008..=0x3011
+            | 0x3014..=0x301f | 0xff01..=0xff0f | 0xff1a..=0xff20)
+}

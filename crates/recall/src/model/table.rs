@@ -1,0 +1,91 @@
+//! The vectors of the tokens, as they are in the file.
+//!
+//! The file is, little-endian: `TLSTATIC`, the number of tokens and of dimensions (u32);
+//! for each token its scale and its weight (f32); for each token its bytes (i8); then the
+//! tokens' names, one a line. Bytes times scale is a vector of length one; the weight is
+//! how much the token counts in a text.
+
+use super::TokenId;
+
+/// Dimensions of every vector.
+pub(crate) const DIM: usize = 256;
+
+const MAGIC: &[u8; 8] = b"TLSTATIC";
+const HEADER: usize = 16;
+
+/// The vectors of all tokens.
+pub(crate) struct Table {
+    scales: Vec<f32>,
+    weights: Vec<f32>,
+    rows: &'static [u8],
+}
+
+impl Table {
+    /// The table in a file, and the names of its tokens.
+    ///
+    /// The file is part of the binary and checked by a test, so that it being wrong is a
+    /// mistake of ours and not an error to handle.
+    pub(crate) fn read(file: &'static [u8]) -> (Self, &'static str) {
+        let number = |at: usize| {
+            let bytes = [file[at], file[at + 1], file[at + 2], file[at + 3]];
+            u32::from_le_bytes(bytes)
+        };
+        assert_eq!(&file[..8], MAGIC, "the model's file is not a model");
+        assert_eq!(number(12) as usize, DIM, "the model has other dimensions");
+        let count = number(8) as usize;
+        let figures = |from: usize| -> Vec<f32> {
+            (0..count)
+                .map(|index| f32::from_bits(number(from + 4 * index)))
+                .collect()
+        };
+        let rows = HEADER + 8 * count;
+        let names = rows + DIM * count;
+        let table = Self {
+            scales: figures(HEADER),
+            weights: figures(HEADER + 4 * count),
+            rows: &file[rows..names],
+        };
+        let names = std::str::from_utf8(&file[names..]).unwrap_or_default();
+        (table, names)
+    }
+
+    /// How many tokens there are.
+    pub(crate) fn len(&self) -> usize {
+        self.scales.len()
+    }
+
+    /// How alike two tokens are, between -1 and 1.
+    pub(crate) fn likeness(&self, a: TokenId, b: TokenId) -> f32 {
+        let scale = self.scales[usize::from(a)] * self.scales[usize::from(b)];
+        scale * dot(self.row(a), self.row(b))
+    }
+
+    /// Adds a token's vector, times its weight and `weight`.
+    pub(crate) fn add(&self, token: TokenId, weight: f32, to: &mut [f32]) {
+        let index = usize::from(token);
+        let weight = weight * self.weights[index] * self.scales[index];
+        for (sum, byte) in to.iter_mut().zip(self.row(token)) {
+            *sum += weight * f32::from(byte.cast_signed());
+        }
+    }
+
+    fn row(&self, token: TokenId) -> &[u8] {
+        let start = usize::from(token) * DIM;
+        &self.rows[start..start + DIM]
+    }
+}
+
+/// The product of two vectors of signed bytes.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "256 products of bytes are far below 2^24"
+)]
+pub(crate) fn dot(a: &[u8], b: &[u8]) -> f32 {
+    // In this shape it becomes multiply-and-add of 16-bit lanes.
+    let product: i32 = a
+        .iter()
+        .zip(b)
+        .map(|(a, b)| i32::from(i16::from(a.cast_signed()) * i16::from(b.cast_signed())))
+        .sum();
+    product as f32
+}

@@ -1,0 +1,51 @@
+//! Where to look.
+//!
+//! Invariant: a scope has exactly one owner, and nothing of another's is ever answered.
+
+use throughline_model::{Owner, Role, Seq, SessionId, Timestamp};
+
+/// A session, or its beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The session.
+    pub session: SessionId,
+    /// Up to this entry [default: all of it].
+    pub to: Option<Seq>,
+}
+
+/// Where to look: whose passages, and which of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// Whose.
+    pub owner: Owner,
+    /// Only within these. `None` is everywhere, an empty list is nowhere.
+    pub sessions: Option<Vec<Stretch>>,
+    /// Not in these.
+    pub except: Vec<SessionId>,
+    /// Only by these roles; none means any.
+    pub roles: Vec<Role>,
+    /// Only by these authors, whatever their case; none means any.
+    pub authors: Vec<String>,
+    /// Not earlier than this.
+    pub after: Option<Timestamp>,
+    /// Earlier than this.
+    pub before: Option<Timestamp>,
+    /// Only about files whose path contains one of these; none means any.
+    pub files: Vec<String>,
+}
+
+impl Scope {
+    /// Everything of an owner's.
+    pub fn new(owner: Owner) -> Self {
+        Self {
+            owner,
+            sessions: None,
+            except: Vec::new(),
+            roles: Vec::new(),
+            authors: Vec::new(),
+            after: None,
+            before: None,
+            files: Vec::new(),
+        }
+    }
+}

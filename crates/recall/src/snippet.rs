@@ -1,0 +1,171 @@
+//! The best place in a text, short enough to be read at a glance.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::terms::Asked;
+use crate::words::words;
+
+/// No more of a long text is looked through, in bytes.
+const LOOKED_THROUGH: usize = 200_000;
+
+/// A piece of a text, cut between words, on one line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Snippet {
+    /// The piece.
+    pub text: String,
+    /// Where in it the words are that were looked for, as ranges of bytes.
+    pub marks: Vec<Range<usize>>,
+    /// Whether something was cut off before it.
+    pub cut_before: bool,
+    /// Whether something was cut off after it.
+    pub cut_after: bool,
+}
+
+impl Snippet {
+    /// The best place of about `size` characters.
+    pub(crate) fn new(text: &str, asked: &Asked, size: usize) -> Self {
+        let range = best_place(text, asked, size);
+        let terms: HashSet<&str> = asked.terms().collect();
+        let piece = &text[range.clone()];
+        let mut marks: Vec<Range<usize>> = Vec::new();
+        for word in words(piece) {
+            if word
+                .wholes
+                .iter()
+                .any(|whole| terms.contains(whole.as_str()))
+            {
+                marks.push(word.range);
+            } else {
+                let found = word
+                    .parts
+                    .into_iter()
+                    .filter(|part| terms.contains(part.term.as_str()));
+                marks.extend(found.map(|part| part.range));
+            }
+        }
+        let mut snippet = on_one_line(piece, &marks);
+        snippet.cut_before = !text[..range.start].trim().is_empty();
+        snippet.cut_after = !text[range.end..].trim().is_empty();
+        snippet
+    }
+}
+
+/// The place of about `size` characters with the most, and the rarest, of what was asked.
+pub(crate) fn best_place(text: &str, asked: &Asked, size: usize) -> Range<usize> {
+    if text.len() <= size {
+        return 0..text.len();
+    }
+    // Small letters of the same length, so that places stay the same.
+    let looked = text[..floor(text, LOOKED_THROUGH)].to_ascii_lowercase();
+    let mut found: Vec<(usize, usize, f32)> = Vec::new();
+    for (index, word) in asked.words.iter().enumerate() {
+        for term in &word.terms {
+            let places = looked.match_indices(term.as_str()).take(200);
+            // In the middle of a word it is likely to be another.
+            let starts =
+                places.filter(|(at, _)| !looked[..*at].ends_with(|c: char| c.is_alphanumeric()));
+            found.extend(starts.map(|(at, _)| (at, index, word.rarity)));
+        }
+    }
+    found.sort_by_key(|(at, ..)| *at);
+    let mut best = (0.0, 0..0);
+    for (from, (start, ..)) in found.iter().enumerate() {
+        let inside = found[from..]
+            .iter()
+            .take_while(|(at, ..)| at - start < size * 3 / 4);
+        let mut seen = HashSet::new();
+        let mut worth = 0.0;
+        let mut end = *start;
+        for (at, word, rarity) in inside {
+            worth += if seen.insert(word) {
+                *rarity
+            } else {
+                0.05 * rarity
+            };
+            end = *at;
+        }
+        if worth > best.0 {
+            best = (worth, *start..end);
+        }
+    }
+    // The rest of the room, a third before and two thirds after.
+    let Range { start, end } = best.1;
+    let room = size.saturating_sub(end - start);
+    let start = if end == 0 {
+        0
+    } else {
+        start.saturating_sub(room / 3)
+    };
+    let start = word_start(text, start);
+    start..word_end(text, floor(text, start + size))
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The beginning of a word at or a little after `at`.
+fn word_start(text: &str, at: usize) -> usize {
+    let at = floor(text, at);
+    if at == 0 {
+        return 0;
+    }
+    let near = &text[at..floor(text, at + 30)];
+    near.find(char::is_whitespace).map_or(at, |space| {
+        at + space + near[space..].len() - near[space..].trim_start().len()
+    })
+}
+
+/// The end of a word at or a little before `at`.
+fn word_end(text: &str, at: usize) -> usize {
+    if at >= text.len() {
+        return text.len();
+    }
+    let from = floor(text, at.saturating_sub(30));
+    let near = &text[from..at];
+    near.rfind(char::is_whitespace)
+        .map_or(at, |space| from + space)
+}
+
+/// The piece with every run of spaces, line ends and control characters as one space.
+fn on_one_line(piece: &str, marks: &[Range<usize>]) -> Snippet {
+    let mut snippet = Snippet::default();
+    let mut marks = marks.iter().peekable();
+    let mut open = None;
+    for (at, c) in piece.char_indices() {
+        if let Some(mark) = marks.peek() {
+            if at == mark.start {
+                open = Some(snippet.text.len());
+            }
+            if at == mark.end {
+                if let Some(start) = open.take() {
+                    snippet.marks.push(start..snippet.text.len());
+                }
+                marks.next();
+                if marks.peek().is_some_and(|mark| mark.start == at) {
+                    open = Some(snippet.text.len());
+                }
+            }
+        }
+        if c.is_whitespace() || c.is_control() {
+            if !snippet.text.is_empty() && !snippet.text.ends_with(' ') {
+                snippet.text.push(' ');
+            }
+        } else {
+            snippet.text.push(c);
+        }
+    }
+    if let Some(start) = open {
+        snippet.marks.push(start..snippet.text.len());
+    }
+    let end = snippet.text.trim_end().len();
+    snippet.text.truncate(end);
+    snippet
+}

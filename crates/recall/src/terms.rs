@@ -1,0 +1,169 @@
+//! What a query asks for: its words, what each is found by, and how much each counts.
+
+use std::collections::HashSet;
+
+use tantivy::Term;
+
+use crate::error::During as _;
+use crate::filter::Filter;
+use crate::index::View;
+use crate::model::{TokenId, model};
+use crate::stop::is_stop_word;
+use crate::typing::{endings, nearest};
+use crate::words::{Word, words};
+use crate::{Hit, Query, RecallError};
+
+/// The words of a query.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) words: Vec<AskedWord>,
+    /// All words as they are written, stop words too: names are looked for among them.
+    pub(crate) plain: HashSet<String>,
+}
+
+/// A word of a query.
+#[derive(Debug)]
+pub(crate) struct AskedWord {
+    /// As it is written.
+    pub(crate) written: String,
+    /// What it is found by.
+    pub(crate) terms: Vec<String>,
+    /// How rare it is.
+    pub(crate) rarity: f32,
+    /// What it means.
+    pub(crate) tokens: Vec<TokenId>,
+}
+
+impl Asked {
+    /// The words of a query, and of its phrases.
+    pub(crate) fn new(view: &View, query: &Query) -> Result<Self, RecallError> {
+        let mut text = query.words.clone();
+        for phrase in &query.phrases {
+            text.push(' ');
+            text.push_str(phrase);
+        }
+        let mut asked = Self::default();
+        let mut all: Vec<Word> = words(&text).collect();
+        for word in &all {
+            asked
+                .plain
+                .extend(word.parts.iter().map(|part| part.plain.clone()));
+            asked.plain.extend(word.wholes.iter().cloned());
+        }
+        let typed = query.words.len();
+        let unfinished = |word: &Word| query.typing && word.range.end == typed;
+        let asks = |word: &Word| !is_stop(word) || unfinished(word);
+        if all.iter().any(asks) {
+            all.retain(asks);
+        }
+        let mut seen = HashSet::new();
+        for word in all {
+            let mut terms: Vec<String> = word.terms().map(str::to_owned).collect();
+            if unfinished(&word)
+                && let Some(part) = word.parts.last()
+            {
+                terms.extend(endings(view, &part.plain)?);
+            }
+            terms.retain(|term| seen.insert(term.clone()));
+            if terms.is_empty() {
+                continue;
+            }
+            let written = &text[word.range];
+            asked.words.push(AskedWord {
+                rarity: rarity(view, &terms)?,
+                tokens: model().tokens(written, 32),
+                written: written.to_owned(),
+                terms,
+            });
+        }
+        Ok(asked)
+    }
+
+    /// All that is looked for.
+    pub(crate) fn terms(&self) -> impl Iterator<Item = &str> {
+        self.words
+            .iter()
+            .flat_map(|word| word.terms.iter().map(String::as_str))
+    }
+}
+
+fn is_stop(word: &Word) -> bool {
+    word.wholes.is_empty() && word.parts.iter().all(|part| is_stop_word(&part.plain))
+}
+
+/// How rare a word is: the mean of its terms', as BM25 has it.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a count of passages, to be put in a logarithm"
+)]
+fn rarity(view: &View, terms: &[String]) -> Result<f32, RecallError> {
+    let all = view.searcher.num_docs() as f32;
+    let mut sum = 0.0;
+    for term in terms {
+        let term = Term::from_field_text(view.fields.own, term);
+        let with = view.searcher.doc_freq(&term).during("counting a word")? as f32;
+        let with = with.min(all);
+        sum += (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
+    }
+    Ok(sum / terms.len().max(1) as f32)
+}
+
+impl Asked {
+    /// The same with every word that nobody in scope used as it is spelled there, or
+    /// `None` if no word can be.
+    pub(crate) fn corrected(
+        &self,
+        view: &View,
+        filter: &Filter,
+    ) -> Result<Option<Self>, RecallError> {
+        let mut corrected = Self {
+            plain: self.plain.clone(),
+            ..Self::default()
+        };
+        for word in &self.words {
+            // The last term is the stem of the word, or of a compound's last part.
+            let Some(term) = word.terms.last() else {
+                continue;
+            };
+            if let Some(nearest) = nearest(view, filter, term)? {
+                let terms = vec![nearest.clone()];
+                corrected.words.push(AskedWord {
+                    rarity: rarity(view, &terms)?,
+                    tokens: model().tokens(&nearest, 32),
+                    written: nearest,
+                    terms,
+                });
+            }
+        }
+        Ok((!corrected.words.is_empty()).then_some(corrected))
+    }
+
+    /// The words, as one text.
+    pub(crate) fn written(&self) -> String {
+        let written: Vec<&str> = self
+            .words
+            .iter()
+            .map(|word| word.written.as_str())
+            .collect();
+        written.join(" ")
+    }
+
+    /// The words as they are written in what was found: a term may be a stem.
+    pub(crate) fn as_said(&self, hits: &[Hit]) -> String {
+        let said = |term: &str| {
+            let parts = hits
+                .iter()
+                .flat_map(|hit| words(&hit.text))
+                .flat_map(|word| word.parts);
+            parts
+                .into_iter()
+                .find(|part| part.term == term)
+                .map(|part| part.plain)
+        };
+        let written = self.words.iter().map(|word| {
+            let term = word.terms.first().map_or("", String::as_str);
+            said(term).unwrap_or_else(|| word.written.clone())
+        });
+        written.collect::<Vec<_>>().join(" ")
+    }
+}

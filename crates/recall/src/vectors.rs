@@ -1,0 +1,166 @@
+//! The vectors of passages, in a file of each segment of the full-text index.
+//!
+//! The engine lets a segment carry files of ours: vectors are then committed, deleted and
+//! merged together with the documents they belong to, a crash leaves neither without the
+//! other, and the files are mapped and not read.
+//!
+//! Invariant: row `n` of a segment's file is the vector of its document `n`.
+
+use std::any::Any;
+use std::io::Write as _;
+
+use tantivy::directory::OwnedBytes;
+use tantivy::directory::TerminatingWrite as _;
+use tantivy::index::SegmentComponent;
+use tantivy::indexer::doc_id_mapping::{DocIdMapping, MappingType};
+use tantivy::plugin::{PluginMergeContext, PluginWriter, PluginWriterContext, SegmentPlugin};
+use tantivy::schema::document::ErasedDocument;
+use tantivy::schema::{Field, FieldType, Schema, Value as _};
+use tantivy::{DocId, Segment, SegmentReader, TantivyDocument, TantivyError};
+
+use crate::model::{DIM, dot};
+
+/// What the schema calls a field of vectors.
+pub(crate) const VECTOR_TYPE: &str = "throughline-vector";
+
+/// A vector in the file: bytes, and the scale that gives it length one.
+pub(crate) const ROW: usize = DIM + 4;
+
+const EXTENSION: &str = "vectors";
+
+/// The row of a vector.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "scaled to between -127 and 127"
+)]
+pub(crate) fn quantized(vector: &[f32]) -> [u8; ROW] {
+    let mut row = [0; ROW];
+    let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+    if largest > 0.0 {
+        for (byte, x) in row.iter_mut().zip(vector) {
+            *byte = ((x / largest * 127.0).round() as i8).cast_unsigned();
+        }
+        let length = dot(&row[..DIM], &row[..DIM]).sqrt();
+        row[DIM..].copy_from_slice(&(1.0 / length).to_le_bytes());
+    }
+    row
+}
+
+/// The vectors of one segment, mapped.
+pub(crate) struct Vectors(OwnedBytes);
+
+impl Vectors {
+    pub(crate) fn of(segment: &SegmentReader) -> Result<Self, TantivyError> {
+        let file = segment.open_read(component())?;
+        let bytes = file.read_bytes()?;
+        if bytes.len() != segment.max_doc() as usize * ROW {
+            let found = format!("{} bytes of vectors", bytes.len());
+            return Err(TantivyError::InternalError(found));
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The bytes of a document's vector, and their scale.
+    pub(crate) fn row(&self, doc: DocId) -> (&[u8], f32) {
+        let start = doc as usize * ROW;
+        let (bytes, scale) = self.0[start..start + ROW].split_at(DIM);
+        let scale = [scale[0], scale[1], scale[2], scale[3]];
+        (bytes, f32::from_le_bytes(scale))
+    }
+}
+
+fn component() -> SegmentComponent {
+    SegmentComponent::Custom(EXTENSION.to_owned())
+}
+
+/// Writes and merges the vectors of segments.
+#[derive(Debug)]
+pub(crate) struct VectorPlugin;
+
+impl SegmentPlugin for VectorPlugin {
+    fn extensions(&self) -> &[&str] {
+        &[EXTENSION]
+    }
+
+    fn create_writer(
+        &self,
+        context: &PluginWriterContext<'_>,
+    ) -> tantivy::Result<Box<dyn PluginWriter>> {
+        let schema = context.segment.schema();
+        let mut fields = schema.fields();
+        let field = fields.find(|(_, entry)| matches!(entry.field_type(), FieldType::Custom(_)));
+        let (field, _) = field
+            .ok_or_else(|| TantivyError::SchemaError("there is no field of vectors".to_owned()))?;
+        Ok(Box::new(VectorWriter {
+            field,
+            rows: Vec::new(),
+        }))
+    }
+
+    fn merge(&self, context: PluginMergeContext<'_>) -> tantivy::Result<()> {
+        if context.doc_id_mapping.mapping_type() == MappingType::Shuffled {
+            let what = "vectors are merged in order only".to_owned();
+            return Err(TantivyError::InternalError(what));
+        }
+        let mut file = context.target_segment.open_write(component())?;
+        for reader in context.readers {
+            let vectors = Vectors::of(reader)?;
+            for doc in reader.doc_ids_alive() {
+                let start = doc as usize * ROW;
+                file.write_all(&vectors.0[start..start + ROW])?;
+            }
+        }
+        file.terminate()?;
+        Ok(())
+    }
+}
+
+struct VectorWriter {
+    field: Field,
+    rows: Vec<u8>,
+}
+
+impl PluginWriter for VectorWriter {
+    fn add_document(
+        &mut self,
+        _: DocId,
+        document: &dyn ErasedDocument,
+        _: &Schema,
+    ) -> tantivy::Result<()> {
+        let document = document.as_any().downcast_ref::<TantivyDocument>();
+        let value = document.and_then(|document| document.get_first(self.field));
+        let row = value.and_then(|value| value.as_custom());
+        match row {
+            Some(row) if row.len() == ROW => self.rows.extend_from_slice(row),
+            _ => self.rows.extend_from_slice(&[0; ROW]),
+        }
+        Ok(())
+    }
+
+    fn serialize(
+        self: Box<Self>,
+        segment: &Segment,
+        order: Option<&DocIdMapping>,
+    ) -> tantivy::Result<()> {
+        if order.is_some() {
+            let what = "vectors are written in order only".to_owned();
+            return Err(TantivyError::InternalError(what));
+        }
+        let mut file = segment.open_write(component())?;
+        file.write_all(&self.rows)?;
+        file.terminate()?;
+        Ok(())
+    }
+
+    fn mem_usage(&self) -> usize {
+        self.rows.capacity()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}

@@ -1,0 +1,57 @@
+//! A passage among those around it in its session.
+//!
+//! Invariant: windows are a function of the passages in order, however they arrived.
+
+use crate::model::{DIM, normalize};
+use crate::prepared::Prepared;
+use crate::vectors::quantized;
+
+/// So many passages before and after belong to a window.
+pub(crate) const REACH: usize = 2;
+
+/// How much the passage before counts in a vector.
+const BEFORE_WEIGHT: f32 = 0.5;
+
+/// A passage, and up to [`REACH`] before and after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'a> {
+    before: &'a [Prepared],
+    pub(crate) middle: &'a Prepared,
+    after: &'a [Prepared],
+}
+
+impl<'a> Window<'a> {
+    /// The window of the passage at `index`.
+    pub(crate) fn at(passages: &'a [Prepared], index: usize) -> Self {
+        let after = index + 1;
+        Self {
+            before: &passages[index.saturating_sub(REACH)..index],
+            middle: &passages[index],
+            after: &passages[after..passages.len().min(after + REACH)],
+        }
+    }
+
+    /// The passages around the middle one.
+    pub(crate) fn around(&self) -> impl Iterator<Item = &'a Prepared> {
+        self.before.iter().chain(self.after)
+    }
+
+    /// The passage just before.
+    pub(crate) fn before(&self) -> Option<&'a Prepared> {
+        self.before.last()
+    }
+
+    /// What the passage is compared by as a whole: its own vector first, then a little of
+    /// the one before.
+    pub(crate) fn vector(&self) -> [u8; crate::vectors::ROW] {
+        let mut sum = self.middle.vector().to_vec();
+        if let Some(before) = self.before() {
+            debug_assert_eq!(sum.len(), DIM);
+            for (sum, x) in sum.iter_mut().zip(before.vector()) {
+                *sum += BEFORE_WEIGHT * x;
+            }
+            normalize(&mut sum);
+        }
+        quantized(&sum)
+    }
+}

@@ -1,0 +1,330 @@
+//! How text is cut into words, for the index and for queries alike.
+//!
+//! Prose and code are mixed in what agents say, so a word may be compound: `snake_case`,
+//! `camelCase`, `foo.bar`, `src/a/b.rs`, `E0308`, `30ms`. A compound is found both as a
+//! whole and by its parts. Parts are stemmed, wholes are kept as they are.
+//!
+//! Invariant: the terms of a word never contain a space, and are never empty.
+
+use std::ops::Range;
+
+use frostem::{Algorithm, Stemmer};
+
+use crate::fold::{folded, stands_alone};
+
+/// Longer than this, a whole is a blob and not a name, and only its parts are kept.
+const LONGEST_WHOLE: usize = 100;
+/// A part is cut to this many bytes.
+const LONGEST_PART: usize = 64;
+
+/// A word of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Where it is.
+    pub(crate) range: Range<usize>,
+    /// A compound as it is written, in small letters; and the file name of a path.
+    pub(crate) wholes: Vec<String>,
+    /// Its parts, stemmed; of a simple word there is one.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A part of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Where it is.
+    pub(crate) range: Range<usize>,
+    /// As it is written, in small letters.
+    pub(crate) plain: String,
+    /// Its stem: what is indexed.
+    pub(crate) term: String,
+}
+
+impl Word {
+    /// All that it is found by.
+    pub(crate) fn terms(&self) -> impl Iterator<Item = &str> {
+        let wholes = self.wholes.iter().map(String::as_str);
+        wholes.chain(self.parts.iter().map(|part| part.term.as_str()))
+    }
+}
+
+/// The words of a text, in order.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let range = next_run(text, from)?;
+            from = range.end;
+            if let Some(word) = word(text, range) {
+                return Some(word);
+            }
+        }
+    })
+}
+
+/// What a term is, of a word as it is written.
+pub(crate) fn stem(plain: &str) -> String {
+    let letters = plain.bytes().all(|byte| byte.is_ascii_lowercase());
+    if plain.len() < 3 || !letters {
+        return plain.to_owned();
+    }
+    Stemmer::new(Algorithm::English).stem(plain).into_owned()
+}
+
+/// The next run of letters and digits, with single joints between them.
+fn next_run(text: &str, from: usize) -> Option<Range<usize>> {
+    let mut characters = text[from..]
+        .char_indices()
+        .map(|(at, c)| (from + at, c))
+        .peekable();
+    let (start, first) = characters.find(|(_, c)| c.is_alphanumeric())?;
+    let mut end = start + first.len_utf8();
+    if stands_alone(first) {
+        return Some(start..end);
+    }
+    let mut joints = String::new();
+    for (at, c) in characters {
+        if stands_alone(c) {
+            break;
+        } else if is_letter(c) {
+            end = at + c.len_utf8();
+            joints.clear();
+        } else if is_joint(c) && (joints.is_empty() || joints == "." || joints == ":") {
+            joints.push(c);
+        } else {
+            break;
+        }
+    }
+    // `c++`, `c#`: a short name may end in signs.
+    let rest = &text[end..];
+    if end - start <= 2 {
+        for sign in ["++", "#"] {
+            let after = rest.strip_prefix(sign).and_then(|rest| rest.chars().next());
+            if rest.starts_with(sign) && !after.is_some_and(char::is_alphanumeric) {
+                end += sign.len();
+            }
+        }
+    }
+    Some(start..end)
+}
+
+fn is_letter(c: char) -> bool {
+    // Marks belong to the letter before them.
+    c.is_alphanumeric() || unicode_normalization::char::is_combining_mark(c)
+}
+
+fn is_joint(c: char) -> bool {
+    matches!(
+        c,
+        '_' | '.' | '-' | '/' | '\\' | ':' | '@' | '\'' | '’' | ',' | '+' | '#'
+    )
+}
+
+fn word(text: &str, range: Range<usize>) -> Option<Word> {
+    let written = &text[range.clone()];
+    if is_simple(written) {
+        return Some(Word {
+            parts: vec![part(text, range.clone())?],
+            wholes: Vec::new(),
+            range,
+        });
+    }
+    let written_end = range.start + strip_apostrophe(written).len();
+    let range = range.start..written_end;
+    let written = &text[range.clone()];
+    let plain = folded(written).replace(['\'', '’'], "");
+    // A comma belongs to a number and separates everything else.
+    let number = written
+        .bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b','));
+    let plain = if number {
+        plain.replace(',', "")
+    } else {
+        plain
+    };
+    let mut parts = Vec::new();
+    for piece in pieces(text, range.clone(), number) {
+        parts.extend(part(text, piece));
+    }
+    let mut wholes = Vec::new();
+    let compound = parts.len() != 1 || parts[0].plain != plain;
+    if compound && !plain.is_empty() && plain.len() <= LONGEST_WHOLE && !plain.contains(',') {
+        if let Some((_, file)) = plain.rsplit_once(['/', '\\'])
+            && file.contains('.')
+        {
+            wholes.push(file.to_owned());
+        }
+        wholes.push(plain);
+    }
+    (!parts.is_empty() || !wholes.is_empty()).then_some(Word {
+        range,
+        wholes,
+        parts,
+    })
+}
+
+/// The word without what an apostrophe adds: `it's`, `we'll`. `don't` stays.
+fn strip_apostrophe(written: &str) -> &str {
+    let Some(at) = written.rfind(['\'', '’']) else {
+        return written;
+    };
+    let added = written[at..].trim_start_matches(['\'', '’']);
+    let common = ["s", "d", "m", "ll", "re", "ve"];
+    if common.iter().any(|one| added.eq_ignore_ascii_case(one)) {
+        &written[..at]
+    } else {
+        written
+    }
+}
+
+/// The ranges of the parts of a compound: cut at joints, humps, and between letters and
+/// digits unless they alternate as in a hash.
+fn pieces(text: &str, range: Range<usize>, number: bool) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = range.start;
+    for (at, c) in text[range.clone()].char_indices() {
+        let at = range.start + at;
+        let cuts = is_joint(c) && !matches!(c, '\'' | '’') && !(number && c == ',');
+        if cuts {
+            cut_humps(text, start..at, &mut found);
+            start = at + c.len_utf8();
+        }
+    }
+    cut_humps(text, start..range.end, &mut found);
+    found
+}
+
+fn cut_humps(text: &str, range: Range<usize>, into: &mut Vec<Range<usize>>) {
+    if range.is_empty() {
+        return;
+    }
+    let written = &text[range.clone()];
+    let cuts = hump_cuts(written);
+    let mut start = range.start;
+    for cut in cuts {
+        into.push(start..range.start + cut);
+        start = range.start + cut;
+    }
+    into.push(start..range.end);
+}
+
+/// Where `camelCase` and `30ms` are cut.
+fn hump_cuts(written: &str) -> Vec<usize> {
+    let letters: Vec<(usize, char)> = written.char_indices().collect();
+    let mut cuts = Vec::new();
+    let mut switches = 0;
+    for (index, pair) in letters.windows(2).enumerate() {
+        let ((_, a), (at, b)) = (pair[0], pair[1]);
+        let switch = a.is_numeric() != b.is_numeric();
+        let hump = a.is_lowercase() && b.is_uppercase();
+        let after = letters.get(index + 2).map(|(_, c)| *c);
+        let acronym = a.is_uppercase() && b.is_uppercase() && after.is_some_and(char::is_lowercase);
+        switches += usize::from(switch);
+        if switch || hump || acronym {
+            cuts.push(at);
+        }
+    }
+    if switches > 2 { Vec::new() } else { cuts }
+}
+
+/// Whether it is letters only, and neither `camelCase` nor the like.
+fn is_simple(written: &str) -> bool {
+    let bytes = written.as_bytes();
+    let capitals = bytes
+        .iter()
+        .filter(|byte| byte.is_ascii_uppercase())
+        .count();
+    bytes.iter().all(u8::is_ascii_alphabetic)
+        && (capitals == 0
+            || capitals == bytes.len()
+            || (capitals == 1 && bytes[0].is_ascii_uppercase()))
+}
+
+fn part(text: &str, range: Range<usize>) -> Option<Part> {
+    let mut plain = folded(&text[range.clone()]);
+    plain.retain(char::is_alphanumeric);
+    if plain.len() > LONGEST_PART {
+        let mut end = LONGEST_PART;
+        while !plain.is_char_boundary(end) {
+            end -= 1;
+        }
+        plain.truncate(end);
+    }
+    let term = stem(&plain);
+    (!plain.is_empty()).then_some(Part { range, plain, term })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str) -> Vec<String> {
+        words(text)
+            .flat_map(|word| word.terms().map(str::to_owned).collect::<Vec<_>>())
+            .collect()
+    }
+
+    #[test]
+    fn prose_is_stemmed_and_small() {
+        assert_eq!(
+            terms("Running quickly, she RAN."),
+            ["run", "quick", "she", "ran"]
+        );
+        assert_eq!(terms("it's Caroline's; we'll"), ["it", "carolin", "we"]);
+        assert_eq!(terms("don’t don't"), ["dont", "dont"]);
+    }
+
+    #[test]
+    fn compounds_are_found_whole_and_by_their_parts() {
+        assert_eq!(terms("snake_case"), ["snake_case", "snake", "case"]);
+        assert_eq!(
+            terms("parseHTTPRequest"),
+            ["parsehttprequest", "pars", "http", "request"]
+        );
+        assert_eq!(terms("std::fs"), ["std::fs", "std", "fs"]);
+        assert_eq!(
+            terms("src/a/main.rs"),
+            ["main.rs", "src/a/main.rs", "src", "a", "main", "rs"]
+        );
+        assert_eq!(terms("E0308"), ["e0308", "e", "0308"]);
+        assert_eq!(terms("30ms"), ["30ms", "30", "ms"]);
+        assert_eq!(terms("C++ and c#"), ["c++", "c", "and", "c#", "c"]);
+    }
+
+    #[test]
+    fn numbers_keep_their_size() {
+        assert_eq!(terms("1,000,000"), ["1000000"]);
+        assert_eq!(terms("3.14"), ["3.14", "3", "14"]);
+        assert_eq!(terms("one,two"), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_hash_is_one_word() {
+        assert_eq!(terms("a3f9c2d1"), ["a3f9c2d1"]);
+    }
+
+    #[test]
+    fn other_scripts_have_words_too() {
+        assert_eq!(terms("Café Größe"), ["cafe", "große"]);
+        assert_eq!(terms("東京 tower"), ["東", "京", "tower"]);
+    }
+
+    #[test]
+    fn ranges_point_at_the_text() {
+        let text = "see src/main.rs, Caroline's";
+        let found: Vec<_> = words(text).map(|word| &text[word.range]).collect();
+        assert_eq!(found, ["see", "src/main.rs", "Caroline"]);
+    }
+
+    #[test]
+    fn hostile_text_gives_no_bad_terms() {
+        let long = format!("{}{}", "x".repeat(100_000), "_y".repeat(100_000));
+        for text in ["\0\u{301}\u{301}", "''''", "....", &long, "a\u{0}b", "'s"] {
+            for word in words(text) {
+                assert!(
+                    word.terms()
+                        .all(|t| !t.is_empty() && !t.contains(' ') && t.len() <= 256)
+                );
+            }
+        }
+    }
+}

