@@ -126,7 +126,7 @@ impl App {
     }
 
     /// The sessions of the last listing, by number.
-    fn listing(&self) -> Vec<SessionId> {
+    pub(crate) fn listing(&self) -> Vec<SessionId> {
         let text = match std::fs::read_to_string(self.listing_file()) {
             Ok(text) => text,
             // Nothing was listed yet.

@@ -84,12 +84,13 @@ pub fn build(
         recent.left_out.extend(elide(&mut turns, policy, encoding));
     }
     // What is recalled has a place of its own, if there is anything to recall.
-    let reserved = match policy.recall {
-        true => recalled::wanted(material, encoding)
+    let reserved = if policy.recall {
+        recalled::wanted(material, encoding)
             .min(share(policy.shares.recall))
             .min(policy.recall_tokens)
-            .min(spare(left)),
-        false => 0,
+            .min(spare(left))
+    } else {
+        0
     };
     let kept = fit(turns, left - reserved, encoding);
     recent.tokens = kept.tokens;

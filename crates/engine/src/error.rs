@@ -72,6 +72,15 @@ pub enum Error {
         /// Where they parted.
         at: Seq,
     },
+    /// The index cannot serve.
+    #[error(transparent)]
+    Recall(#[from] throughline_recall::RecallError),
+    /// What was searched for cannot be understood.
+    #[error(transparent)]
+    Search(#[from] throughline_recall::ParseError),
+    /// No project is called that.
+    #[error("no project is called {0:?}")]
+    NoSuchProject(String),
     /// A session cannot be merged into itself.
     #[error("session {0} cannot be merged into itself")]
     MergeIntoSelf(SessionId),
@@ -96,9 +105,15 @@ impl Error {
             | Self::NoSessions
             | Self::NotListed { .. }
             | Self::NoSuchPin(_)
+            | Self::NoSuchProject(_)
             | Self::NoSummary(_)
             | Self::NoCheckpoint(_) => ErrorKind::NotFound,
             Self::Diverged { .. } => ErrorKind::Conflict,
+            Self::Recall(error) => match error.kind() {
+                throughline_recall::ErrorKind::Invalid => ErrorKind::Invalid,
+                throughline_recall::ErrorKind::Rebuild => ErrorKind::Damaged,
+                throughline_recall::ErrorKind::Unavailable => ErrorKind::Unavailable,
+            },
             Self::Ambiguous(_)
             | Self::IsPath(_)
             | Self::Name(_)
@@ -106,6 +121,7 @@ impl Error {
             | Self::NoOrigin(_)
             | Self::NotAFork { .. }
             | Self::Request(_)
+            | Self::Search(_)
             | Self::Policy(_)
             | Self::MergeIntoSelf(_) => ErrorKind::Invalid,
         }

@@ -37,6 +37,7 @@ mod offline;
 mod open;
 mod project;
 mod purge;
+mod recall;
 mod request;
 mod resolve;
 mod session;
@@ -53,6 +54,7 @@ pub use import::{ImportReport, Importer, Incoming};
 pub use merge::{MergeStyle, Merged};
 pub use open::{Address, Opening};
 pub use purge::{Purge, Purged};
+pub use recall::{Caught, Fed, Patience, Searched, Searching};
 pub use request::{Asking, POLICY_DOCUMENT};
 pub use session::{Conflict, Forked, Session};
 pub use summary::LeftBehind;
@@ -64,6 +66,7 @@ pub use world::{SystemWorld, World};
 pub use throughline_context as context;
 pub use throughline_llm as llm;
 pub use throughline_model::*;
+pub use throughline_recall as recalling;
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{
     Append, Appended, Cursor, ErrorKind, Expect, Filter, Finding, How, OnConflict, Page, Progress,

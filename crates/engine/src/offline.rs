@@ -1,7 +1,7 @@
 //! What the offline agent is told before it answers.
 
 use jiff::tz::TimeZone;
-use throughline_llm::{Known, Needs, Offline, Quote};
+use throughline_llm::{Known, Needs, Offline};
 use throughline_model::{Content, Noted};
 
 use crate::{Error, Session};
@@ -28,11 +28,5 @@ impl Session {
             Needs::Quotes => known.quotes = self.quotes(&message, zone).await?,
         }
         Ok(Offline::knowing(known))
-    }
-
-    /// What was said before that bears on a message, for a person to read.
-    #[allow(clippy::unused_async, reason = "what is found is read from the store")]
-    async fn quotes(&self, _message: &str, _zone: &TimeZone) -> Result<Vec<Quote>, Error> {
-        Ok(Vec::new())
     }
 }

@@ -3,7 +3,10 @@
 //! Reads the record, the checkpoint in force and as much of the tail as fits: the cost
 //! follows from the request, not from the history.
 
-use throughline_context::{Counted, Document, Encoding, Material, Policy, Request, entry_tokens};
+use throughline_context::{
+    Counted, Document, Encoding, Excerpt, LeftOut, Material, Policy, Request, SectionName,
+    entry_tokens,
+};
 use throughline_model::{Body, Content, Entry, Record, Seq, Span};
 use throughline_store::Read;
 
@@ -81,6 +84,7 @@ impl Session {
         let tail = self
             .tail_of(asking.last(&record), &spans, asking.encoding, Some(budget))
             .await?;
+        let (recalled, unable) = self.recalled(asking, &record).await?;
         let mut documents = self.documents(&record).await?;
         documents.extend_from_slice(asking.documents);
         let material = Material {
@@ -94,15 +98,40 @@ impl Session {
                 .map(|(entry, checkpoint)| (entry, checkpoint)),
             entries: &tail.entries,
             earlier: tail.earlier,
-            recalled: &[],
+            recalled: &recalled,
             message: asking.message,
         };
-        Ok(throughline_context::build(
-            &material,
-            asking.policy,
-            budget,
-            asking.encoding,
-        )?)
+        let mut request =
+            throughline_context::build(&material, asking.policy, budget, asking.encoding)?;
+        if let Some(why) = unable {
+            let section = request.sections.iter_mut();
+            for section in section.filter(|section| section.name == SectionName::Recalled) {
+                section.left_out.push(LeftOut {
+                    what: "what was said before".to_owned(),
+                    why: why.clone(),
+                    tokens: None,
+                    entries: 0,
+                });
+            }
+        }
+        Ok(request)
+    }
+
+    /// What was said before that bears on the new message, or why that cannot be told: an
+    /// index that fails is no reason not to answer.
+    async fn recalled(
+        &self,
+        asking: &Asking<'_>,
+        record: &Record,
+    ) -> Result<(Vec<Excerpt>, Option<String>), Error> {
+        let Some(message) = asking.message.filter(|_| asking.policy.recall) else {
+            return Ok((Vec::new(), None));
+        };
+        match self.excerpts(&message.to_text(), record).await {
+            Ok(recalled) => Ok((recalled, None)),
+            Err(Error::Recall(error)) => Ok((Vec::new(), Some(error.to_string()))),
+            Err(error) => Err(error),
+        }
     }
 
     /// The last of these stretches up to an entry, as much as may fit into `enough`

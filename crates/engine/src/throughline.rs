@@ -13,6 +13,7 @@ use throughline_store::{
 };
 
 use crate::open::{self, Address, Opening};
+use crate::recall::Shelf;
 use crate::{Error, Session, World};
 
 /// What a new session starts with; all of it may be left out.
@@ -69,6 +70,7 @@ pub struct Throughline {
     pub(crate) owner: Owner,
     pub(crate) world: Arc<dyn World>,
     calibration: Arc<Mutex<Calibration>>,
+    pub(crate) shelf: Arc<Shelf>,
 }
 
 impl Throughline {
@@ -88,6 +90,10 @@ impl Throughline {
             owner: opening.owner,
             world: opening.world,
             calibration: Arc::default(),
+            shelf: match address {
+                Address::Sqlite(path) => Shelf::beside(path),
+                Address::Memory => Shelf::passing(),
+            },
         })
     }
 

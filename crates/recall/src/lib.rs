@@ -48,3 +48,4 @@ pub use passage::{Batch, Passage, Removal};
 pub use query::{Mode, Query};
 pub use scope::{Scope, Stretch};
 pub use snippet::Snippet;
+pub use terms::says_something;

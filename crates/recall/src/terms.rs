@@ -87,6 +87,11 @@ impl Asked {
     }
 }
 
+/// Whether a text has a word that can be looked for: `and now?` has none.
+pub fn says_something(text: &str) -> bool {
+    words(text).any(|word| !is_stop(&word))
+}
+
 fn is_stop(word: &Word) -> bool {
     word.wholes.is_empty() && word.parts.iter().all(|part| is_stop_word(&part.plain))
 }

@@ -43,7 +43,17 @@ pub(crate) async fn run(app: &App, args: DoctorArgs) -> Result<ExitCode> {
         tl.check(&progress).await
     };
     bar.finish_and_clear();
-    tell(app, &report?)
+    let report = report?;
+    if args.rebuild {
+        let bar = app.ui.progress("Indexing", "changes");
+        let mut fed = |done: u64, all: u64| {
+            bar.set_length(all);
+            bar.set_position(done);
+        };
+        tl.reindex(&mut fed).await?;
+        bar.finish_and_clear();
+    }
+    tell(app, &report)
 }
 
 /// A file too damaged to be opened is a finding like any other.

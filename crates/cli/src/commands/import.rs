@@ -9,10 +9,11 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use serde_json::json;
-use throughline::{Birth, Importer, Incoming, StoredEntry};
+use throughline::{Birth, Importer, Incoming, Patience, StoredEntry};
 use throughline_formats::{LogItem, LogItems, MessageLines, is_log, read_document};
 
 use super::append::is_future;
+use super::search;
 use crate::app::App;
 use crate::report::Refusal;
 use crate::ui::counted;
@@ -65,7 +66,10 @@ pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
         (_, First::Message | First::Document) => messages(app, reader, &bar).await,
     };
     bar.finish_and_clear();
-    tell(app, &done?)
+    let done = done?;
+    // Whoever has waited for this long finds it at once from now on.
+    search::catch_up(app, Patience::Endless).await?;
+    tell(app, &done)
 }
 
 type Input = BufReader<Box<dyn Read>>;

@@ -25,6 +25,7 @@ mod purge;
 mod rename;
 mod rewind;
 mod salvage;
+pub(crate) mod search;
 mod sessions;
 mod show;
 mod stats;
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Chat(chat::ChatArgs),
     Resume(ResumeArgs),
     Sessions(sessions::SessionsArgs),
+    Search(search::SearchArgs),
     Show(show::ShowArgs),
     New(new::NewArgs),
     Open(open::OpenArgs),
@@ -99,6 +101,7 @@ impl Command {
         matches!(
             self,
             Self::Sessions(_)
+                | Self::Search(_)
                 | Self::Show(_)
                 | Self::Tree(_)
                 | Self::Export(_)
@@ -132,6 +135,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Import(args) => return import::run(app, args).await,
         Command::Doctor(args) => return doctor::run(app, args).await,
         Command::Sessions(args) => sessions::run(app, args).await,
+        Command::Search(args) => search::run(app, args).await,
         Command::Show(args) => show::run(app, args).await,
         Command::New(args) => new::run(app, args).await,
         Command::Open(args) => open::run(app, args).await,

@@ -3,6 +3,7 @@
 //!
 //! What is listed comes from a [`Source`]; nothing here knows what it is.
 
+mod hits;
 mod screen;
 mod sessions;
 
@@ -12,6 +13,7 @@ use anyhow::Result;
 
 use crate::report::Refusal;
 
+pub(crate) use hits::search;
 pub(crate) use sessions::sessions;
 
 /// A line of the list.

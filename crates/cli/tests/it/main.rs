@@ -13,5 +13,6 @@ mod input;
 mod life;
 mod listing;
 mod projects;
+mod search;
 mod settings;
 mod upkeep;

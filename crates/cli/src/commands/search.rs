@@ -1,0 +1,296 @@
+//! `tl search`
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::json;
+use throughline::recalling::{Hit, Mode, Snippet};
+use throughline::{Card, Caught, Patience, Read, Searched, Searching, Seq};
+
+use crate::app::App;
+use crate::markdown::safe;
+use crate::report::Refusal;
+use crate::time::clock;
+use crate::ui::{counted, fit};
+
+/// How long a search waits for the index before it answers with what there is.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Find anything ever said
+///
+/// Searches every session by words and by meaning. In the query, "quoted words" must
+/// stand together, and session: role: tag: project: agent: author: file: before: after:
+/// narrow it. Without a query, opens a finder that searches as you type.
+#[derive(clap::Args, Debug)]
+pub(crate) struct SearchArgs {
+    /// What to look for
+    query: Vec<String>,
+    /// By words (text), by meaning (semantic), or by both (hybrid)
+    #[arg(long, default_value = "hybrid", value_parser = mode)]
+    mode: Mode,
+    /// At most so many hits
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    /// So many messages before and after each hit
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=20))]
+    context: u8,
+    /// Only in this session
+    #[arg(long)]
+    session: Option<String>,
+    /// Only by this role: user, assistant, system or tool
+    #[arg(long)]
+    role: Option<String>,
+    /// Only in sessions with this tag (may be repeated)
+    #[arg(long)]
+    tag: Vec<String>,
+    /// Only in sessions of this project: its name or id, or `.` for the one of this folder
+    #[arg(long)]
+    project: Option<String>,
+    /// Only in sessions of this agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only by this author
+    #[arg(long)]
+    author: Option<String>,
+    /// Only about files with this in their path
+    #[arg(long)]
+    file: Option<String>,
+    /// Only before a day: 2026-11-15, 2026-11, yesterday, 7d
+    #[arg(long, value_name = "WHEN")]
+    before: Option<String>,
+    /// Only on or after a day
+    #[arg(long, value_name = "WHEN")]
+    after: Option<String>,
+    /// Answer at once, with what is indexed by now
+    #[arg(long)]
+    no_wait: bool,
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    match text {
+        "text" => Ok(Mode::Text),
+        "semantic" => Ok(Mode::Semantic),
+        "hybrid" => Ok(Mode::Hybrid),
+        other => Err(format!("{other:?} is not text, semantic or hybrid")),
+    }
+}
+
+impl SearchArgs {
+    /// What was typed, with the flags as the filters they stand for.
+    fn typed(&self) -> String {
+        let mut typed = self.query.join(" ");
+        let mut filter = |name: &str, value: Option<&String>| {
+            if let Some(value) = value {
+                let value = value.replace('"', " ");
+                typed.push_str(&format!(" {name}:\"{value}\""));
+            }
+        };
+        filter("session", self.session.as_ref());
+        filter("role", self.role.as_ref());
+        for tag in &self.tag {
+            filter("tag", Some(tag));
+        }
+        filter("project", self.project.as_ref().filter(|name| *name != "."));
+        filter("agent", self.agent.as_ref());
+        filter("author", self.author.as_ref());
+        filter("file", self.file.as_ref());
+        filter("before", self.before.as_ref());
+        filter("after", self.after.as_ref());
+        typed
+    }
+}
+
+pub(crate) async fn run(app: &App, args: SearchArgs) -> Result<()> {
+    let tl = app.tl().await?;
+    if args.query.iter().all(|word| word.trim().is_empty()) {
+        if app.ui.json || !app.ui.is_terminal() {
+            return Err(Refusal::invalid("there is nothing to look for")
+                .hint("tl search QUERY; on a terminal, `tl search` opens a finder")
+                .into());
+        }
+        catch_up(app, Patience::For(PATIENCE)).await?;
+        return crate::finder::search(app, tl).await;
+    }
+    let project = match args.project.as_deref() {
+        Some(".") => {
+            let here = crate::project::of(tl, &app.places.folder).await?;
+            here.map(|project| project.id)
+        }
+        _ => None,
+    };
+    let began = tl.now();
+    let patience = if args.no_wait {
+        Patience::For(Duration::ZERO)
+    } else {
+        Patience::For(PATIENCE)
+    };
+    let caught = catch_up(app, patience).await?;
+    let typed = args.typed();
+    let listing = app.listing();
+    let searched = tl
+        .search(&Searching {
+            typed: &typed,
+            mode: args.mode,
+            limit: usize::from(args.limit),
+            typing: false,
+            project: project.as_ref(),
+            listing: &listing,
+            zone: &app.zone,
+            patience: Patience::For(Duration::ZERO),
+        })
+        .await?;
+    let took = tl.now().duration_since(began).as_millis();
+    if app.ui.json {
+        return told_as_json(app, &args, &searched, took);
+    }
+    if let Some(corrected) = &searched.found.corrected {
+        app.ui.status(format_args!(
+            "Nothing has that; searched for: {}",
+            safe(corrected)
+        ));
+    }
+    if searched.found.hits.is_empty() {
+        app.ui.status("Nothing was found.");
+    }
+    let text = drawn(app, &searched, args.context).await?;
+    app.ui.page(&text)?;
+    if caught.behind > 0 {
+        app.ui.warn(format_args!(
+            "{} of the store could not be searched yet; search again to go on",
+            counted(caught.behind, "change")
+        ));
+    }
+    Ok(())
+}
+
+/// Brings the index up to the store, with a bar where that takes long.
+pub(crate) async fn catch_up(app: &App, patience: Patience) -> Result<Caught> {
+    let bar = app.ui.progress("Indexing", "changes");
+    let mut fed = |done: u64, all: u64| {
+        bar.set_length(all);
+        bar.set_position(done);
+    };
+    let caught = app.tl().await?.catch_up(patience, &mut fed).await?;
+    bar.finish_and_clear();
+    Ok(caught)
+}
+
+fn told_as_json(app: &App, args: &SearchArgs, searched: &Searched, took: i128) -> Result<()> {
+    let hit = |hit: &Hit| {
+        json!({
+            "session": hit.session,
+            "seq": hit.seq,
+            "external_id": hit.external_id,
+            "role": hit.role,
+            "author": hit.author,
+            "at": hit.at,
+            "score": hit.score,
+            "snippet": hit.snippet.text,
+            "marks": hit.snippet.marks,
+            "why": hit.why,
+            "name": searched.card(&hit.session).map(Card::title),
+        })
+    };
+    app.ui.json(&json!({
+        "query": args.query.join(" "),
+        "hits": searched.found.hits.iter().map(hit).collect::<Vec<_>>(),
+        "took_ms": i64::try_from(took).unwrap_or(i64::MAX),
+        "watermark": searched.watermark(),
+        "behind": searched.behind,
+        "corrected": searched.found.corrected,
+    }))?;
+    Ok(())
+}
+
+/// The hits by session, in the order of each session's best.
+async fn drawn(app: &App, searched: &Searched, around: u8) -> Result<String> {
+    let ui = &app.ui;
+    let now = app.tl().await?.now();
+    let mut text = String::new();
+    let mut told = Vec::new();
+    for first in &searched.found.hits {
+        if told.contains(&&first.session) {
+            continue;
+        }
+        told.push(&first.session);
+        let card = searched.card(&first.session);
+        let title = card.map_or(first.session.as_str(), |card| card.title());
+        text.push_str(&format!(
+            "{}  {}\n",
+            ui.bold(&safe(title)),
+            ui.dim(first.session.as_str())
+        ));
+        let hits = searched.found.hits.iter();
+        for hit in hits.filter(|hit| hit.session == first.session) {
+            let who = hit.author.as_deref().unwrap_or(hit.role.as_str());
+            let when = clock(hit.at, now, &app.zone);
+            let facts = format!("{} · {when}", safe(who));
+            text.push_str(&format!("  {:>5}  {}\n", hit.seq, ui.dim(&facts)));
+            text.push_str(&marked(app, &hit.snippet));
+            text.push_str(&surroundings(app, hit, around).await?);
+        }
+        let best = format!("         tl show {title} --around {}", first.seq);
+        text.push_str(&ui.dim(&best));
+        text.push_str("\n\n");
+    }
+    Ok(text)
+}
+
+/// A snippet with what was looked for in bold, indented and within the screen.
+fn marked(app: &App, snippet: &Snippet) -> String {
+    let width = app.ui.width.saturating_sub(9).max(20);
+    let before = if snippet.cut_before { "…" } else { "" };
+    let after = if snippet.cut_after { "…" } else { "" };
+    let mut words: Vec<(String, usize)> = Vec::new();
+    let mut start = 0;
+    for piece in snippet.text.split(' ') {
+        let range = start..start + piece.len();
+        start = range.end + 1;
+        let bold = snippet
+            .marks
+            .iter()
+            .any(|mark| mark.start < range.end && range.start < mark.end);
+        let shown = safe(piece).into_owned();
+        let columns = unicode_width::UnicodeWidthStr::width(shown.as_str());
+        let shown = if bold { app.ui.bold(&shown) } else { shown };
+        words.push((shown, columns));
+    }
+    let mut lines = format!("         {before}");
+    let mut used = before.chars().count();
+    for (index, (word, columns)) in words.iter().enumerate() {
+        if index > 0 && used + 1 + columns > width {
+            lines.push_str("\n         ");
+            used = 0;
+        } else if index > 0 {
+            lines.push(' ');
+            used += 1;
+        }
+        lines.push_str(word);
+        used += columns;
+    }
+    format!("{lines}{after}\n")
+}
+
+/// What was said before and after a hit, a line each.
+async fn surroundings(app: &App, hit: &Hit, around: u8) -> Result<String> {
+    if around == 0 {
+        return Ok(String::new());
+    }
+    let around = u64::from(around);
+    let from = Seq(hit.seq.0.saturating_sub(around).max(1));
+    let to = Seq(hit.seq.0.saturating_add(around));
+    let session = app.tl().await?.session(&hit.session).await?;
+    let mut text = String::new();
+    for entry in session.read(Read::between(from, to, 100)).await? {
+        let Some(message) = entry.message().filter(|_| entry.seq != hit.seq) else {
+            continue;
+        };
+        let who = entry.author.as_deref().unwrap_or(message.role.as_str());
+        let said = message.content.to_text();
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = format!("{:>5}  {who}: {said}", entry.seq);
+        let line = fit(&safe(&line), app.ui.width.saturating_sub(2));
+        text.push_str(&format!("  {}\n", app.ui.dim(&line)));
+    }
+    Ok(text)
+}

@@ -1,0 +1,165 @@
+//! What was said before that bears on a message: for the request, and for quoting.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use throughline_context::{EntryRef, Excerpt};
+use throughline_llm::Quote;
+use throughline_model::{Entry, Record, Role};
+use throughline_recall::{Hit, Query, Scope, Stretch, says_something};
+use throughline_store::{Filter, Read};
+
+use super::Patience;
+use crate::{Error, Session};
+
+/// How many are looked for: more than fit into any request.
+const HITS: usize = 80;
+/// How many are told what was said just before them.
+const LEADS: usize = 4;
+/// How many are quoted to a person.
+const QUOTES: usize = 3;
+/// How long the index may keep a request waiting.
+const PATIENCE: Patience = Patience::For(Duration::from_millis(1_500));
+/// How much of a passage an excerpt has, in characters.
+const LONGEST: usize = 1_200;
+
+impl Session {
+    /// What was said before in this project that bears on a text, the best first; not
+    /// what the model sees anyway.
+    pub(crate) async fn excerpts(
+        &self,
+        text: &str,
+        record: &Record,
+    ) -> Result<Vec<Excerpt>, Error> {
+        let hits = self.bearing_on(text, record, HITS).await?;
+        let mut excerpts = Vec::with_capacity(hits.len());
+        for (index, hit) in hits.into_iter().enumerate() {
+            let lead = if index < LEADS {
+                self.lead(&hit).await?
+            } else {
+                None
+            };
+            excerpts.push(Excerpt {
+                author: speaker(hit.author.as_deref(), hit.role),
+                text: shortened(&hit.text),
+                at: hit.at,
+                score: hit.score,
+                source: EntryRef {
+                    session: hit.session,
+                    seq: hit.seq,
+                    external_id: hit.external_id,
+                },
+                lead,
+            });
+        }
+        Ok(excerpts)
+    }
+
+    /// What was said before in this project that bears on a text, for a person to read.
+    pub(crate) async fn quotes(&self, text: &str, zone: &TimeZone) -> Result<Vec<Quote>, Error> {
+        let record = self.record().await?;
+        let hits = self.bearing_on(text, &record, QUOTES * 4).await?;
+        let mut quotes = Vec::new();
+        // What merely shares a word with it is no answer.
+        let bears = |hit: &&Hit| hit.why.text > 0.0 && hit.why.late > 0.35;
+        for hit in hits.iter().filter(bears).take(QUOTES) {
+            let known = crate::throughline::record_if_any(&self.tl, &hit.session).await?;
+            let title = known
+                .as_ref()
+                .map_or(hit.session.as_str(), |record| record.card.title());
+            quotes.push(Quote {
+                who: speaker(hit.author.as_deref(), hit.role),
+                when: hit
+                    .at
+                    .to_zoned(zone.clone())
+                    .strftime("%-d %B %Y")
+                    .to_string(),
+                place: format!("{title}, entry {}", hit.seq),
+                text: hit.text.clone(),
+            });
+        }
+        Ok(quotes)
+    }
+
+    async fn bearing_on(
+        &self,
+        text: &str,
+        record: &Record,
+        limit: usize,
+    ) -> Result<Vec<Hit>, Error> {
+        // "And now?" bears on nothing but what was said last.
+        if !says_something(text) {
+            return Ok(Vec::new());
+        }
+        self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
+        let mut scope = Scope::new(self.reference.owner.clone());
+        scope.sessions = Some(self.stretches(record).await?);
+        let query = Query {
+            limit,
+            ..Query::new(text, scope)
+        };
+        let mut hits = self.tl.found(query).await?.hits;
+        // The message itself may be in the index by now.
+        hits.retain(|hit| hit.text.trim() != text.trim());
+        Ok(hits)
+    }
+
+    /// This session, and the others of its project.
+    async fn stretches(&self, record: &Record) -> Result<Vec<Stretch>, Error> {
+        let mut stretches = self.whole_log().await?;
+        if record.card.project.is_some() {
+            let filter = Filter {
+                project: record.card.project.clone(),
+                ..Filter::default()
+            };
+            for card in self.tl.list_all(&filter).await? {
+                if card.id != *self.id() {
+                    stretches.retain(|stretch| stretch.session != card.id);
+                    stretches.push(Stretch {
+                        session: card.id,
+                        to: None,
+                    });
+                }
+            }
+        }
+        Ok(stretches)
+    }
+
+    /// What was said just before a hit, and by whom.
+    async fn lead(&self, hit: &Hit) -> Result<Option<(String, String)>, Error> {
+        let Some(before) = hit.seq.0.checked_sub(1).filter(|seq| *seq > 0) else {
+            return Ok(None);
+        };
+        let seq = throughline_model::Seq(before);
+        let session = self.tl.handle(&hit.session);
+        let read = match session.read(Read::between(seq, seq, 1)).await {
+            Ok(mut page) => page.pop(),
+            // Gone since, or into the trash.
+            Err(_) => None,
+        };
+        Ok(read.as_ref().and_then(Entry::message).map(|message| {
+            let author = read.as_ref().and_then(|entry| entry.author.as_deref());
+            let said = message.content.to_text().into_owned();
+            (speaker(author, message.role), said)
+        }))
+    }
+}
+
+fn speaker(author: Option<&str>, role: Role) -> String {
+    match (author, role) {
+        (Some(author), _) => author.to_owned(),
+        (None, Role::User) => "you".to_owned(),
+        (None, role) => role.as_str().to_owned(),
+    }
+}
+
+/// The beginning of a long text, whole words.
+fn shortened(text: &str) -> String {
+    let text = text.trim();
+    if text.chars().count() <= LONGEST {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(LONGEST).collect();
+    let whole = cut.rsplit_once(char::is_whitespace);
+    format!("{} …", whole.map_or(cut.as_str(), |(whole, _)| whole))
+}

@@ -1,0 +1,214 @@
+//! Feeding the index what was appended since.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline_model::{Lineage, Owner, Seq, SessionId};
+use throughline_recall::{Batch, ErrorKind, Feeder, Removal};
+use throughline_store::{Change, Position, StoreError, What};
+
+use super::aside;
+use super::passages::{Place, passage};
+use crate::{Error, Throughline};
+
+/// Changes fed at once: a commit each, so few of them.
+const BATCH: usize = 4_000;
+/// How often another process is looked after that feeds the index.
+const LOOK_AGAIN: Duration = Duration::from_millis(15);
+
+/// How long to wait for the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Until it has everything.
+    Endless,
+    /// No longer than this.
+    For(Duration),
+}
+
+/// How far the index is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caught {
+    /// Everything up to here can be found.
+    pub watermark: Position,
+    /// How many positions the store is ahead of it.
+    pub behind: u64,
+}
+
+/// Told how far feeding is: done, and in all.
+pub type Fed<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+
+/// What is known of where sessions' logs lead to.
+type Origins = HashMap<(Owner, SessionId), Option<(SessionId, Seq)>>;
+
+impl Throughline {
+    /// Brings the index up to what is in the store now, or waits for whoever is at it.
+    pub async fn catch_up(&self, patience: Patience, fed: Fed<'_>) -> Result<Caught, Error> {
+        match self.try_to_catch_up(patience, fed).await {
+            // Found out only now that it cannot be read: it is made anew.
+            Err(Error::Recall(error)) if error.kind() == ErrorKind::Rebuild => {
+                self.shelf.clear()?;
+                self.try_to_catch_up(patience, fed).await
+            }
+            caught => caught,
+        }
+    }
+
+    /// Makes the index anew from the whole store.
+    pub async fn reindex(&self, fed: Fed<'_>) -> Result<Caught, Error> {
+        self.shelf.clear()?;
+        self.catch_up(Patience::Endless, fed).await
+    }
+
+    async fn try_to_catch_up(&self, patience: Patience, fed: Fed<'_>) -> Result<Caught, Error> {
+        let began = self.now();
+        let target = self.store.last_position().await?;
+        let mut feeder: Option<Feeder> = None;
+        let mut origins = Origins::new();
+        let first = self.watermark().await?;
+        loop {
+            let watermark = self.watermark().await?;
+            let behind = target.0.saturating_sub(watermark.0);
+            let waited = self.now().duration_since(began);
+            let enough = match patience {
+                Patience::Endless => false,
+                Patience::For(limit) => waited.unsigned_abs() >= limit,
+            };
+            if behind == 0 || enough {
+                if let Some(feeder) = feeder {
+                    let close = move || Ok(feeder.finish()?);
+                    aside(close).await?;
+                }
+                return Ok(Caught { watermark, behind });
+            }
+            fed(
+                watermark.0.saturating_sub(first.0),
+                target.0.saturating_sub(first.0),
+            );
+            if feeder.is_none() {
+                let shelf = Arc::clone(&self.shelf);
+                feeder = aside(move || Ok(shelf.index()?.feeder()?)).await?;
+            }
+            match feeder.take() {
+                Some(hungry) => {
+                    feeder = Some(self.feed(hungry, watermark, target, &mut origins).await?);
+                }
+                // Another process feeds it.
+                None => {
+                    aside(|| {
+                        std::thread::sleep(LOOK_AGAIN);
+                        Ok(())
+                    })
+                    .await?;
+                }
+            }
+        }
+    }
+
+    /// The position up to which everything can be found.
+    pub async fn watermark(&self) -> Result<Position, Error> {
+        let shelf = Arc::clone(&self.shelf);
+        aside(move || Ok(Position(shelf.index()?.watermark()?))).await
+    }
+
+    async fn feed(
+        &self,
+        mut feeder: Feeder,
+        after: Position,
+        target: Position,
+        origins: &mut Origins,
+    ) -> Result<Feeder, Error> {
+        let changes = self.store.changes(after, BATCH).await?;
+        let last = changes.last().map(|change| change.position);
+        let full = changes.len() == BATCH;
+        let mut batch = Batch {
+            // Positions at the end may belong to what is gone.
+            upto: match last {
+                Some(last) if full => last.0,
+                last => last.map_or(target.0, |last| last.0.max(target.0)),
+            },
+            ..Batch::default()
+        };
+        for change in changes {
+            self.take(change, &mut batch, origins).await?;
+        }
+        let scrub = !batch.removed.is_empty();
+        aside(move || {
+            feeder.feed(batch)?;
+            if scrub {
+                // What was erased must not stay on the disk.
+                feeder.scrub()?;
+            }
+            Ok(feeder)
+        })
+        .await
+    }
+
+    async fn take(
+        &self,
+        change: Change,
+        batch: &mut Batch,
+        origins: &mut Origins,
+    ) -> Result<(), Error> {
+        let Change {
+            position,
+            owner,
+            session,
+            what,
+        } = change;
+        let seq = match what {
+            What::Appended(stored) => {
+                // One that is damaged is `tl doctor`'s business, and cannot be found.
+                let Ok(entry) = stored.decode() else {
+                    return Ok(());
+                };
+                let place = Place {
+                    position: position.0,
+                    owner: &owner,
+                    session: &session,
+                    origin: self.origin(&owner, &session, origins).await?,
+                };
+                batch.passages.extend(passage(&entry, place));
+                return Ok(());
+            }
+            What::Erased(seq) => Some(seq),
+            What::Removed => None,
+            _ => return Ok(()),
+        };
+        // What the same batch brought is gone again.
+        batch.passages.retain(|passage| {
+            (&passage.owner, &passage.session) != (&owner, &session)
+                || seq.is_some_and(|seq| passage.seq != seq)
+        });
+        batch.removed.push(Removal {
+            owner,
+            session,
+            seq,
+        });
+        Ok(())
+    }
+
+    /// Where a session's log leads to before its own first entry.
+    async fn origin(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        known: &mut Origins,
+    ) -> Result<Option<(SessionId, Seq)>, Error> {
+        let key = (owner.clone(), session.clone());
+        if let Some(origin) = known.get(&key) {
+            return Ok(origin.clone());
+        }
+        let origin = match self.store.birth(&owner.session(session)).await {
+            Ok(birth) => match birth.lineage {
+                Lineage::Forked { session, at } => Some((session, at)),
+                Lineage::Root | Lineage::Continued { .. } => None,
+            },
+            // It may have gone into the trash since.
+            Err(StoreError::InTrash(_) | StoreError::NoSuchSession(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        known.insert(key, origin.clone());
+        Ok(origin)
+    }
+}

@@ -1,0 +1,107 @@
+//! Finding what was ever said: the index beside the store, kept up with it.
+//!
+//! The index is derived. It is opened when it is first needed, fed behind the appends by
+//! whichever process is first to need it, and made anew when it is of another version
+//! or damaged. What cannot be found because the index is behind is told, never hidden.
+
+mod excerpts;
+mod feeding;
+mod passages;
+mod search;
+mod within;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use throughline_recall::{ErrorKind, Index, RecallError};
+
+use crate::Error;
+
+pub use feeding::{Caught, Fed, Patience};
+pub use search::{Searched, Searching};
+
+/// Where the index is.
+#[derive(Debug)]
+enum Folder {
+    /// Beside the store.
+    Beside(PathBuf),
+    /// Nowhere yet: the store is in memory, and so the index goes with the program.
+    Passing(Mutex<Option<tempfile::TempDir>>),
+}
+
+/// The index of a store, which may not be open yet.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    folder: Folder,
+    open: Mutex<Option<Index>>,
+}
+
+impl Shelf {
+    /// The index beside a store's file: `sessions.db` has `sessions.index`.
+    pub(crate) fn beside(store: &std::path::Path) -> Arc<Self> {
+        Self::at(Folder::Beside(store.with_extension("index")))
+    }
+
+    /// An index that goes with the program.
+    pub(crate) fn passing() -> Arc<Self> {
+        Self::at(Folder::Passing(Mutex::default()))
+    }
+
+    fn at(folder: Folder) -> Arc<Self> {
+        Arc::new(Self {
+            folder,
+            open: Mutex::default(),
+        })
+    }
+
+    fn path(&self) -> Result<PathBuf, Error> {
+        match &self.folder {
+            Folder::Beside(path) => Ok(path.clone()),
+            Folder::Passing(made) => {
+                let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(folder) = &*made {
+                    return Ok(folder.path().to_owned());
+                }
+                let folder = tempfile::tempdir().map_err(|source| RecallError::Io {
+                    during: "making a folder for it",
+                    source,
+                })?;
+                Ok(made.insert(folder).path().to_owned())
+            }
+        }
+    }
+
+    /// The index, opened; one of another version or damaged is made anew, and empty.
+    fn index(&self) -> Result<Index, Error> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = &*open {
+            return Ok(index.clone());
+        }
+        let path = self.path()?;
+        let index = match Index::open(&path) {
+            Err(error) if error.kind() == ErrorKind::Rebuild => {
+                Index::clear(&path)?;
+                Index::open(&path)?
+            }
+            opened => opened?,
+        };
+        Ok(open.insert(index).clone())
+    }
+
+    /// Empties the index, so that it is fed from the beginning.
+    fn clear(&self) -> Result<(), Error> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        *open = None;
+        Ok(Index::clear(&self.path()?)?)
+    }
+}
+
+/// Does something that takes its time where that keeps nobody waiting.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}

@@ -1,0 +1,270 @@
+//! Finding what was said: across sessions, within owners, behind appends, after erasures.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use throughline::context::{Encoding, Policy, SectionName};
+use throughline::recalling::Mode;
+use throughline::{
+    Asking, Content, Message, NewSession, Owner, Patience, ProjectId, Role, Searching, Seq,
+    Session, Throughline,
+};
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(work)
+}
+
+async fn memory() -> Throughline {
+    Throughline::open("memory:").await.unwrap()
+}
+
+fn project(id: &str) -> Option<ProjectId> {
+    Some(id.parse().unwrap())
+}
+
+async fn session(tl: &Throughline, name: &str, of: Option<ProjectId>, texts: &[&str]) -> Session {
+    let new = NewSession {
+        project: of,
+        ..NewSession::named(name).unwrap()
+    };
+    let session = tl.create(new).await.unwrap();
+    for text in texts {
+        say(&session, text).await;
+    }
+    session
+}
+
+async fn say(session: &Session, text: &str) {
+    let message = Message::text(Role::User, text);
+    session.append(message).await.unwrap();
+}
+
+const UTC: &TimeZone = &TimeZone::UTC;
+
+fn searching(typed: &str) -> Searching<'_> {
+    Searching {
+        typed,
+        mode: Mode::Hybrid,
+        limit: 10,
+        typing: false,
+        project: None,
+        listing: &[],
+        zone: UTC,
+        patience: Patience::Endless,
+    }
+}
+
+/// What is found that has the first word, the best first: what stands beside it is found
+/// as well, further down.
+async fn found(tl: &Throughline, typed: &str) -> Vec<String> {
+    let word = typed.split(' ').next().unwrap().to_owned();
+    let searched = tl.search(&searching(typed)).await.unwrap();
+    let hits = searched.found.hits.into_iter();
+    let texts = hits.map(|hit| hit.text);
+    texts
+        .filter(|text| text.to_lowercase().contains(&word))
+        .collect()
+}
+
+/// What a message would bring back in a session.
+async fn recalled(session: &Session, message: &str, policy: &str) -> Vec<Seq> {
+    let policy = Policy::preset(policy).unwrap();
+    let message = Content::text(message);
+    let asking = Asking {
+        policy: &policy,
+        budget: Some(2_000),
+        window: 100_000,
+        encoding: Encoding::Rough,
+        agent: None,
+        documents: &[],
+        message: Some(&message),
+        before: None,
+        model: None,
+    };
+    let request = session.request(&asking).await.unwrap();
+    let section = request.section(SectionName::Recalled).unwrap();
+    section.entries.iter().map(|entry| entry.seq).collect()
+}
+
+#[test]
+fn what_was_just_said_is_found() {
+    block_on(async {
+        let tl = memory().await;
+        let one = session(&tl, "one", None, &["Redis listens on port 6380"]).await;
+        assert_eq!(
+            found(&tl, "redis port").await,
+            ["Redis listens on port 6380"]
+        );
+
+        say(&one, "The Kafka broker is called heron").await;
+        assert_eq!(
+            found(&tl, "heron").await[0],
+            "The Kafka broker is called heron"
+        );
+    });
+}
+
+#[test]
+fn nobody_finds_what_is_anothers() {
+    block_on(async {
+        let tl = memory().await;
+        session(&tl, "mine", None, &["the secret harbour"]).await;
+        let other: Owner = "telegram:7".parse().unwrap();
+        let theirs = tl.on_behalf_of(other);
+        assert!(found(&theirs, "harbour").await.is_empty());
+        assert_eq!(found(&tl, "harbour").await.len(), 1);
+    });
+}
+
+#[test]
+fn filters_narrow_by_session_tag_project_and_role() {
+    block_on(async {
+        let tl = memory().await;
+        let one = session(&tl, "one", project("p1"), &["apples are red"]).await;
+        session(&tl, "two", project("p2"), &["apples are green"]).await;
+        one.tag(vec!["fruit".parse().unwrap()]).await.unwrap();
+
+        assert_eq!(found(&tl, "apples").await.len(), 2);
+        assert_eq!(found(&tl, "apples session:two").await, ["apples are green"]);
+        assert_eq!(found(&tl, "apples tag:fruit").await, ["apples are red"]);
+        assert!(found(&tl, "apples role:tool").await.is_empty());
+        let in_p2 = project("p2");
+        let narrowed = Searching {
+            project: in_p2.as_ref(),
+            ..searching("apples")
+        };
+        let hits = tl.search(&narrowed).await.unwrap().found.hits;
+        assert_eq!(hits.len(), 1);
+        let unknown = tl.search(&searching("apples project:nowhere")).await;
+        assert!(unknown.unwrap_err().to_string().contains("nowhere"));
+    });
+}
+
+#[test]
+fn what_is_in_the_trash_or_erased_is_not_found() {
+    block_on(async {
+        let tl = memory().await;
+        let one = session(&tl, "one", None, &["the walrus sings", "the otter dances"]).await;
+        let two = session(&tl, "two", None, &["a walrus swims"]).await;
+        assert_eq!(found(&tl, "walrus").await.len(), 2);
+
+        one.erase(&[Seq(1)], None).await.unwrap();
+        assert_eq!(found(&tl, "walrus").await, ["a walrus swims"]);
+        tl.trash(two.id()).await.unwrap();
+        assert!(found(&tl, "walrus").await.is_empty());
+        tl.restore(two.id()).await.unwrap();
+        assert_eq!(found(&tl, "walrus").await, ["a walrus swims"]);
+    });
+}
+
+#[test]
+fn a_fork_finds_what_it_shares() {
+    block_on(async {
+        let tl = memory().await;
+        let one = session(&tl, "one", None, &["the heron nests here", "and leaves"]).await;
+        let fork = one.fork(Some(Seq(1)), NewSession::default()).await.unwrap();
+        say(&fork.session, "a fork in the road").await;
+        let typed = format!("heron session:{}", fork.session.id());
+        assert_eq!(found(&tl, &typed).await[0], "the heron nests here");
+    });
+}
+
+#[test]
+fn an_index_that_is_deleted_or_damaged_is_made_again() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let url = format!("sqlite:{}", path.display());
+        let tl = Throughline::open(&url).await.unwrap();
+        session(&tl, "one", None, &["the heron nests here"]).await;
+        assert_eq!(found(&tl, "heron").await.len(), 1);
+        tl.close().await.unwrap();
+        let index = path.with_extension("index");
+        assert!(index.is_dir());
+
+        std::fs::remove_dir_all(&index).unwrap();
+        let tl = Throughline::open(&url).await.unwrap();
+        assert_eq!(found(&tl, "heron").await.len(), 1);
+        tl.close().await.unwrap();
+
+        std::fs::write(index.join("meta.json"), b"{ not json").unwrap();
+        let tl = Throughline::open(&url).await.unwrap();
+        assert_eq!(found(&tl, "heron").await.len(), 1);
+    });
+}
+
+#[test]
+fn no_patience_tells_how_far_behind_the_index_is() {
+    block_on(async {
+        let tl = memory().await;
+        session(&tl, "one", None, &["the heron nests here"]).await;
+        let hasty = Searching {
+            patience: Patience::For(Duration::ZERO),
+            ..searching("heron")
+        };
+        let searched = tl.search(&hasty).await.unwrap();
+        assert_eq!((searched.found.hits.len(), searched.behind), (0, 2));
+    });
+}
+
+#[test]
+fn a_request_brings_back_what_bears_on_the_message() {
+    block_on(async {
+        let tl = memory().await;
+        session(
+            &tl,
+            "old",
+            project("p"),
+            &["Redis listens on port 6380 in staging", "Lunch was good"],
+        )
+        .await;
+        session(&tl, "other", project("q"), &["Redis listens on port 7777"]).await;
+        let new = session(&tl, "new", project("p"), &[]).await;
+
+        let seqs = recalled(&new, "Which port does Redis listen on?", "default").await;
+        assert_eq!(seqs[0], Seq(1));
+        // Nothing of another project, and nothing where the policy does not want it.
+        assert!(seqs.len() <= 2, "{seqs:?}");
+        assert!(
+            recalled(&new, "Which port does Redis listen on?", "bot")
+                .await
+                .is_empty()
+        );
+    });
+}
+
+#[test]
+fn what_is_in_view_is_not_brought_back_again() {
+    block_on(async {
+        let tl = memory().await;
+        let one = session(&tl, "one", project("p"), &["Redis listens on port 6380"]).await;
+        assert!(
+            recalled(&one, "Which port does Redis listen on?", "default")
+                .await
+                .is_empty()
+        );
+    });
+}
+
+#[test]
+fn the_offline_agent_quotes_what_was_said_in_another_session() {
+    block_on(async {
+        let tl = memory().await;
+        session(
+            &tl,
+            "old",
+            project("p"),
+            &["Redis listens on port 6380 in staging"],
+        )
+        .await;
+        let new = session(&tl, "new", project("p"), &[]).await;
+        let message = Content::text("Which port does Redis listen on?");
+        let offline = new.offline(&message, &TimeZone::UTC).await.unwrap();
+        let shown = format!("{offline:?}");
+        assert!(shown.contains("6380"), "{shown}");
+        assert!(shown.contains("old, entry 1"), "{shown}");
+    });
+}
