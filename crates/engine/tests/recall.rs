@@ -21,13 +21,13 @@ async fn memory() -> Throughline {
     Throughline::open("memory:").await.unwrap()
 }
 
-fn project(id: &str) -> Option<ProjectId> {
-    Some(id.parse().unwrap())
+fn project(id: &str) -> ProjectId {
+    id.parse().unwrap()
 }
 
-async fn session(tl: &Throughline, name: &str, of: Option<ProjectId>, texts: &[&str]) -> Session {
+async fn session(tl: &Throughline, name: &str, of: impl Into<Option<ProjectId>>, texts: &[&str]) -> Session {
     let new = NewSession {
-        project: of,
+        project: of.into(),
         ..NewSession::named(name).unwrap()
     };
     let session = tl.create(new).await.unwrap();
@@ -133,7 +133,7 @@ fn filters_narrow_by_session_tag_project_and_role() {
         assert!(found(&tl, "apples role:tool").await.is_empty());
         let in_p2 = project("p2");
         let narrowed = Searching {
-            project: in_p2.as_ref(),
+            project: Some(&in_p2),
             ..searching("apples")
         };
         let hits = tl.search(&narrowed).await.unwrap().found.hits;
