@@ -2,6 +2,7 @@
 //!
 //! stdout is data, stderr is talk. Nothing here decides what is said.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
@@ -9,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::markdown::safe;
+use crate::markdown::{plain, safe};
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,27 +112,48 @@ impl Ui {
     /// Tells the person something.
     pub(crate) fn status(&self, text: impl Display) {
         // Talk that nobody can hear is not worth failing for.
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", self.talk(&text.to_string()));
     }
 
     /// Tells the person something they should know.
     pub(crate) fn warn(&self, text: impl Display) {
-        let label = self.err_style(AnsiColor::Yellow.on_default().bold(), "warning:");
-        self.status(format_args!("{label} {text}"));
+        let style = AnsiColor::Yellow.on_default().bold();
+        self.labelled(style, "warning:", &text.to_string());
+    }
+
+    /// What went wrong, and what to do.
+    pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
+        let style = AnsiColor::Red.on_default().bold();
+        self.labelled(style, "error:", &safe(message));
+        if let Some(hint) = hint {
+            let style = AnsiColor::Cyan.on_default().bold();
+            self.labelled(style, " hint:", &safe(hint));
+        }
+    }
+
+    fn labelled(&self, style: Style, label: &str, text: &str) {
+        let whole = format!("{label} {text}");
+        let whole = self.talk(&whole);
+        let rest = whole.strip_prefix(label).unwrap_or(&whole);
+        self.status(format_args!("{}{rest}", self.err_style(style, label)));
     }
 
     fn err_style(&self, style: Style, text: &str) -> String {
         paint(self.color_err, style, text)
     }
 
-    /// What went wrong, and what to do.
-    pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
-        let label = self.err_style(AnsiColor::Red.on_default().bold(), "error:");
-        self.status(format_args!("{label} {}", safe(message)));
-        if let Some(hint) = hint {
-            let label = self.err_style(AnsiColor::Cyan.on_default().bold(), "hint:");
-            self.status(format_args!(" {label} {}", safe(hint)));
+    /// Talk as the terminal has room for it: broken between words. What is styled has
+    /// been laid out already.
+    fn talk<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        use unicode_width::UnicodeWidthStr;
+        let fits = text.lines().all(|line| line.width() <= self.width);
+        if fits || text.contains('\x1b') || !io::stderr().is_terminal() {
+            return text.into();
         }
+        plain(text, self.width)
+            .trim_end_matches('\n')
+            .to_owned()
+            .into()
     }
 
     /// Text in a style, where there is colour.
@@ -146,7 +168,7 @@ impl Ui {
 
     /// Less important talk.
     pub(crate) fn dim_err(&self, text: &str) -> String {
-        self.err_style(Style::new().dimmed(), text)
+        self.err_style(Style::new().dimmed(), &self.talk(text))
     }
 
     /// More important text.

@@ -186,13 +186,12 @@ impl<'a> Chat<'a> {
     fn say_who_answers(&self) {
         let ui = &self.app.ui;
         match self.voice.model() {
-            Some(model) => ui.status(ui.dim_err(&format!(
-                "{} answers.",
-                crate::markdown::safe(model.name())
-            ))),
-            None => ui.status(ui.dim_err(
-                "No model is connected: the offline agent answers. /model tells how to connect one.",
-            )),
+            Some(model) => {
+                ui.status(ui.dim_err(&format!("{} answers.", crate::markdown::safe(model.name()))))
+            }
+            None => ui.status(
+                ui.dim_err("No model is connected: the offline agent answers. /model tells more."),
+            ),
         }
     }
 
