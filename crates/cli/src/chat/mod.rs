@@ -165,7 +165,9 @@ impl Chat<'_> {
                 Ok(Next::Leave) => return Ok(()),
                 // One thing that cannot be done is no reason to stop talking.
                 Err(error) => {
-                    report::report(&self.app.ui, &error);
+                    let told = report::told(&error);
+                    let hint = told.hint.as_deref().map(words::as_typed_here);
+                    self.app.ui.error(&told.message, hint.as_deref());
                 }
             }
         }
