@@ -218,6 +218,13 @@ impl Ui {
 
     /// Prints text; where it needs the pager, shows its end or its beginning first.
     pub(crate) fn page_from(&self, text: &str, start: Start) -> io::Result<()> {
+        let trimmed;
+        let text = if self.is_terminal() {
+            trimmed = format!("{}\n", text.trim_end());
+            &trimmed
+        } else {
+            text
+        };
         let height = terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0));
         let long = text.lines().count() >= height;
         if let Some(pager) = self.pager.as_ref().filter(|_| long && self.is_terminal())

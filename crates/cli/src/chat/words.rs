@@ -31,12 +31,12 @@ pub(crate) const WORDS: &[Word] = &[
     word(
         "resume",
         "[SPEC]",
-        "go to another session, by number, id, name or transcript",
+        "go to a session: number, id, name or transcript",
     ),
     word(
         "continue",
         "",
-        "go on in a new session, from the summary of this one",
+        "go on in a new session, from a summary of this",
     ),
     word("new", "[NAME]", "start another session"),
     word("retry", "", "have the last message answered again"),
