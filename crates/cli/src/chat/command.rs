@@ -10,6 +10,7 @@ use super::start::spec;
 use super::words::{WORDS, arguments};
 use super::{Chat, Place};
 use crate::commands::new::locate;
+use crate::commands::{Command, merge};
 use crate::markdown::{self, safe};
 use crate::report::Refusal;
 
@@ -207,18 +208,25 @@ impl Chat<'_> {
 
     async fn merge(&mut self, rest: &str) -> Result<()> {
         let session = self.session().await?;
-        let parent = session.record().await?.card.lineage.parent().cloned();
         let words = arguments(rest).map_err(Refusal::invalid)?;
-        let words: Vec<_> = words.iter().map(String::as_str).collect();
-        self.on_session("merge", &words).await?;
-        if let Some(parent) = parent {
-            let origin = self.tl.session(&parent).await?;
-            self.app
-                .ui
-                .status(format_args!("This goes on in {parent}."));
-            self.enter(origin).await?;
-        }
-        Ok(())
+        let words = words.iter().map(String::as_str);
+        let line: Vec<_> = ["tl", "merge", session.id().as_str()]
+            .into_iter()
+            .chain(words)
+            .collect();
+        let args = match crate::parse_command(&line) {
+            Ok(Command::Merge(args)) => args,
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(misused("merge", &error)),
+        };
+        let outcome = merge::merge(self.app, args).await?;
+        let into = outcome.into.record().await?.card;
+        self.app.ui.status(format_args!(
+            "{}; this goes on in {}.",
+            outcome.told(),
+            safe(into.title())
+        ));
+        self.enter(outcome.into).await
     }
 
     async fn summary(&mut self) -> Result<Summary> {
