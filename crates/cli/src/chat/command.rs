@@ -13,6 +13,7 @@ use crate::commands::new::locate;
 use crate::commands::{Command, merge};
 use crate::markdown::{self, safe};
 use crate::report::Refusal;
+use crate::summary;
 
 /// Columns for what can be typed, in `/help`.
 const TYPED: usize = 28;
@@ -255,17 +256,7 @@ impl Chat<'_> {
 
     fn lists(&self, lists: &[(&str, &Vec<String>)]) -> Result<()> {
         let ui = &self.app.ui;
-        let mut text = String::new();
-        for (title, items) in lists.iter().filter(|(_, items)| !items.is_empty()) {
-            text.push_str(&format!("{}\n", ui.bold(title)));
-            for item in *items {
-                let lines = markdown::plain(item, ui.width.saturating_sub(4));
-                text.push_str(&format!(
-                    "  • {}\n",
-                    lines.trim_end().replace('\n', "\n    ")
-                ));
-            }
-        }
+        let text = summary::lists(ui, lists);
         if text.is_empty() {
             ui.status("None so far.");
             return Ok(());
