@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -192,6 +193,16 @@ impl Ui {
             bar.set_style(style);
         }
         bar.with_message(what)
+    }
+
+    /// A sign that something is under way, on stderr where a person is.
+    pub(crate) fn spinner(&self, what: &'static str) -> ProgressBar {
+        if !io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let spinner = ProgressBar::new_spinner().with_message(what);
+        spinner.enable_steady_tick(Duration::from_millis(120));
+        spinner
     }
 
     /// A share of the whole, as a bar of this many columns.

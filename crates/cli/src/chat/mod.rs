@@ -256,6 +256,21 @@ impl Chat<'_> {
         Ok(typed?)
     }
 
+    /// Waits for something, with a sign that it is under way; none if Ctrl-C came first.
+    async fn unless_stopped<T>(
+        &self,
+        what: &'static str,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let spinner = self.app.ui.spinner(what);
+        let done = tokio::select! {
+            done = work => Some(done),
+            _ = tokio::signal::ctrl_c() => None,
+        };
+        spinner.finish_and_clear();
+        done
+    }
+
     /// Asks something; none where nobody can be asked.
     fn ask(&mut self, question: &str) -> Result<Option<String>> {
         Ok(self.input.ask(question)?)
