@@ -68,9 +68,10 @@ pub(crate) fn entry(app: &App, entry: &Entry, standing: &Standing, now: Timestam
             format!("{number} {who}  {facts}\n{}\n", content(app, message))
         }
         body => {
-            let number = format!("{:>4}", entry.seq);
             let note = note(body).split_whitespace().collect::<Vec<_>>().join(" ");
-            let line = format!("{number} — {} — {when}", safe(&note));
+            let line = format!("— {note} — {when}");
+            let line = indented(&markdown::plain(&line, room(app)));
+            let line = format!("{:>4} {}", entry.seq, line.trim());
             format!("{}\n\n", ui.dim(&line))
         }
     }
@@ -98,7 +99,7 @@ fn who(app: &App, entry: &Entry, message: &Message) -> String {
 
 fn content(app: &App, message: &Message) -> String {
     let style = markdown::Style {
-        width: app.ui.width.min(100).saturating_sub(5),
+        width: room(app),
         color: app.ui.color(),
     };
     let mut text = String::new();
@@ -157,6 +158,11 @@ fn shortened(app: &App, text: &str) -> String {
         let _ = writeln!(shown, "  {}", app.ui.dim(&more));
     }
     shown
+}
+
+/// Columns beside the numbers.
+fn room(app: &App) -> usize {
+    app.ui.width.min(100).saturating_sub(5)
 }
 
 fn indented(text: &str) -> String {

@@ -14,6 +14,7 @@ mod markdown;
 mod places;
 mod project;
 mod report;
+mod summary;
 mod time;
 mod ui;
 

@@ -46,7 +46,14 @@ fn exit_code(kind: ErrorKind) -> u8 {
 /// For `--help`.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 conflict,
-5 invalid input, 6 damaged data, 7 store unavailable.";
+5 invalid input, 6 damaged data, 7 store or model unavailable.";
+
+/// What went wrong, what to do about it, and what the shell gets.
+pub(crate) struct Told {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    code: u8,
+}
 
 /// Tells what went wrong and what to do about it.
 pub(crate) fn report(ui: &Ui, error: &anyhow::Error) -> ExitCode {
@@ -54,6 +61,13 @@ pub(crate) fn report(ui: &Ui, error: &anyhow::Error) -> ExitCode {
         // Whoever read our output has had enough: `tl sessions | head`.
         return ExitCode::SUCCESS;
     }
+    let told = told(error);
+    ui.error(&told.message, told.hint.as_deref());
+    ExitCode::from(told.code)
+}
+
+/// An error in a person's words.
+pub(crate) fn told(error: &anyhow::Error) -> Told {
     let mut message = String::new();
     for cause in error.chain() {
         let text = cause.to_string();
@@ -83,12 +97,15 @@ pub(crate) fn report(ui: &Ui, error: &anyhow::Error) -> ExitCode {
         (Some(error), _, _) => hint(error),
         (None, None, None) => None,
     };
-    ui.error(&message, hint.as_deref());
     let kind = refusal
         .map(|refusal| refusal.kind)
         .or(ours.map(Error::kind))
         .or(store.map(StoreError::kind));
-    ExitCode::from(kind.map_or(1, exit_code))
+    Told {
+        message,
+        hint,
+        code: kind.map_or(1, exit_code),
+    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

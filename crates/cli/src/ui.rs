@@ -2,14 +2,16 @@
 //!
 //! stdout is data, stderr is talk. Nothing here decides what is said.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::markdown::safe;
+use crate::markdown::{plain, safe};
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,27 +113,48 @@ impl Ui {
     /// Tells the person something.
     pub(crate) fn status(&self, text: impl Display) {
         // Talk that nobody can hear is not worth failing for.
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", self.talk(&text.to_string()));
     }
 
     /// Tells the person something they should know.
     pub(crate) fn warn(&self, text: impl Display) {
-        let label = self.err_style(AnsiColor::Yellow.on_default().bold(), "warning:");
-        self.status(format_args!("{label} {text}"));
+        let style = AnsiColor::Yellow.on_default().bold();
+        self.labelled(style, "warning:", &text.to_string());
+    }
+
+    /// What went wrong, and what to do.
+    pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
+        let style = AnsiColor::Red.on_default().bold();
+        self.labelled(style, "error:", &safe(message));
+        if let Some(hint) = hint {
+            let style = AnsiColor::Cyan.on_default().bold();
+            self.labelled(style, " hint:", &safe(hint));
+        }
+    }
+
+    fn labelled(&self, style: Style, label: &str, text: &str) {
+        let whole = format!("{label} {text}");
+        let whole = self.talk(&whole);
+        let rest = whole.strip_prefix(label).unwrap_or(&whole);
+        self.status(format_args!("{}{rest}", self.err_style(style, label)));
     }
 
     fn err_style(&self, style: Style, text: &str) -> String {
         paint(self.color_err, style, text)
     }
 
-    /// What went wrong, and what to do.
-    pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
-        let label = self.err_style(AnsiColor::Red.on_default().bold(), "error:");
-        self.status(format_args!("{label} {}", safe(message)));
-        if let Some(hint) = hint {
-            let label = self.err_style(AnsiColor::Cyan.on_default().bold(), "hint:");
-            self.status(format_args!(" {label} {}", safe(hint)));
+    /// Talk as the terminal has room for it: broken between words. What is styled has
+    /// been laid out already.
+    fn talk<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        use unicode_width::UnicodeWidthStr;
+        let fits = text.lines().all(|line| line.width() <= self.width);
+        if fits || text.contains('\x1b') || !io::stderr().is_terminal() {
+            return text.into();
         }
+        plain(text, self.width)
+            .trim_end_matches('\n')
+            .to_owned()
+            .into()
     }
 
     /// Text in a style, where there is colour.
@@ -146,7 +169,7 @@ impl Ui {
 
     /// Less important talk.
     pub(crate) fn dim_err(&self, text: &str) -> String {
-        self.err_style(Style::new().dimmed(), text)
+        self.err_style(Style::new().dimmed(), &self.talk(text))
     }
 
     /// More important text.
@@ -170,6 +193,16 @@ impl Ui {
             bar.set_style(style);
         }
         bar.with_message(what)
+    }
+
+    /// A sign that something is under way, on stderr where a person is.
+    pub(crate) fn spinner(&self, what: &'static str) -> ProgressBar {
+        if !io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let spinner = ProgressBar::new_spinner().with_message(what);
+        spinner.enable_steady_tick(Duration::from_millis(120));
+        spinner
     }
 
     /// A share of the whole, as a bar of this many columns.
@@ -196,6 +229,13 @@ impl Ui {
 
     /// Prints text; where it needs the pager, shows its end or its beginning first.
     pub(crate) fn page_from(&self, text: &str, start: Start) -> io::Result<()> {
+        let trimmed;
+        let text = if self.is_terminal() {
+            trimmed = format!("{}\n", text.trim_end());
+            &trimmed
+        } else {
+            text
+        };
         let height = terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0));
         let long = text.lines().count() >= height;
         if let Some(pager) = self.pager.as_ref().filter(|_| long && self.is_terminal())

@@ -161,12 +161,22 @@ impl Session {
             budget: plan.summary,
         };
         let before = previous.as_ref().map_or(0, throughline_llm::tokens);
-        let replaced = plan.tokens_before.saturating_sub(plan.tokens_kept) + before;
+        let replaced = if compacting.even_if_larger {
+            // Fitted into what a few words took, it would lose what was known before them.
+            u64::MAX
+        } else {
+            plan.tokens_before.saturating_sub(plan.tokens_kept) + before
+        };
         let outcome = summarize_with_fallback(compacting.model, &brief, replaced).await;
         if outcome.rejected.is_some() && !compacting.even_if_larger {
             let why = outcome.warnings.join("; ");
             compacting.tell(CompactionEvent::Error { why });
             return Ok(Compacted::NotWorthIt(outcome.warnings));
+        }
+        let mut warnings = outcome.warnings;
+        if outcome.rejected.is_some() {
+            // That it gains nothing is no fault where it is wanted all the same.
+            warnings.pop();
         }
         let said = || covered.iter().filter(|entry| entry.message().is_some());
         let checkpoint = Checkpoint {
@@ -199,7 +209,7 @@ impl Session {
             checkpoint,
             tokens_before: plan.tokens_before,
             tokens_kept: plan.tokens_kept,
-            warnings: outcome.warnings,
+            warnings,
         })))
     }
 

@@ -65,6 +65,11 @@ impl Session {
         let Some(last) = said().next_back() else {
             return Ok(None);
         };
+        let mut warnings = outcome.warnings;
+        if outcome.rejected.is_some() {
+            // That there is little to say is no fault here; that a model failed is told.
+            warnings.pop();
+        }
         let summary = outcome.written.summary;
         let body = Body::Summarized(Box::new(Checkpoint {
             covers: last.seq,
@@ -79,11 +84,7 @@ impl Session {
             entry: self.append(body).await?,
             summary,
             by: outcome.by,
-            // That it is no smaller than what it tells of is no fault here.
-            warnings: match outcome.rejected {
-                None => outcome.warnings,
-                Some(_) => Vec::new(),
-            },
+            warnings,
         }))
     }
 

@@ -13,7 +13,7 @@ use throughline_llm::{
     Answer, Ask, Broken, Delta, Model, ModelError, ModelErrorKind, Stop, Summarizer, ToolSpec,
 };
 use throughline_model::{Block, Content, Entry, Message, Role, Seq, ToolCall, ToolResult, Usage};
-use throughline_store::{Expect, How};
+use throughline_store::{Expect, How, Read};
 use tokio::sync::Notify;
 
 use crate::{
@@ -22,6 +22,8 @@ use crate::{
 
 /// How often a model may call tools before it has to answer.
 const ROUNDS: usize = 24;
+/// How far back the last message of a stretch is looked for, over notes that came after.
+const LOOKED_AT: usize = 50;
 /// What of a request that was too long is tried next, in percent.
 const SHORTER: u64 = 75;
 
@@ -370,16 +372,24 @@ impl Session {
 
     /// The last message, where it is a question that nobody has answered.
     pub async fn unanswered(&self) -> Result<Option<Entry>, Error> {
-        let tail = self.tail(8).await?;
-        let last = tail.into_iter().rfind(|entry| entry.message().is_some());
-        let Some(entry) = last else {
-            return Ok(None);
-        };
-        let shown = self.record().await?.standing.shows(entry.seq);
-        let asks = entry.message().is_some_and(|message| {
-            message.role == Role::User && message.content.tool_results().next().is_none()
-        });
-        Ok((asks && shown && entry.seq > Seq::ZERO).then_some(entry))
+        let record = self.record().await?;
+        // Newest first: what was rewound or cleared away is no answer.
+        for span in record.standing.visible.iter().rev() {
+            let to = span.to.unwrap_or(record.card.head);
+            let from = span.from.max(Seq(to.0.saturating_sub(LOOKED_AT as u64)));
+            if from > to {
+                continue;
+            }
+            let read = Read::between(from, to, LOOKED_AT + 1);
+            let mut entries = self.read(read).await?.into_iter();
+            if let Some(last) = entries.rfind(|entry| entry.message().is_some()) {
+                let asks = last.message().is_some_and(|message| {
+                    message.role == Role::User && message.content.tool_results().next().is_none()
+                });
+                return Ok(asks.then_some(last));
+            }
+        }
+        Ok(None)
     }
 }
 

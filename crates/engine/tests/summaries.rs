@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 use throughline::context::{Encoding, Policy};
-use throughline::{Asking, Body, Message, NewSession, Role, Seq, Session, Throughline};
+use throughline::{
+    Asking, Body, Compacted, Compacting, Message, NewSession, Role, Seq, Session, Throughline,
+};
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
@@ -113,5 +115,47 @@ fn looking_at_what_it_came_to_leaves_no_trace() {
         let summary = session.summary_now().await.unwrap();
         assert!(summary.to_block().contains("token bucket"));
         assert_eq!(session.record().await.unwrap().card.head, Seq(2));
+    });
+}
+
+async fn summarized(session: &Session) -> String {
+    let policy = Policy::preset("chain").unwrap();
+    let compacted = session
+        .compact(&Compacting {
+            policy: &policy,
+            window: 10_000,
+            encoding: Encoding::Rough,
+            fixed: 0,
+            before: None,
+            force: true,
+            even_if_larger: true,
+            model: None,
+            tell: None,
+        })
+        .await
+        .unwrap();
+    match compacted {
+        Compacted::Done(done) => {
+            assert!(done.warnings.is_empty(), "{:?}", done.warnings);
+            done.checkpoint.summary.to_block()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_few_words_in_a_continued_session_do_not_push_out_what_was_known() {
+    block_on(async {
+        let session = session().await;
+        assert!(summarized(&session).await.contains("token bucket"));
+        let next = session
+            .continued(NewSession::default(), None)
+            .await
+            .unwrap();
+        say(&next, Role::User, "Hello again").await;
+
+        let summary = summarized(&next).await;
+
+        assert!(summary.contains("token bucket"), "{summary}");
     });
 }

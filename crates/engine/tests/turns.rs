@@ -212,6 +212,35 @@ fn an_answer_is_kept_with_what_it_cost_and_who_gave_it() {
 }
 
 #[test]
+fn what_was_rewound_away_is_no_answer() {
+    block_on(async {
+        let session = session().await;
+        let model = Scripted::new(vec![
+            Does::Say("A poor answer."),
+            Does::Say("A better one."),
+        ]);
+        let policy = Policy::default();
+        let turn = turn(&model, &policy);
+        let question = ask(&session, "Why?").await;
+        session.answer(&question, &turn, &mut |_| {}).await.unwrap();
+        assert!(session.unanswered().await.unwrap().is_none());
+
+        session.rewind(question.seq).await.unwrap();
+
+        let unanswered = session.unanswered().await.unwrap().unwrap();
+        assert_eq!(unanswered.seq, question.seq);
+        session
+            .answer(&unanswered, &turn, &mut |_| {})
+            .await
+            .unwrap();
+        assert!(session.unanswered().await.unwrap().is_none());
+        assert_eq!(model.sent()[1].len(), model.sent()[0].len());
+        session.clear().await.unwrap();
+        assert!(session.unanswered().await.unwrap().is_none());
+    });
+}
+
+#[test]
 fn what_came_of_an_answer_that_broke_off_is_kept_and_marked() {
     block_on(async {
         let session = session().await;

@@ -172,6 +172,11 @@ impl Card {
             Body::Restored(restored) => self.restoration += restored.usage.unwrap_or_default(),
             // What is inherited neither names nor archives a fork.
             Body::Renamed { .. } | Body::Archived | Body::Unarchived if self.inherits(seq) => {}
+            // As when a fork that the program named is merged into what a person named.
+            Body::Renamed {
+                by: NamedBy::Program,
+                ..
+            } if self.name.is_some() && self.named_by == NamedBy::Person => {}
             Body::Renamed { name, by } => {
                 self.name.clone_from(name);
                 self.named_by = *by;

@@ -80,8 +80,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        AgentRef, Checkpoint, Lineage, Message, NewEntry, Role, SessionId, StoredEntry, Summary,
-        Usage,
+        AgentRef, Checkpoint, Lineage, Message, NamedBy, NewEntry, Role, SessionId, StoredEntry,
+        Summary, Usage,
     };
 
     fn birth(id: &str) -> Birth {
@@ -222,6 +222,25 @@ mod tests {
         assert_eq!(card.model.as_deref(), Some("m1"));
         assert_eq!(card.head, Seq(3));
         assert_eq!(card.digest, entries[2].digest);
+    }
+
+    #[test]
+    fn what_a_person_named_is_not_named_by_the_program() {
+        let named = |name: Option<&str>, by| Body::Renamed {
+            name: name.map(|name| name.parse().unwrap()),
+            by,
+        };
+        let (person, program) = (NamedBy::Person, NamedBy::Program);
+        let title = |bodies| fold(&birth("s"), &log(bodies)).card.title().to_owned();
+        assert_eq!(title(vec![named(Some("a"), program)]), "a");
+        let both = vec![named(Some("b"), person), named(Some("a"), program)];
+        assert_eq!(title(both), "b");
+        let freed = vec![
+            named(Some("b"), person),
+            named(None, person),
+            named(Some("a"), program),
+        ];
+        assert_eq!(title(freed), "a");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use throughline::{
 use throughline_formats::Transcript;
 
 use super::Chat;
+use super::leave::SUMMARIZING;
 use crate::markdown::{self, safe};
 use crate::report::Refusal;
 use crate::ui::thousands;
@@ -156,12 +157,11 @@ impl Chat<'_> {
         let mut unheard = |_: Delta| {};
         let agent = self.voice.description();
         let asked = self.tl.acknowledged(parent, agent, model, &mut unheard);
-        let said = tokio::select! {
-            said = asked => said,
-            _ = tokio::signal::ctrl_c() => {
-                self.app.ui.status("Stopped waiting for an acknowledgement.");
-                return None;
-            }
+        let Some(said) = self.unless_stopped("reading the summary", asked).await else {
+            self.app
+                .ui
+                .status("Stopped waiting for an acknowledgement.");
+            return None;
         };
         match said {
             Ok(said) => {
@@ -196,8 +196,15 @@ impl Chat<'_> {
         let Some(session) = self.current().cloned() else {
             return Err(Refusal::invalid("nothing was said here to continue from").into());
         };
-        self.app.ui.status("📝 Generating session summary...");
-        self.summarize(&session).await?;
+        self.app.ui.status(SUMMARIZING);
+        let summarizing = self.summarize(&session);
+        let Some(summarized) = self.unless_stopped("summarizing", summarizing).await else {
+            self.app.ui.status("Stopped; this goes on here.");
+            return Ok(());
+        };
+        for warning in summarized? {
+            self.app.ui.warn(safe(&warning));
+        }
         let card = session.record().await?.card;
         self.app.ui.status(format_args!(
             "💾 Saved session: {} ({}, {} tokens)",
@@ -243,29 +250,33 @@ impl Chat<'_> {
             self.app.ui.status("Nothing to summarize.");
             return Ok(());
         };
-        self.app.ui.status("📝 Generating session summary...");
+        self.app.ui.status(SUMMARIZING);
         let policy = self.policy().await?;
         let summarizer = self.voice.summarizer();
-        let compacted = session
-            .compact(&Compacting {
-                policy: &policy,
-                window: self.voice.window(self.app),
-                encoding: self.voice.encoding(self.app),
-                fixed: 0,
-                before: None,
-                force: true,
-                even_if_larger: false,
-                model: summarizer.as_deref(),
-                tell: None,
-            })
-            .await?;
+        let compacting = Compacting {
+            policy: &policy,
+            window: self.voice.window(self.app),
+            encoding: self.voice.encoding(self.app),
+            fixed: 0,
+            before: None,
+            force: true,
+            even_if_larger: false,
+            model: summarizer.as_deref(),
+            tell: None,
+        };
+        let compacting = session.compact(&compacting);
+        let Some(compacted) = self.unless_stopped("summarizing", compacting).await else {
+            self.app.ui.status("Stopped; nothing is summarized.");
+            return Ok(());
+        };
+        let compacted = compacted?;
         self.seen = session.record().await?.card.head;
         crate::commands::compact::tell(self.app, &compacted)
     }
 
     /// Summarizes all of a session: in a checkpoint where sessions are chained, else in a
-    /// summary that hides nothing.
-    pub(super) async fn summarize(&self, session: &Session) -> Result<()> {
+    /// summary that hides nothing. Gives what the person should know of it.
+    pub(super) async fn summarize(&self, session: &Session) -> Result<Vec<String>> {
         if self.chains().await? {
             let policy = self.policy().await?;
             let summarizer = self.voice.summarizer();
@@ -282,20 +293,14 @@ impl Chat<'_> {
                     tell: None,
                 })
                 .await?;
-            if let Compacted::Done(done) = &compacted {
-                for warning in &done.warnings {
-                    self.app.ui.warn(safe(warning));
-                }
-            }
-            return Ok(());
+            return Ok(match compacted {
+                Compacted::Done(done) => done.warnings,
+                _ => Vec::new(),
+            });
         }
         let summarizer = self.voice.summarizer();
-        if let Some(left) = session.leave_summary(summarizer.as_deref()).await? {
-            for warning in &left.warnings {
-                self.app.ui.warn(safe(warning));
-            }
-        }
-        Ok(())
+        let left = session.leave_summary(summarizer.as_deref()).await?;
+        Ok(left.map(|left| left.warnings).unwrap_or_default())
     }
 }
 

@@ -10,11 +10,28 @@ use super::start::spec;
 use super::words::{WORDS, arguments};
 use super::{Chat, Place};
 use crate::commands::new::locate;
+use crate::commands::{Command, merge};
 use crate::markdown::{self, safe};
 use crate::report::Refusal;
+use crate::summary;
+
+/// Columns for what can be typed, in `/help`.
+const TYPED: usize = 28;
+const KEYS: &str = "\
+Alt-Enter, or a backslash at the end, begins another line; Ctrl-C stops an answer, twice \
+leaves. Also without a slash: compact, resume N, exit, quit, help.";
+/// Commands that are about what was said: no reason to make a session.
+const ABOUT_WHAT_WAS_SAID: &[&str] = &[
+    "archive", "clear", "compact", "context", "continue", "export", "facts", "fork", "history",
+    "merge", "retry", "rewind", "show", "stats", "tasks", "tree",
+];
 
 impl Chat<'_> {
     pub(super) async fn command(&mut self, name: &'static str, rest: &str) -> Result<()> {
+        if self.current().is_none() && ABOUT_WHAT_WAS_SAID.contains(&name) {
+            self.app.ui.status("Nothing was said here yet.");
+            return Ok(());
+        }
         match name {
             "help" => self.help(),
             "new" => self.start_another(rest).await,
@@ -30,10 +47,7 @@ impl Chat<'_> {
             "facts" => self.facts().await,
             "tasks" => self.tasks().await,
             "sessions" => self.listing(rest).await,
-            "history" => {
-                let count = if rest.is_empty() { "20" } else { rest };
-                self.on_session("show", &["--last", count]).await
-            }
+            "history" => self.history(rest).await,
             // These take a text as it stands.
             "pin" | "unpin" | "decide" | "rename" => {
                 if rest.is_empty() {
@@ -41,7 +55,14 @@ impl Chat<'_> {
                 }
                 self.on_session(name, &["--", rest]).await
             }
-            "rewind" => self.on_session(name, &["--to", rest]).await,
+            "rewind" => {
+                if rest.is_empty() {
+                    return Err(Refusal::invalid("/rewind needs the number of an entry")
+                        .hint("/history shows the numbers")
+                        .into());
+                }
+                self.on_session(name, &["--to", rest]).await
+            }
             "search" | "memory" | "doctor" => {
                 let words = arguments(rest).map_err(Refusal::invalid)?;
                 let words: Vec<_> = words.iter().map(String::as_str).collect();
@@ -61,13 +82,17 @@ impl Chat<'_> {
         let ui = &self.app.ui;
         let mut text = String::new();
         for word in WORDS {
-            let typed = format!("/{} {}", word.name, word.takes);
-            text.push_str(&format!("  {typed:<28} {}\n", ui.dim(word.about)));
+            let mut typed = format!("/{} {}", word.name, word.takes);
+            if typed.len() > TYPED {
+                typed.push_str(&format!("\n  {:<TYPED$}", ""));
+            }
+            let about = markdown::plain(word.about, ui.width.saturating_sub(TYPED + 3));
+            let about = about
+                .trim_end()
+                .replace('\n', &format!("\n{:<1$}", "", TYPED + 3));
+            text.push_str(&format!("  {typed:<TYPED$} {}\n", ui.dim(&about)));
         }
-        text.push_str(
-            "\nAlt-Enter, or a backslash at the end, begins another line; Ctrl-C stops an \
-             answer, twice leaves.\nAlso without a slash: compact, resume N, exit, quit, help.\n",
-        );
+        text.push_str(&format!("\n{}", markdown::plain(KEYS, ui.width)));
         ui.page(&text)?;
         Ok(())
     }
@@ -86,12 +111,13 @@ impl Chat<'_> {
     async fn run(&mut self, name: &str, words: &[&str]) -> Result<()> {
         let before = self.head().await?;
         let line = [&["tl", name][..], words].concat();
-        let command = crate::parse_command(&line).map_err(|error| {
-            let told = error.render().to_string();
-            let told = told.strip_prefix("error: ").unwrap_or(&told).trim();
-            Refusal::invalid(told.lines().next().unwrap_or(told))
-                .hint(format!("`tl {name} --help` tells what it takes"))
-        })?;
+        let command = match crate::parse_command(&line) {
+            Ok(command) => command,
+            Err(help) if help.kind() == clap::error::ErrorKind::DisplayHelp => {
+                return Ok(self.app.ui.page(&help.render().to_string())?);
+            }
+            Err(error) => return Err(misused(name, &error)),
+        };
         tokio::select! {
             done = Box::pin(crate::commands::run(self.app, command)) => { done?; }
             _ = tokio::signal::ctrl_c() => self.app.ui.status("Stopped."),
@@ -108,6 +134,30 @@ impl Chat<'_> {
             Some(session) => session.record().await?.card.head,
             None => throughline::Seq::ZERO,
         })
+    }
+
+    /// The last messages, and what else happened between them.
+    async fn history(&mut self, rest: &str) -> Result<()> {
+        let count: usize = match rest {
+            "" => 20,
+            number => number
+                .parse()
+                .ok()
+                .filter(|count| *count > 0)
+                .ok_or_else(|| {
+                    Refusal::invalid(format!("{number:?} is not a number of messages"))
+                })?,
+        };
+        let session = self.session().await?;
+        let tail = session.tail(count.saturating_mul(4).min(2_000)).await?;
+        let messages = tail.iter().enumerate().rev();
+        let mut messages = messages.filter(|(_, entry)| entry.message().is_some());
+        let entries = match messages.nth(count - 1) {
+            Some((first, _)) => tail.len() - first,
+            None => tail.len(),
+        };
+        self.on_session("show", &["--last", &entries.to_string()])
+            .await
     }
 
     async fn listing(&mut self, rest: &str) -> Result<()> {
@@ -159,18 +209,25 @@ impl Chat<'_> {
 
     async fn merge(&mut self, rest: &str) -> Result<()> {
         let session = self.session().await?;
-        let parent = session.record().await?.card.lineage.parent().cloned();
         let words = arguments(rest).map_err(Refusal::invalid)?;
-        let words: Vec<_> = words.iter().map(String::as_str).collect();
-        self.on_session("merge", &words).await?;
-        if let Some(parent) = parent {
-            let origin = self.tl.session(&parent).await?;
-            self.app
-                .ui
-                .status(format_args!("This goes on in {parent}."));
-            self.enter(origin).await?;
-        }
-        Ok(())
+        let words = words.iter().map(String::as_str);
+        let line: Vec<_> = ["tl", "merge", session.id().as_str()]
+            .into_iter()
+            .chain(words)
+            .collect();
+        let args = match crate::parse_command(&line) {
+            Ok(Command::Merge(args)) => args,
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(misused("merge", &error)),
+        };
+        let outcome = merge::merge(self.app, args).await?;
+        let into = outcome.into.record().await?.card;
+        self.app.ui.status(format_args!(
+            "{}; this goes on in {}.",
+            outcome.told(),
+            safe(into.title())
+        ));
+        self.enter(outcome.into).await
     }
 
     async fn summary(&mut self) -> Result<Summary> {
@@ -199,17 +256,7 @@ impl Chat<'_> {
 
     fn lists(&self, lists: &[(&str, &Vec<String>)]) -> Result<()> {
         let ui = &self.app.ui;
-        let mut text = String::new();
-        for (title, items) in lists.iter().filter(|(_, items)| !items.is_empty()) {
-            text.push_str(&format!("{}\n", ui.bold(title)));
-            for item in *items {
-                let lines = markdown::plain(item, ui.width.saturating_sub(4));
-                text.push_str(&format!(
-                    "  • {}\n",
-                    lines.trim_end().replace('\n', "\n    ")
-                ));
-            }
-        }
+        let text = summary::lists(ui, lists);
         if text.is_empty() {
             ui.status("None so far.");
             return Ok(());
@@ -266,4 +313,17 @@ impl Chat<'_> {
         ));
         Ok(())
     }
+}
+
+/// What is wrong with how a command was typed.
+fn misused(name: &str, error: &clap::Error) -> anyhow::Error {
+    let told = error.render().to_string();
+    let told = told.strip_prefix("error: ").unwrap_or(&told).trim();
+    let refusal = Refusal::invalid(told.lines().next().unwrap_or(told));
+    let word = WORDS.iter().find(|word| word.name == name);
+    match word.filter(|word| !word.takes.is_empty()) {
+        Some(word) => refusal.hint(format!("write /{name} {}", word.takes)),
+        None => refusal,
+    }
+    .into()
 }

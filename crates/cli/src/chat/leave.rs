@@ -1,6 +1,5 @@
 //! Leaving: the summary, the transcript, and what a person is told at the end.
 
-use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,6 +13,7 @@ use crate::ui::thousands;
 
 /// How long a summary may take before the person is let go.
 const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const SUMMARIZING: &str = "📝 Generating session summary...";
 const SAVED_ALL_THE_SAME: &str = "everything said is saved all the same";
 
 impl Chat<'_> {
@@ -42,22 +42,23 @@ impl Chat<'_> {
             return Ok(false);
         };
         let ui = &self.app.ui;
-        self.say_without_end("📝 Generating session summary... ");
-        let summarized = tokio::select! {
-            summarized = self.summarize(&session) => Some(summarized),
-            () = tokio::time::sleep(PATIENCE) => None,
-            _ = tokio::signal::ctrl_c() => None,
-        };
+        let summarizing = tokio::time::timeout(PATIENCE, self.summarize(&session));
+        let summarized = self.unless_stopped("summarizing", summarizing).await;
         match summarized {
-            Some(Ok(())) => ui.status("✓"),
-            Some(Err(error)) => {
-                ui.status("✗");
+            Some(Ok(Ok(warnings))) => {
+                ui.status(format_args!("{SUMMARIZING} ✓"));
+                for warning in warnings {
+                    ui.warn(safe(&warning));
+                }
+            }
+            Some(Ok(Err(error))) => {
+                ui.status(format_args!("{SUMMARIZING} ✗"));
                 ui.warn(format_args!(
                     "summary generation failed ({error:#}); {SAVED_ALL_THE_SAME}"
                 ));
             }
-            None => {
-                ui.status("✗");
+            Some(Err(_)) | None => {
+                ui.status(format_args!("{SUMMARIZING} ✗"));
                 ui.warn(format_args!(
                     "no summary was waited for; {SAVED_ALL_THE_SAME}"
                 ));
@@ -94,16 +95,6 @@ impl Chat<'_> {
             ui.status(format_args!("  Transcript: {}", safe(&transcript)));
         }
         Ok(())
-    }
-
-    fn say_without_end(&self, text: &str) {
-        let mut err = std::io::stderr();
-        if err.is_terminal() {
-            // Talk that nobody can hear is not worth failing for.
-            let _ = write!(err, "{text}").and_then(|()| err.flush());
-        } else {
-            self.app.ui.status(text.trim_end());
-        }
     }
 
     /// Where the transcript of a session goes, if transcripts are written.

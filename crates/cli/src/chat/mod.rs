@@ -165,7 +165,9 @@ impl Chat<'_> {
                 Ok(Next::Leave) => return Ok(()),
                 // One thing that cannot be done is no reason to stop talking.
                 Err(error) => {
-                    report::report(&self.app.ui, &error);
+                    let told = report::told(&error);
+                    let hint = told.hint.as_deref().map(words::as_typed_here);
+                    self.app.ui.error(&told.message, hint.as_deref());
                 }
             }
         }
@@ -252,6 +254,21 @@ impl Chat<'_> {
         .await?;
         self.input = input;
         Ok(typed?)
+    }
+
+    /// Waits for something, with a sign that it is under way; none if Ctrl-C came first.
+    async fn unless_stopped<T>(
+        &self,
+        what: &'static str,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let spinner = self.app.ui.spinner(what);
+        let done = tokio::select! {
+            done = work => Some(done),
+            _ = tokio::signal::ctrl_c() => None,
+        };
+        spinner.finish_and_clear();
+        done
     }
 
     /// Asks something; none where nobody can be asked.

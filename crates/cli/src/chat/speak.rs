@@ -1,7 +1,6 @@
 //! Saying something, and hearing the answer as it comes.
 
 use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
 
 use anyhow::Result;
 use indicatif::ProgressBar;
@@ -250,13 +249,11 @@ impl<'a> Shown<'a> {
 
     /// Shows that something is under way.
     fn wait(&mut self, what: &'static str) {
-        if self.begun || !io::stderr().is_terminal() {
+        if self.begun {
             return;
         }
         self.settle();
-        let spinner = ProgressBar::new_spinner().with_message(what);
-        spinner.enable_steady_tick(Duration::from_millis(120));
-        self.waiting = Some(spinner);
+        self.waiting = Some(self.ui.spinner(what));
     }
 
     fn settle(&mut self) {

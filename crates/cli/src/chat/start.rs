@@ -17,8 +17,10 @@ use crate::entries;
 use crate::report::Refusal;
 use crate::ui::counted;
 
-/// Entries shown of a session that is resumed.
+/// Messages shown of a session that is resumed, and among how many entries they are
+/// looked for.
 const SHOWN: usize = 4;
+const AMONG: usize = 40;
 /// How many names can be completed.
 const NAMES: usize = 200;
 
@@ -40,6 +42,7 @@ impl<'a> Chat<'a> {
                 let session = session.clone();
                 chat.enter(session.clone()).await?;
                 chat.welcome_back(&session).await?;
+                app.ui.status("");
             }
         }
         chat.say_who_answers();
@@ -140,14 +143,16 @@ impl<'a> Chat<'a> {
         for line in banner(&record.card).lines() {
             ui.status(ui.dim_err(&crate::markdown::safe(line)));
         }
-        ui.status("");
         let now = self.tl.now();
-        let tail = session.tail(SHOWN).await?;
-        let said = tail.iter().filter(|entry| entry.message().is_some());
-        for entry in said {
+        let tail = session.tail(AMONG).await?;
+        let mut said: Vec<_> = tail
+            .iter()
+            .filter(|entry| entry.message().is_some())
+            .collect();
+        for entry in said.split_off(said.len().saturating_sub(SHOWN)) {
             let shown = entries::entry(self.app, entry, &record.standing, now);
-            ui.status(shown.trim_end());
             ui.status("");
+            ui.status(shown.trim_end());
         }
         Ok(())
     }
@@ -186,13 +191,12 @@ impl<'a> Chat<'a> {
     fn say_who_answers(&self) {
         let ui = &self.app.ui;
         match self.voice.model() {
-            Some(model) => ui.status(ui.dim_err(&format!(
-                "{} answers.",
-                crate::markdown::safe(model.name())
-            ))),
-            None => ui.status(ui.dim_err(
-                "No model is connected: the offline agent answers. /model tells how to connect one.",
-            )),
+            Some(model) => {
+                ui.status(ui.dim_err(&format!("{} answers.", crate::markdown::safe(model.name()))))
+            }
+            None => ui.status(
+                ui.dim_err("No model is connected: the offline agent answers. /model tells more."),
+            ),
         }
     }
 

@@ -31,12 +31,12 @@ pub(crate) const WORDS: &[Word] = &[
     word(
         "resume",
         "[SPEC]",
-        "go to another session, by number, id, name or transcript",
+        "go to a session: number, id, name or transcript",
     ),
     word(
         "continue",
         "",
-        "go on in a new session, from the summary of this one",
+        "go on in a new session, from a summary of this",
     ),
     word("new", "[NAME]", "start another session"),
     word("retry", "", "have the last message answered again"),
@@ -151,6 +151,20 @@ fn nearest(typed: &str) -> Option<&'static str> {
     })
 }
 
+/// A hint as it is typed in the chat, where the session is known: `tl sessions` is
+/// /sessions here.
+pub(crate) fn as_typed_here(hint: &str) -> String {
+    let mut hint = hint
+        .replace("`--model ", "`/model ")
+        .replace(" SESSION", "");
+    for Word { name, .. } in WORDS {
+        for end in ["`", " "] {
+            hint = hint.replace(&format!("`tl {name}{end}"), &format!("`/{name}{end}"));
+        }
+    }
+    hint
+}
+
 /// Arguments as a shell would read them.
 pub(crate) fn arguments(text: &str) -> Result<Vec<String>, String> {
     shell_words::split(text).map_err(|_| format!("a quote in {text:?} has no end"))
@@ -184,6 +198,27 @@ mod tests {
             "exit code 3?",
         ] {
             assert_eq!(Line::parse(talk), Line::Say(talk.to_owned()), "{talk}");
+        }
+    }
+
+    #[test]
+    fn a_hint_names_what_can_be_typed_here() {
+        for (outside, here) in [
+            (
+                "`tl sessions --all` lists every session",
+                "`/sessions --all` lists every session",
+            ),
+            ("`tl tree SESSION` shows it", "`/tree` shows it"),
+            (
+                "`tl restore a1` brings it back",
+                "`tl restore a1` brings it back",
+            ),
+            (
+                "`--model offline` needs no key",
+                "`/model offline` needs no key",
+            ),
+        ] {
+            assert_eq!(as_typed_here(outside), here);
         }
     }
 

@@ -6,6 +6,7 @@ use throughline::{Compacted, Compacting, SessionSpec};
 
 use super::context::How;
 use crate::app::App;
+use crate::summary;
 use crate::ui::compact;
 
 /// Summarize what came before
@@ -87,7 +88,12 @@ pub(crate) fn tell(app: &App, compacted: &Compacted) -> Result<()> {
                 compact(done.tokens_kept),
                 compact(done.tokens_before),
             ));
-            app.ui.data(done.checkpoint.summary.to_block())?;
+            let summary = &done.checkpoint.summary;
+            if app.ui.is_terminal() {
+                app.ui.page(&summary::shown(&app.ui, summary))?;
+            } else {
+                app.ui.data(summary.to_block())?;
+            }
         }
         (Compacted::NotWorthIt(_), _) => app.ui.status("Too little was said to summarize."),
         (Compacted::Overtaken, _) => app.ui.status("Somebody else was first; theirs stands."),

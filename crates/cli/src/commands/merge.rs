@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::{Error, MergeStyle, Merged, SessionSpec};
+use throughline::{Error, MergeStyle, Merged, Seq, Session, SessionSpec};
 
 use crate::app::App;
 
@@ -26,7 +26,50 @@ pub(crate) struct MergeArgs {
     summary: Option<String>,
 }
 
+/// What was merged into, and what became of it.
+pub(crate) struct Outcome {
+    pub(crate) into: Session,
+    merged: Merged,
+    head: Seq,
+}
+
+impl Outcome {
+    /// What a person is told.
+    pub(crate) fn told(&self) -> String {
+        let head = self.head;
+        match self.merged {
+            Merged::UpToDate => "It has everything already".to_owned(),
+            Merged::FastForwarded { entries } => {
+                format!("Fast-forwarded by {entries} to entry {head}")
+            }
+            Merged::Appended { entries } => format!("Appended {entries}, up to entry {head}"),
+            Merged::Summarized => format!("Noted as entry {head}"),
+        }
+    }
+}
+
 pub(crate) async fn run(app: &App, args: MergeArgs) -> Result<()> {
+    let outcome = merge(app, args).await?;
+    let into = outcome.into.id();
+    if app.ui.json {
+        let (how, entries) = match outcome.merged {
+            Merged::UpToDate => ("up_to_date", 0),
+            Merged::FastForwarded { entries } => ("fast_forwarded", entries),
+            Merged::Appended { entries } => ("appended", entries),
+            Merged::Summarized => ("summarized", 1),
+        };
+        let head = outcome.head;
+        app.ui
+            .json(&json!({"id": into, "how": how, "entries": entries, "head": head}))?;
+        return Ok(());
+    }
+    app.ui.status(outcome.told());
+    app.ui.data(into)?;
+    Ok(())
+}
+
+/// Merges, without a word.
+pub(crate) async fn merge(app: &App, args: MergeArgs) -> Result<Outcome> {
     let fork = app.session(&args.fork).await?;
     let into = match &args.into {
         Some(spec) => app.session(spec).await?,
@@ -44,25 +87,6 @@ pub(crate) async fn run(app: &App, args: MergeArgs) -> Result<()> {
         (false, None) => MergeStyle::FastForward,
     };
     let merged = into.merge(&fork, &style).await?;
-    let (how, entries) = match merged {
-        Merged::UpToDate => ("up_to_date", 0),
-        Merged::FastForwarded { entries } => ("fast_forwarded", entries),
-        Merged::Appended { entries } => ("appended", entries),
-        Merged::Summarized => ("summarized", 1),
-    };
     let head = into.record().await?.card.head;
-    if app.ui.json {
-        app.ui
-            .json(&json!({"id": into.id(), "how": how, "entries": entries, "head": head}))?;
-        return Ok(());
-    }
-    let told = match merged {
-        Merged::UpToDate => "It has everything already".to_owned(),
-        Merged::FastForwarded { entries } => format!("Fast-forwarded by {entries} to entry {head}"),
-        Merged::Appended { entries } => format!("Appended {entries}, up to entry {head}"),
-        Merged::Summarized => format!("Noted as entry {head}"),
-    };
-    app.ui.status(told);
-    app.ui.data(into.id())?;
-    Ok(())
+    Ok(Outcome { into, merged, head })
 }

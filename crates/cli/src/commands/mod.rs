@@ -17,7 +17,7 @@ mod erase;
 pub(crate) mod export;
 mod fork;
 mod import;
-mod merge;
+pub(crate) mod merge;
 pub(crate) mod new;
 mod open;
 mod pin;

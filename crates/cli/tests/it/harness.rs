@@ -22,7 +22,14 @@ pub(crate) struct Said {
 
 impl Tl {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        // As long a path everywhere, so that lines break at the same words everywhere.
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix("tl").rand_bytes(4);
+        let folder = if cfg!(unix) {
+            builder.tempdir_in("/tmp").unwrap()
+        } else {
+            builder.tempdir().unwrap()
+        };
         std::fs::create_dir(folder.path().join("work")).unwrap();
         Self { folder }
     }

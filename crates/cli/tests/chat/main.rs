@@ -1,0 +1,29 @@
+//! The chat as a person meets it: through a terminal, with the screens they see.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod commands;
+#[path = "../it/harness.rs"]
+#[allow(
+    dead_code,
+    unused_macros,
+    reason = "shared with the tests of the commands"
+)]
+mod harness;
+mod life;
+mod pty;
+mod screen;
+mod typing;
+
+/// Compares a screen with the snapshot of that name.
+#[macro_export]
+macro_rules! assert_screen {
+    ($name:literal, $screen:expr $(,)?) => {{
+        let mut settings = insta::Settings::clone_current();
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        let screen = $screen;
+        settings.bind(|| insta::assert_snapshot!($name, screen));
+    }};
+}

@@ -1,0 +1,286 @@
+//! `tl` in a terminal: a real one, as far as the program can tell, whose screen can be
+//! read and whose keys can be pressed.
+//!
+//! Nothing here waits for a time to pass: the reader tells of every change, and whoever
+//! waits looks again. [`PATIENCE`] is only there so that a test that hangs ends.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use pty_process::Size;
+
+use crate::harness::Tl;
+use crate::screen::{COLUMNS, ROWS, normal, rows};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const SCROLLBACK: usize = 5_000;
+/// What the line editor says when it begins to read a line.
+const PROMPTS: &[u8] = b"\x1b[?2004h";
+
+pub(crate) const ENTER: &str = "\r";
+pub(crate) const ALT_ENTER: &str = "\x1b\r";
+pub(crate) const TAB: &str = "\t";
+pub(crate) const UP: &str = "\x1b[A";
+pub(crate) const CTRL_C: &str = "\x03";
+pub(crate) const CTRL_D: &str = "\x04";
+pub(crate) const CTRL_U: &str = "\x15";
+
+/// A `tl` that is about to be started.
+pub(crate) struct Terminal {
+    command: Command,
+    folder: String,
+}
+
+/// A `tl` in a terminal.
+pub(crate) struct Pty {
+    child: Child,
+    keys: File,
+    seen: Arc<Seen>,
+    reader: Option<JoinHandle<()>>,
+    /// Lines that were typed: as many prompts are behind us.
+    typed: usize,
+    folder: String,
+}
+
+#[derive(Default)]
+struct Seen {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    parser: vt100::Parser,
+    raw: Vec<u8>,
+    ended: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            parser: vt100::Parser::new(ROWS, COLUMNS, SCROLLBACK),
+            raw: Vec::new(),
+            ended: false,
+        }
+    }
+}
+
+impl State {
+    /// How often a line was asked for.
+    fn prompts(&self) -> usize {
+        let windows = self.raw.windows(PROMPTS.len());
+        windows.filter(|bytes| *bytes == PROMPTS).count()
+    }
+
+    /// Whether the cursor stands behind a prompt.
+    fn at_prompt(&self) -> bool {
+        let screen = self.parser.screen();
+        screen.bracketed_paste() && screen.cursor_position().1 > 0
+    }
+}
+
+impl Tl {
+    /// `tl` with these arguments, for a terminal.
+    pub(crate) fn terminal(&self, args: &[&str]) -> Terminal {
+        let mut command = self.command(args);
+        command
+            .env("TERM", "xterm-256color")
+            // The table of the default encoding takes longer to read than a test to run.
+            .env("TL_ENCODING", "rough");
+        Terminal {
+            command,
+            folder: self.work().parent().unwrap().display().to_string(),
+        }
+    }
+
+    /// `tl` with these arguments in a terminal, when it waits for the first line.
+    pub(crate) fn chat(&self, args: &[&str]) -> Pty {
+        self.terminal(args).ready()
+    }
+}
+
+impl Terminal {
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Starts it.
+    pub(crate) fn start(self) -> Pty {
+        let (pty, pts) = pty_process::blocking::open().unwrap();
+        pty.resize(Size::new(ROWS.get(), COLUMNS.get())).unwrap();
+        let command = pty_process::blocking::Command::from(self.command);
+        let child = command.spawn(pts).unwrap();
+        let keys = File::from(OwnedFd::from(pty));
+        let mut output = keys.try_clone().unwrap();
+        let seen = Arc::new(Seen::default());
+        let seeing = Arc::clone(&seen);
+        let reader = std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // A terminal that nobody writes to any more is an error to read from.
+            while let Ok(count) = output.read(&mut bytes)
+                && count > 0
+            {
+                let mut state = seeing.state.lock().unwrap();
+                state.parser.process(&bytes[..count]);
+                state.raw.extend_from_slice(&bytes[..count]);
+                seeing.changed.notify_all();
+            }
+            seeing.state.lock().unwrap().ended = true;
+            seeing.changed.notify_all();
+        });
+        Pty {
+            child,
+            keys,
+            seen,
+            reader: Some(reader),
+            typed: 0,
+            folder: self.folder,
+        }
+    }
+
+    /// Starts it and waits until it asks for a line.
+    pub(crate) fn ready(self) -> Pty {
+        let pty = self.start();
+        pty.ready();
+        pty
+    }
+}
+
+impl Pty {
+    #[track_caller]
+    fn wait(&self, what: &str, until: impl Fn(&mut State) -> bool) -> MutexGuard<'_, State> {
+        let end = Instant::now() + PATIENCE;
+        let mut state = self.seen.state.lock().unwrap();
+        while !until(&mut state) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || state.ended {
+                drop(state);
+                panic!("no {what} on the screen:\n{}", self.scrollback());
+            }
+            (state, _) = self.seen.changed.wait_timeout(state, left).unwrap();
+        }
+        state
+    }
+
+    /// Waits until a line is asked for that was not typed yet.
+    #[track_caller]
+    pub(crate) fn ready(&self) {
+        let typed = self.typed;
+        drop(self.wait("prompt", |state| {
+            state.prompts() > typed && state.at_prompt()
+        }));
+    }
+
+    /// Types a line at the prompt, and no more.
+    #[track_caller]
+    pub(crate) fn type_line(&mut self, line: &str) {
+        self.ready();
+        self.keys(line);
+        self.enter();
+    }
+
+    /// Ends the line that was typed.
+    pub(crate) fn enter(&mut self) {
+        self.typed += 1;
+        self.keys(ENTER);
+    }
+
+    /// Presses a key that ends the line.
+    pub(crate) fn press(&mut self, key: &str) {
+        self.typed += 1;
+        self.keys(key);
+    }
+
+    /// Types a line and waits until the next is asked for.
+    #[track_caller]
+    pub(crate) fn say(&mut self, line: &str) {
+        self.type_line(line);
+        self.ready();
+    }
+
+    /// Presses keys, whatever is on the screen.
+    pub(crate) fn keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until a text is on the screen.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, text: &str) {
+        drop(self.wait(&format!("{text:?}"), |state| {
+            state.parser.screen().contents().contains(text)
+        }));
+    }
+
+    /// Waits until a text is the last on the screen.
+    #[track_caller]
+    pub(crate) fn wait_for_end(&self, text: &str) {
+        drop(self.wait(&format!("{text:?} at the end"), |state| {
+            state.parser.screen().contents().trim_end().ends_with(text)
+        }));
+    }
+
+    /// What is on the screen, with what differs from run to run replaced.
+    pub(crate) fn screen(&self) -> String {
+        let state = self.seen.state.lock().unwrap();
+        let screen = state.parser.screen();
+        let shown: Vec<_> = screen.rows(0, COLUMNS.get()).map(String::from).collect();
+        let shown = shown.into_iter().enumerate().map(|(row, text)| {
+            let wraps = screen.row_wrapped(u16::try_from(row).unwrap());
+            (text, wraps)
+        });
+        normal(&shown.collect::<Vec<_>>(), &self.folder)
+    }
+
+    /// Everything that was ever on the screen, with what differs from run to run replaced.
+    pub(crate) fn scrollback(&self) -> String {
+        let mut state = self.seen.state.lock().unwrap();
+        normal(&rows(&mut state.parser), &self.folder)
+    }
+
+    /// Every byte that came, as text.
+    pub(crate) fn raw(&self) -> String {
+        let state = self.seen.state.lock().unwrap();
+        String::from_utf8_lossy(&state.raw).into_owned()
+    }
+
+    /// Kills it, as `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.finish_reading();
+    }
+
+    /// Waits for its end; gives its exit code.
+    #[track_caller]
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        drop(self.wait("end", |state| state.ended));
+        self.finish_reading();
+        self.child.wait().unwrap().code()
+    }
+
+    /// Leaves with `exit`; gives the exit code.
+    #[track_caller]
+    pub(crate) fn exit(&mut self) -> Option<i32> {
+        self.type_line("exit");
+        self.exit_code()
+    }
+
+    fn finish_reading(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

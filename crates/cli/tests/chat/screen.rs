@@ -1,0 +1,117 @@
+//! Screens as text: exactly what a person sees, but for what differs from run to run.
+
+use std::num::NonZeroU16;
+
+pub(crate) const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
+pub(crate) const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
+
+/// What differs, and what stands for it: as wide, so that everything stays in its place.
+/// `9` is a digit, `x` a small letter or digit, `^` a capital and `_` a small letter.
+const MASKS: [(&str, &str); 10] = [
+    (
+        "9999-99-99-99-99-99-999-xxxxxx",
+        "YYYY-MM-DD-hh-mm-ss-mmm-random",
+    ),
+    ("9999-99-99T99:99:99.999Z", "YYYY-MM-DDThh:mm:ss.mmmZ"),
+    ("99:99:99", "hh:mm:ss"),
+    ("^__ 99, 99:99", "Mon DD, hh:mm"),
+    ("^__ 9, 99:99", "Mon D, hh:mm"),
+    ("again in 9.9 s", "again in S.S s"),
+    ("127.0.0.1:99999", "127.0.0.1:PORT*"),
+    ("127.0.0.1:9999", "127.0.0.1:PORT"),
+    ("Time: 9.9s", "Time: S.Ss"),
+    (
+        "Digest          xxxxxxxxxxxx",
+        "Digest          the digest..",
+    ),
+];
+
+/// A row, and whether it goes on in the next.
+pub(crate) type Row = (String, bool);
+
+/// All rows, from those that scrolled away first.
+pub(crate) fn rows(parser: &mut vt100::Parser) -> Vec<Row> {
+    let screen = parser.screen_mut();
+    let mut all = Vec::new();
+    let before = screen.scrollback_len();
+    for above in (0..=before).rev() {
+        screen.set_scrollback(above);
+        // Each step shows one more row at the end; the last shows the screen itself.
+        let shown = if above == 0 {
+            usize::from(ROWS.get())
+        } else {
+            1
+        };
+        let texts: Vec<String> = screen.rows(0, COLUMNS.get()).take(shown).collect();
+        for (row, text) in (0..).zip(texts) {
+            all.push((text, screen.row_wrapped(row)));
+        }
+    }
+    all
+}
+
+/// Rows as text, with what differs from run to run replaced.
+pub(crate) fn normal(rows: &[Row], folder: &str) -> String {
+    let mut text = String::new();
+    let mut line = String::new();
+    for (row, goes_on) in rows {
+        line.push_str(row);
+        if *goes_on {
+            continue;
+        }
+        let whole = std::mem::take(&mut line);
+        for row in folded(&masked(&whole.replace(folder, "/tmp/person"))) {
+            text.push_str(row.trim_end());
+            text.push('\n');
+        }
+    }
+    let end = text.trim_end().len();
+    text.truncate(end);
+    text
+}
+
+/// A text with what differs from run to run replaced.
+pub(crate) fn masked(text: &str) -> String {
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let found = MASKS.iter().find(|(mask, _)| fits(rest, mask));
+        let (shown, length) = match found {
+            Some((mask, shown)) => ((*shown).to_owned(), mask.len()),
+            None => (first.to_string(), first.len_utf8()),
+        };
+        masked.push_str(&shown);
+        rest = &rest[length..];
+    }
+    masked
+}
+
+fn fits(text: &str, mask: &str) -> bool {
+    let mut chars = text.chars();
+    mask.chars().all(|wanted| {
+        chars.next().is_some_and(|c| match wanted {
+            '9' => c.is_ascii_digit(),
+            '^' => c.is_ascii_uppercase(),
+            '_' => c.is_ascii_lowercase(),
+            'x' => c.is_ascii_lowercase() || c.is_ascii_digit(),
+            other => c == other,
+        })
+    })
+}
+
+/// A line as a terminal breaks it.
+fn folded(line: &str) -> Vec<String> {
+    use unicode_width::UnicodeWidthChar;
+    let mut rows = vec![String::new()];
+    let mut used = 0;
+    for c in line.chars() {
+        let width = c.width().unwrap_or(0);
+        if used + width > usize::from(COLUMNS.get()) {
+            rows.push(String::new());
+            used = 0;
+        }
+        used += width;
+        rows.last_mut().unwrap().push(c);
+    }
+    rows
+}
