@@ -25,7 +25,12 @@ fn project(id: &str) -> ProjectId {
     id.parse().unwrap()
 }
 
-async fn session(tl: &Throughline, name: &str, of: impl Into<Option<ProjectId>>, texts: &[&str]) -> Session {
+async fn session(
+    tl: &Throughline,
+    name: &str,
+    of: impl Into<Option<ProjectId>>,
+    texts: &[&str],
+) -> Session {
     let new = NewSession {
         project: of.into(),
         ..NewSession::named(name).unwrap()

@@ -192,7 +192,7 @@ impl<'a> Chat<'a> {
         let ui = &self.app.ui;
         match self.voice.model() {
             Some(model) => {
-                ui.status(ui.dim_err(&format!("{} answers.", crate::markdown::safe(model.name()))))
+                ui.status(ui.dim_err(&format!("{} answers.", crate::markdown::safe(model.name()))));
             }
             None => ui.status(
                 ui.dim_err("No model is connected: the offline agent answers. /model tells more."),

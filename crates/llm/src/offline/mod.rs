@@ -9,7 +9,7 @@ mod intent;
 mod words;
 
 use async_trait::async_trait;
-use throughline_model::{Role, Summary};
+use throughline_model::{Block, Role, Summary};
 
 use crate::{Answer, Ask, Broken, Delta, Model, Stop};
 use intent::{Intent, intent};
@@ -85,12 +85,13 @@ impl Offline {
     /// What it answers.
     fn reply(&self, ask: &Ask<'_>) -> String {
         let said = |role| ask.messages.iter().filter(move |m| m.role == role);
+        // What is recalled comes before the message itself.
         let message = said(Role::User)
             .next_back()
-            .map(|message| message.content.to_text())
+            .and_then(|message| message.content.0.iter().rev().find_map(Block::as_text))
             .unwrap_or_default();
         let first = said(Role::Assistant).next().is_none();
-        match intent(&message) {
+        match intent(message) {
             Intent::Restore(summary) => words::acknowledgement(&summary),
             Intent::List(what) => words::list(what, &self.known),
             Intent::Recap => words::recap(&self.known, first),
@@ -204,6 +205,24 @@ mod tests {
         assert!(said.contains("- The port is 8080"), "{said}");
         let said = reply(Known::default(), &[(Role::User, "any open tasks?")]);
         assert!(said.contains("No open tasks"), "{said}");
+    }
+
+    #[test]
+    fn what_is_recalled_is_not_taken_for_the_message() {
+        let message = RequestMessage {
+            role: Role::User,
+            content: Content(vec![
+                Block::Text("Excerpts of earlier conversations: let's use Redis.".into()),
+                Block::Text("show pins".into()),
+            ]),
+            breakpoints: Vec::new(),
+        };
+        let ask = Ask {
+            messages: &[message],
+            ..Ask::default()
+        };
+        let said = Offline::knowing(known()).reply(&ask);
+        assert!(said.contains("- The port is 8080"), "{said}");
     }
 
     #[test]
