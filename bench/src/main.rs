@@ -5,8 +5,10 @@
 //! measure finds becomes rows of a [`table`] and bars of a [`chart`].
 
 mod chart;
+mod chat;
 mod context;
 mod figure;
+mod findings;
 mod machine;
 mod markdown;
 mod recall;
@@ -28,6 +30,7 @@ struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Store(store::StoreArgs),
+    Chat(chat::ChatArgs),
     Context(context::ContextArgs),
     Recall(recall::RecallArgs),
     /// The child of `store` whose memory is watched
@@ -38,6 +41,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Command::Store(args) => store::run(&args),
+        Command::Chat(args) => chat::run(&args),
         Command::Context(args) => context::run(&args),
         Command::Recall(args) => recall::run(&args),
         Command::StoreMemory(args) => store::memory::child(&args),

@@ -51,7 +51,7 @@ pub(super) fn measure(
                 .target(Target::AtMost(1.5)),
         );
     }
-    findings.charts.push(chart);
+    findings.chart(chart);
     counting(findings)
 }
 

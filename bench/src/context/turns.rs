@@ -50,7 +50,7 @@ pub(super) fn measure(runtime: &Runtime, scale: u64, findings: &mut Findings) ->
         chart.ours(name, &mean(&course.tokens));
         lines.push(Line::new(name, &course.tokens));
     }
-    findings.charts.push(chart);
+    findings.chart(chart);
     Ok(lines)
 }
 

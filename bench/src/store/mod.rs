@@ -12,18 +12,16 @@ mod sample;
 mod start;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::chart::Chart;
+use crate::findings::{Findings, Output};
 use crate::machine::Machine;
 use crate::rounds::Pace;
-use crate::table::{Row, Table};
-use crate::{markdown, svg};
 
 use peers::Peers;
 use sample::Clock;
@@ -34,18 +32,8 @@ use sample::Clock;
 /// session stores, which are installed from PyPI into a folder of their own.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StoreArgs {
-    /// Fewer and shorter rounds, a tenth of the entries
-    #[arg(long)]
-    quick: bool,
-    /// Write the findings as a section of Markdown to this file
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Draw the findings into this file
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Where to put the files that are measured: on the disk that matters
-    #[arg(long, value_name = "DIR", default_value = "target")]
-    dir: PathBuf,
+    #[command(flatten)]
+    output: Output,
     /// Where the Python peers are installed, to be used again the next time
     #[arg(long, value_name = "DIR", default_value = "target/bench-venv")]
     venv: PathBuf,
@@ -99,31 +87,10 @@ impl Bench {
     }
 }
 
-/// What a measure adds to the report.
-#[derive(Default)]
-struct Findings {
-    table: Table,
-    charts: Vec<Chart>,
-}
-
-impl Findings {
-    fn row(&mut self, row: Row) {
-        eprintln!("{}", row.cells().join("  "));
-        self.table.0.push(row);
-    }
-
-    fn chart(&mut self, chart: Chart) {
-        self.charts.push(chart);
-    }
-}
-
 /// Runs the measures that are asked for.
 pub(crate) fn run(args: &StoreArgs) -> Result<()> {
-    fs::create_dir_all(&args.dir).with_context(|| format!("making {}", args.dir.display()))?;
-    let dir = tempfile::Builder::new()
-        .prefix("throughline-bench-")
-        .tempdir_in(&args.dir)?;
-    let (rounds, millis, scale) = if args.quick {
+    let dir = args.output.folder()?;
+    let (rounds, millis, scale) = if args.output.quick {
         (3, 200, 10)
     } else {
         (7, 500, 1)
@@ -166,43 +133,16 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     if wanted(Measure::Start) {
         start::measure(&bench, args.tl.as_deref(), &args.tl_args, &mut findings)?;
     }
-    report(args, &machine, &notes, &findings)
+    findings.report(
+        &args.output,
+        &machine,
+        "The embedded store",
+        "store",
+        &notes,
+    )
 }
 
 const NOTE: &str = "Messages are 634 bytes of text. Contenders take turns within each round; a \
                     figure is the median of the rounds, a ratio is the median of the rounds' own \
                     ratios, with the lowest and highest beside it. Throughline acknowledges an \
                     append once it is synced to the disk.";
-
-fn report(
-    args: &StoreArgs,
-    machine: &Machine,
-    notes: &[String],
-    findings: &Findings,
-) -> Result<()> {
-    println!("{}", findings.table);
-    for chart in &findings.charts {
-        println!("{}\n{}\n", chart.title, chart.lines().join("\n"));
-    }
-    let write = |file: &Path, text: String| {
-        fs::write(file, text).with_context(|| format!("writing {}", file.display()))
-    };
-    if let Some(file) = &args.svg {
-        write(file, svg::draw(&findings.charts))?;
-    }
-    if let Some(file) = &args.markdown {
-        let quick = if args.quick { " --quick" } else { "" };
-        let picture = args.svg.as_deref().and_then(Path::file_name);
-        let section = markdown::section(
-            "The embedded store",
-            &format!("cargo xtask bench store{quick}"),
-            machine,
-            notes,
-            &findings.table,
-            &findings.charts,
-            picture.map(|name| name.to_string_lossy()).as_deref(),
-        );
-        write(file, section)?;
-    }
-    Ok(())
-}

@@ -1,0 +1,194 @@
+//! The chat: whether a long history is felt at the keyboard.
+
+mod terminal;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use throughline::{Conflict, Expect, Message, NewEntry, Role, SessionId, Throughline};
+
+use crate::chart::Chart;
+use crate::figure::Unit;
+use crate::findings::{Findings, Output};
+use crate::machine::Machine;
+use crate::rounds::{Contender, Samples, take_turns};
+use crate::table::{Row, Target};
+use terminal::Terminal;
+
+const ENTRIES: u64 = 100_000;
+const RUNS: usize = 25;
+const KEYS: usize = 200;
+const QUESTION: &str = "Which port does the gateway listen on?";
+const NOTE: &str = "Both with the offline agent and everything that is on by default, recall \
+                    included. The long session has 100,000 messages of about 100 bytes, all \
+                    indexed; the other store is empty but for what the measure itself says. A \
+                    start is timed until the prompt, or until the answer is out and the process \
+                    gone; a key until the terminal shows it.";
+
+/// Measure the chat
+///
+/// Starts `tl` on an empty store and on a session of 100,000 entries, and types.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChatArgs {
+    /// The `tl` to start
+    #[arg(long, value_name = "FILE")]
+    tl: PathBuf,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// A home and a working folder.
+struct Place<'a> {
+    tl: &'a Path,
+    home: PathBuf,
+    work: PathBuf,
+}
+
+impl<'a> Place<'a> {
+    fn new(tl: &'a Path, folder: &Path, name: &str) -> Result<Self> {
+        let place = Self {
+            tl,
+            home: folder.join(name).join("home"),
+            work: folder.join(name).join("work"),
+        };
+        std::fs::create_dir_all(&place.work)?;
+        Ok(place)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.tl);
+        command
+            .args(words)
+            .current_dir(&self.work)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", &self.home)
+            .env("THROUGHLINE_HOME", &self.home)
+            .env("TERM", "xterm-256color");
+        command
+    }
+
+    fn output(&self, words: &[&str]) -> Result<String> {
+        let output = self.command(words).stdin(Stdio::null()).output()?;
+        let told = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "tl {words:?}: {told}");
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    }
+
+    /// Seconds from the start to the end of one turn.
+    fn turn(&self) -> Result<f64> {
+        let start = Instant::now();
+        let answer = self.output(&["-p", QUESTION])?;
+        let took = start.elapsed().as_secs_f64();
+        ensure!(!answer.is_empty(), "no answer");
+        Ok(took)
+    }
+
+    /// Seconds from the start to the prompt.
+    fn prompt(&self) -> Result<f64> {
+        let start = Instant::now();
+        let mut terminal = Terminal::start(self.command(&[]))?;
+        terminal.wait_for_prompt()?;
+        let took = start.elapsed().as_secs_f64();
+        terminal.leave()?;
+        Ok(took)
+    }
+}
+
+pub(crate) fn run(args: &ChatArgs) -> Result<()> {
+    let folder = args.output.folder()?;
+    let machine = Machine::of(folder.path())?;
+    let entries = ENTRIES / if args.output.quick { 10 } else { 1 };
+    let tl = std::path::absolute(&args.tl)?;
+    let empty = Place::new(&tl, folder.path(), "empty")?;
+    let long = Place::new(&tl, folder.path(), "long")?;
+    let id = long.output(&["new", "--name", "long"])?;
+    fill(&long.home.join("sessions.db"), &id, entries)?;
+    long.output(&["doctor", "--rebuild"])?;
+
+    let mut findings = Findings::default();
+    let mut compare = |name: &str, ours: &Samples, base: &Samples| {
+        let row = Row::new(name, Unit::Time, ours);
+        let row = row.against("the same on an empty store", base);
+        findings.row(row.target(Target::AtMost(1.5)));
+        let mut chart = Chart::new(format!("{name} (shorter is better)"), Unit::Time);
+        chart.ours("100,000 entries", ours);
+        chart.other("empty store", base);
+        findings.chart(chart);
+    };
+    let turns = take_turns(
+        RUNS,
+        vec![
+            Contender::new("long", || long.turn()),
+            Contender::new("empty", || empty.turn()),
+        ],
+    )?;
+    compare("`tl -p`, start to answer", &turns[0], &turns[1]);
+    let prompts = take_turns(
+        RUNS,
+        vec![
+            Contender::new("long", || long.prompt()),
+            Contender::new("empty", || empty.prompt()),
+        ],
+    )?;
+    compare("`tl`, start to prompt", &prompts[0], &prompts[1]);
+    let keys = {
+        let mut on_long = typing(&long)?;
+        let mut on_empty = typing(&empty)?;
+        let keys = take_turns(
+            KEYS,
+            vec![
+                Contender::new("long", || on_long.key()),
+                Contender::new("empty", || on_empty.key()),
+            ],
+        )?;
+        on_long.leave()?;
+        on_empty.leave()?;
+        keys
+    };
+    compare("a key, until it is on the screen", &keys[0], &keys[1]);
+    let notes = [NOTE.to_owned()];
+    findings.report(&args.output, &machine, "The chat", "chat", &notes)
+}
+
+/// A chat that waits for a line.
+fn typing(place: &Place<'_>) -> Result<Terminal> {
+    let mut terminal = Terminal::start(place.command(&[]))?;
+    terminal.wait_for_prompt()?;
+    Ok(terminal)
+}
+
+/// Fills a session with talk.
+fn fill(store: &Path, id: &str, entries: u64) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    runtime.block_on(async {
+        let tl = Throughline::open(&format!("sqlite:{}", store.display())).await?;
+        let session = tl.session(&id.parse::<SessionId>()?).await?;
+        let mut batch: Vec<NewEntry> = Vec::new();
+        for number in 1..=entries {
+            let role = if number % 2 == 1 {
+                Role::User
+            } else {
+                Role::Assistant
+            };
+            let text = format!(
+                "Step {number}: module {} of the gateway listens on port {} and logs to file {}.",
+                number % 977,
+                1_024 + number % 60_000,
+                number % 4_099
+            );
+            batch.push(session.entry(Message::text(role, text)));
+            if batch.len() == 1_000 || number == entries {
+                let batch = std::mem::take(&mut batch);
+                session
+                    .append_all(batch, Expect::Any, Conflict::Reject)
+                    .await?;
+            }
+        }
+        tl.close().await?;
+        anyhow::Ok(())
+    })
+    .context("filling the long session")
+}
