@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use throughline::{NamedBy, Session, SessionId};
+use throughline::{Entry, Lineage, NamedBy, Role, Seq, Session, SessionId};
 
 use super::Chat;
 use crate::commands::export;
@@ -13,6 +13,8 @@ use crate::ui::thousands;
 
 /// How long a summary may take before the person is let go.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How many entries of a session are looked at for its name.
+const FIRST: usize = 12;
 pub(super) const SUMMARIZING: &str = "📝 Generating session summary...";
 const SAVED_ALL_THE_SAME: &str = "everything said is saved all the same";
 
@@ -133,17 +135,31 @@ impl Chat<'_> {
         }
     }
 
-    /// Names a session after what was said first, unless it has a name.
+    /// Names a session after what was said first in it, unless it has a name.
     pub(super) async fn give_a_title(&mut self, session: &Session) -> Result<()> {
         let card = session.record().await?.card;
-        if card.name.is_some() || card.queries == 0 || card.queries > 2 {
+        // What a fork shares was said elsewhere, and has named that.
+        let shared = match card.lineage {
+            Lineage::Forked { at, .. } => at,
+            _ => Seq::ZERO,
+        };
+        let first = session.entries(shared.next(), FIRST).await?;
+        let said: Vec<_> = first.iter().filter_map(Entry::message).collect();
+        let mut asked = said.iter().filter(|message| message.role == Role::User);
+        let question = asked.next();
+        let Some(question) = question.filter(|_| card.name.is_none() && asked.count() < 2) else {
             return Ok(());
-        }
+        };
         let title = match self.voice.model() {
-            Some(model) => self.voice.title(model, session).await,
+            Some(model) => {
+                let title = self.voice.title(model, &said);
+                self.unless_stopped("naming this session", title)
+                    .await
+                    .flatten()
+            }
             None => None,
         };
-        let title = title.or_else(|| throughline::llm::title(&card.preview));
+        let title = title.or_else(|| throughline::llm::title(&question.content.to_text()));
         // A slash in it is no path.
         let name = title.map(|title| title.replace(['/', '\\', '.'], "-"));
         if let Some(name) = name.and_then(|name| name.parse().ok()) {
