@@ -23,7 +23,9 @@ impl Chat<'_> {
     pub(super) async fn leave(&mut self) -> Result<()> {
         let said_something = self.leave_session().await?;
         self.app.ui.status("Goodbye!");
-        if said_something && let Some(session) = self.current() {
+        if said_something && !self.keeps {
+            self.app.ui.status("None of it was kept.");
+        } else if said_something && let Some(session) = self.current() {
             self.tell_what_is_saved(session).await?;
         }
         self.leave_quietly();
@@ -43,6 +45,9 @@ impl Chat<'_> {
         let Some(session) = self.current().filter(|_| asked > 0).cloned() else {
             return Ok(false);
         };
+        if !self.keeps {
+            return Ok(true);
+        }
         let ui = &self.app.ui;
         let summarizing = tokio::time::timeout(PATIENCE, self.summarize(&session));
         let summarized = self.unless_stopped("summarizing", summarizing).await;
@@ -101,7 +106,7 @@ impl Chat<'_> {
 
     /// Where the transcript of a session goes, if transcripts are written.
     fn transcript_path(&self, session: &SessionId) -> Option<std::path::PathBuf> {
-        let folder = self.app.config.transcripts()?;
+        let folder = self.app.config.transcripts().filter(|_| self.keeps)?;
         let folder = self.app.places.folder.join(folder);
         Some(folder.join(format!("{session}.md")))
     }

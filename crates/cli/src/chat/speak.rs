@@ -65,7 +65,7 @@ impl Chat<'_> {
                         ui.status(shown.trim_end());
                         ui.status("");
                     }
-                    let question = "Say it here all the same, in a fork, or not? (h/f/n) ";
+                    let question = "Say it here all the same, in a fork, or not? (h/f/n)";
                     match self.ask(question)?.as_deref() {
                         Some("f" | "fork") => conflict = Conflict::Fork,
                         // Where nobody can be asked, nothing is kept back.

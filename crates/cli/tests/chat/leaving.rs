@@ -48,11 +48,16 @@ fn more_sessions_than_allowed_go_to_the_trash_with_one_line() {
 #[test]
 fn without_saving_nothing_is_kept_and_nothing_else_is_claimed() {
     let tl = Tl::new();
-    let mut chat = tl.chat(&["--no-save"]);
+    let mut chat = tl
+        .terminal(&["--no-save", "--policy", "chain"])
+        .env("TL_TRANSCRIPTS", "transcripts")
+        .ready();
     chat.say("A secret that is not to be kept");
     chat.say("/history");
+    chat.say("compact");
     assert_eq!(chat.exit(), Some(0));
     assert_screen!("no_save", chat.scrollback());
+    assert!(!tl.work().join("transcripts").exists());
     for file in walk(&tl.home()) {
         let bytes = std::fs::read(&file).unwrap();
         let found = bytes.windows(8).any(|bytes| bytes == b"A secret");
