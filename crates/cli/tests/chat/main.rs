@@ -16,6 +16,7 @@ mod leaving;
 mod life;
 mod picker;
 mod pty;
+mod resuming;
 mod screen;
 mod typing;
 mod windows;
