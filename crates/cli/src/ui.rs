@@ -145,7 +145,7 @@ impl Ui {
 
     /// Talk as the terminal has room for it: broken between words. What is styled has
     /// been laid out already.
-    fn talk<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub(crate) fn talk<'t>(&self, text: &'t str) -> Cow<'t, str> {
         use unicode_width::UnicodeWidthStr;
         let fits = text.lines().all(|line| line.width() <= self.width);
         if fits || text.contains('\x1b') || !io::stderr().is_terminal() {

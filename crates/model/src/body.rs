@@ -157,7 +157,8 @@ pub struct AgentRef {
     pub path: Option<String>,
 }
 
-/// Who chose a name. One given by a person is never replaced by the program.
+/// Who chose a name. The program names only what has none, and so never takes a person's
+/// name away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NamedBy {

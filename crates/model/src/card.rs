@@ -172,11 +172,12 @@ impl Card {
             Body::Restored(restored) => self.restoration += restored.usage.unwrap_or_default(),
             // What is inherited neither names nor archives a fork.
             Body::Renamed { .. } | Body::Archived | Body::Unarchived if self.inherits(seq) => {}
-            // As when a fork that the program named is merged into what a person named.
+            // The program names what has no name: a fork that it named, merged into where
+            // it came from, does not rename that.
             Body::Renamed {
+                name: Some(_),
                 by: NamedBy::Program,
-                ..
-            } if self.name.is_some() && self.named_by == NamedBy::Person => {}
+            } if self.name.is_some() => {}
             Body::Renamed { name, by } => {
                 self.name.clone_from(name);
                 self.named_by = *by;

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_named_is_not_named_by_the_program() {
+    fn the_program_names_only_what_has_no_name() {
         let named = |name: Option<&str>, by| Body::Renamed {
             name: name.map(|name| name.parse().unwrap()),
             by,
@@ -233,6 +233,8 @@ mod tests {
         let (person, program) = (NamedBy::Person, NamedBy::Program);
         let title = |bodies| fold(&birth("s"), &log(bodies)).card.title().to_owned();
         assert_eq!(title(vec![named(Some("a"), program)]), "a");
+        let twice = vec![named(Some("a"), program), named(Some("b"), program)];
+        assert_eq!(title(twice), "a");
         let both = vec![named(Some("b"), person), named(Some("a"), program)];
         assert_eq!(title(both), "b");
         let freed = vec![

@@ -11,8 +11,8 @@ use jiff::tz::TimeZone;
 use throughline::context::{CompactAt, short_count};
 use throughline::llm::{Delta, Model, Offline};
 use throughline::{
-    Acknowledgement, Card, Compacted, Compacting, Error, ErrorKind, NewSession, Parent, Session,
-    SessionId, SessionSpec, StoreError, SummaryError,
+    Acknowledgement, AgentRef, Card, Compacted, Compacting, Error, ErrorKind, NewSession, Parent,
+    Session, SessionId, SessionSpec, StoreError, SummaryError,
 };
 use throughline_formats::Transcript;
 
@@ -75,26 +75,48 @@ impl Chat<'_> {
             .into());
         }
         let SessionSpec::Path(path) = spec else {
-            return Err(error);
+            return match ours {
+                Some(Error::Store(StoreError::NoSuchSession(id))) if self.chains().await? => {
+                    let why = format!("Parent session {id} not found, starting fresh");
+                    self.start_fresh(&why).await
+                }
+                _ => Err(error),
+            };
         };
         // The transcript is there: its summary is all that is needed.
         let file = self.app.path(std::path::Path::new(path));
-        let Ok(text) = std::fs::read_to_string(&file) else {
-            return Err(error);
+        let text = match std::fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(gone) if gone.kind() == std::io::ErrorKind::NotFound && self.chains().await? => {
+                let why = format!("Parent session {} not found, starting fresh", safe(path));
+                return self.start_fresh(&why).await;
+            }
+            Err(_) => return Err(error),
         };
         let Ok(transcript) = throughline_formats::read_transcript(&text) else {
             return Err(error);
         };
         match parent_of(&transcript, &file.to_string_lossy(), &self.app.zone) {
             Ok(parent) => {
-                let agent = transcript.agent.as_deref().unwrap_or("agent");
+                let who = transcript.agent.as_deref().or(transcript.title.as_deref());
                 self.app.ui.status(format_args!(
                     "✓ Found: {} - {} ({}, {} tokens)",
-                    safe(agent),
+                    safe(who.unwrap_or(path)),
                     self.day(parent.date),
                     counted_queries(parent.queries),
                     short_count(parent.tokens)
                 ));
+                let before = transcript.agent.as_ref().map(|name| AgentRef {
+                    name: name.clone(),
+                    path: transcript.agent_path.clone(),
+                });
+                if let (Some(before), Some(now)) = (before, self.voice.agent_ref())
+                    && !self.accepts_change(&before, &now)?
+                {
+                    self.app.ui.status("Staying here.");
+                    return Ok(());
+                }
+                self.leave_session().await?;
                 self.continue_in_new(&parent, NewSession::default()).await
             }
             Err(SummaryError::Markers) => {
@@ -206,12 +228,14 @@ impl Chat<'_> {
             self.app.ui.warn(safe(&warning));
         }
         let card = session.record().await?.card;
-        self.app.ui.status(format_args!(
-            "💾 Saved session: {} ({}, {} tokens)",
-            safe(card.title()),
-            counted_queries(card.queries),
-            short_count(card.tokens.total())
-        ));
+        if self.keeps {
+            self.app.ui.status(format_args!(
+                "💾 Saved session: {} ({}, {} tokens)",
+                safe(card.title()),
+                counted_queries(card.queries),
+                short_count(card.tokens.total())
+            ));
+        }
         let transcript = self.write_transcript(&session).await;
         self.app
             .ui
@@ -221,6 +245,8 @@ impl Chat<'_> {
         let mut new = session.inherited(NewSession::default()).await?;
         new.agent = self.voice.agent_ref().or(new.agent);
         let next = self.tl.continue_from(&parent, new, said).await?;
+        // What was asked is summarized; there is nothing new to leave behind.
+        self.asked = 0;
         self.enter(next).await
     }
 

@@ -4,11 +4,13 @@
 //! the chat to another session, or change who answers.
 
 use anyhow::Result;
-use throughline::{NewSession, Summary};
+use throughline::llm::Model;
+use throughline::{NewSession, Session, Summary};
 
 use super::start::spec;
 use super::words::{WORDS, arguments};
 use super::{Chat, Place};
+use crate::commands::context::Asker;
 use crate::commands::new::locate;
 use crate::commands::{Command, merge};
 use crate::markdown::{self, safe};
@@ -48,6 +50,7 @@ impl Chat<'_> {
             "tasks" => self.tasks().await,
             "sessions" => self.listing(rest).await,
             "history" => self.history(rest).await,
+            "context" => self.context(rest).await,
             // These take a text as it stands.
             "pin" | "unpin" | "decide" | "rename" => {
                 if rest.is_empty() {
@@ -68,8 +71,7 @@ impl Chat<'_> {
                 let words: Vec<_> = words.iter().map(String::as_str).collect();
                 self.run(name, &words).await
             }
-            "show" | "context" | "tag" | "tree" | "workspace" | "archive" | "export" | "stats"
-            | "clear" => {
+            "show" | "tag" | "tree" | "workspace" | "archive" | "export" | "stats" | "clear" => {
                 let words = arguments(rest).map_err(Refusal::invalid)?;
                 let words: Vec<_> = words.iter().map(String::as_str).collect();
                 self.on_session(name, &words).await
@@ -207,18 +209,29 @@ impl Chat<'_> {
         self.enter(fork.session).await
     }
 
+    /// What the model would be sent now: by this chat, as it would send it.
+    async fn context(&mut self, rest: &str) -> Result<()> {
+        let session = self.session().await?;
+        let Command::Context(args) = parsed("context", &session, rest)? else {
+            return Ok(());
+        };
+        let asker = Asker {
+            policy: match args.how() {
+                Some(how) => how.policy(self.app, &session).await?,
+                None => self.policy().await?,
+            },
+            window: self.voice.window(self.app),
+            encoding: self.voice.encoding(self.app),
+            agent: self.voice.description(),
+            model: self.voice.model().map(Model::name),
+        };
+        args.tell(self.app, &session, &asker).await
+    }
+
     async fn merge(&mut self, rest: &str) -> Result<()> {
         let session = self.session().await?;
-        let words = arguments(rest).map_err(Refusal::invalid)?;
-        let words = words.iter().map(String::as_str);
-        let line: Vec<_> = ["tl", "merge", session.id().as_str()]
-            .into_iter()
-            .chain(words)
-            .collect();
-        let args = match crate::parse_command(&line) {
-            Ok(Command::Merge(args)) => args,
-            Ok(_) => return Ok(()),
-            Err(error) => return Err(misused("merge", &error)),
+        let Command::Merge(args) = parsed("merge", &session, rest)? else {
+            return Ok(());
         };
         let outcome = merge::merge(self.app, args).await?;
         let into = outcome.into.record().await?.card;
@@ -313,6 +326,15 @@ impl Chat<'_> {
         ));
         Ok(())
     }
+}
+
+/// One of the program's own commands, about a session.
+fn parsed(name: &str, session: &Session, rest: &str) -> Result<Command> {
+    let words = arguments(rest).map_err(Refusal::invalid)?;
+    let words = words.iter().map(String::as_str);
+    let about = ["tl", name, session.id().as_str()];
+    let line: Vec<_> = about.into_iter().chain(words).collect();
+    crate::parse_command(&line).map_err(|error| misused(name, &error))
 }
 
 /// What is wrong with how a command was typed.

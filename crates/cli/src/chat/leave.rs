@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use throughline::{NamedBy, Session, SessionId};
+use throughline::{Entry, Lineage, NamedBy, Role, Seq, Session, SessionId};
 
 use super::Chat;
 use crate::commands::export;
@@ -13,6 +13,8 @@ use crate::ui::thousands;
 
 /// How long a summary may take before the person is let go.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How many entries of a session are looked at for its name.
+const FIRST: usize = 12;
 pub(super) const SUMMARIZING: &str = "📝 Generating session summary...";
 const SAVED_ALL_THE_SAME: &str = "everything said is saved all the same";
 
@@ -21,7 +23,9 @@ impl Chat<'_> {
     pub(super) async fn leave(&mut self) -> Result<()> {
         let said_something = self.leave_session().await?;
         self.app.ui.status("Goodbye!");
-        if said_something && let Some(session) = self.current() {
+        if said_something && !self.keeps {
+            self.app.ui.status("None of it was kept.");
+        } else if said_something && let Some(session) = self.current() {
             self.tell_what_is_saved(session).await?;
         }
         self.leave_quietly();
@@ -41,6 +45,9 @@ impl Chat<'_> {
         let Some(session) = self.current().filter(|_| asked > 0).cloned() else {
             return Ok(false);
         };
+        if !self.keeps {
+            return Ok(true);
+        }
         let ui = &self.app.ui;
         let summarizing = tokio::time::timeout(PATIENCE, self.summarize(&session));
         let summarized = self.unless_stopped("summarizing", summarizing).await;
@@ -99,7 +106,7 @@ impl Chat<'_> {
 
     /// Where the transcript of a session goes, if transcripts are written.
     fn transcript_path(&self, session: &SessionId) -> Option<std::path::PathBuf> {
-        let folder = self.app.config.transcripts()?;
+        let folder = self.app.config.transcripts().filter(|_| self.keeps)?;
         let folder = self.app.places.folder.join(folder);
         Some(folder.join(format!("{session}.md")))
     }
@@ -133,17 +140,31 @@ impl Chat<'_> {
         }
     }
 
-    /// Names a session after what was said first, unless it has a name.
+    /// Names a session after what was said first in it, unless it has a name.
     pub(super) async fn give_a_title(&mut self, session: &Session) -> Result<()> {
         let card = session.record().await?.card;
-        if card.name.is_some() || card.queries == 0 || card.queries > 2 {
+        // What a fork shares was said elsewhere, and has named that.
+        let shared = match card.lineage {
+            Lineage::Forked { at, .. } => at,
+            _ => Seq::ZERO,
+        };
+        let first = session.entries(shared.next(), FIRST).await?;
+        let said: Vec<_> = first.iter().filter_map(Entry::message).collect();
+        let mut asked = said.iter().filter(|message| message.role == Role::User);
+        let question = asked.next();
+        let Some(question) = question.filter(|_| card.name.is_none() && asked.count() < 2) else {
             return Ok(());
-        }
+        };
         let title = match self.voice.model() {
-            Some(model) => self.voice.title(model, session).await,
+            Some(model) => {
+                let title = self.voice.title(model, &said);
+                self.unless_stopped("naming this session", title)
+                    .await
+                    .flatten()
+            }
             None => None,
         };
-        let title = title.or_else(|| throughline::llm::title(&card.preview));
+        let title = title.or_else(|| throughline::llm::title(&question.content.to_text()));
         // A slash in it is no path.
         let name = title.map(|title| title.replace(['/', '\\', '.'], "-"));
         if let Some(name) = name.and_then(|name| name.parse().ok()) {

@@ -108,6 +108,8 @@ pub(crate) struct Chat<'a> {
     voice: Voice,
     how: How,
     input: Input,
+    /// Whether anything is kept.
+    keeps: bool,
     /// What was asked since the start, and what that took.
     asked: u64,
     spent: Usage,
@@ -273,6 +275,11 @@ impl Chat<'_> {
 
     /// Asks something; none where nobody can be asked.
     fn ask(&mut self, question: &str) -> Result<Option<String>> {
-        Ok(self.input.ask(question)?)
+        let question = self.app.ui.talk(question);
+        let (above, last) = question.rsplit_once('\n').unwrap_or(("", &question));
+        if !above.is_empty() {
+            self.app.ui.status(above);
+        }
+        Ok(self.input.ask(&format!("{last} "))?)
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::llm::{Delta, Model};
+use throughline::llm::{Delta, Model, ModelError, ModelErrorKind};
 use throughline::{Conflict, Content, Expect, Turn, TurnEvent};
 
 use super::input::Input;
@@ -105,8 +105,18 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
         return Err(error.into());
     }
     match turned.failed {
-        Some(error) => Err(explained(&error, turned.answer.is_some())),
+        Some(error) => Err(explained(&error, in_a_script(&error, answer.is_some()))),
         None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What can be done when a model fails that was asked one thing.
+fn in_a_script(error: &ModelError, answered: bool) -> &'static str {
+    match error.kind() {
+        ModelErrorKind::Key => "what you said is kept: set the right key, then `tl` and /retry",
+        ModelErrorKind::NotFound => "what you said is kept: --model NAME chooses another",
+        _ if answered => "what came is kept, marked as cut off",
+        _ => "what you said is kept: `tl` and /retry ask again",
     }
 }
 

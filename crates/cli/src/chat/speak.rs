@@ -65,7 +65,7 @@ impl Chat<'_> {
                         ui.status(shown.trim_end());
                         ui.status("");
                     }
-                    let question = "Say it here all the same, in a fork, or not? (h/f/n) ";
+                    let question = "Say it here all the same, in a fork, or not? (h/f/n)";
                     match self.ask(question)?.as_deref() {
                         Some("f" | "fork") => conflict = Conflict::Fork,
                         // Where nobody can be asked, nothing is kept back.
@@ -112,7 +112,8 @@ impl Chat<'_> {
             self.app.ui.status(kept);
         }
         if let Some(error) = turned.failed {
-            return Err(explained(&error, turned.answer.is_some()));
+            let hint = in_the_chat(&error, turned.answer.is_some());
+            return Err(explained(&error, hint));
         }
         self.give_a_title(session).await
     }
@@ -160,16 +161,20 @@ impl Chat<'_> {
     }
 }
 
-/// What a person is told when a model fails.
-pub(super) fn explained(error: &ModelError, kept: bool) -> anyhow::Error {
+/// What a person in the chat can do when a model fails.
+fn in_the_chat(error: &ModelError, answered: bool) -> &'static str {
     use throughline::llm::ModelErrorKind as Kind;
-    let hint = match error.kind() {
-        Kind::Key => "set the right key and start again; nothing is lost",
-        Kind::NotFound => "/model NAME chooses another; nothing is lost",
-        Kind::TooLong => "/compact makes it shorter, then /retry",
-        Kind::Incomplete if kept => "what came is kept, marked as cut off; ask it to go on",
+    match error.kind() {
+        Kind::Key => "your message is kept: set the right key, start again, then /retry",
+        Kind::NotFound => "your message is kept: /model NAME chooses another, then /retry",
+        Kind::TooLong => "your message is kept: /compact makes it shorter, then /retry",
+        _ if answered => "what came is kept, marked as cut off; ask it to go on",
         _ => "your message is kept: /retry asks again",
-    };
+    }
+}
+
+/// What a person is told when a model fails.
+pub(super) fn explained(error: &ModelError, hint: &str) -> anyhow::Error {
     let mut what = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

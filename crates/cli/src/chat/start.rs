@@ -35,9 +35,13 @@ impl<'a> Chat<'a> {
             return Ok(None);
         };
         match &chat.place {
-            Place::New(_) => app
-                .ui
-                .status("A new session. /help tells what can be typed."),
+            Place::New(_) => {
+                app.ui
+                    .status("A new session. /help tells what can be typed.");
+                if !chat.keeps {
+                    app.ui.status("None of it will be kept.");
+                }
+            }
             Place::In(session) => {
                 let session = session.clone();
                 chat.enter(session.clone()).await?;
@@ -65,6 +69,7 @@ impl<'a> Chat<'a> {
             voice,
             how: args.how,
             input,
+            keeps: !args.no_save,
             asked: 0,
             spent: Usage::default(),
             context: None,
@@ -76,6 +81,8 @@ impl<'a> Chat<'a> {
             Place::In(session) => {
                 let session = session.clone();
                 if !chat.accepts_agent(&session).await? {
+                    app.ui
+                        .status("The session is as it was. --new starts another with this agent.");
                     return Ok(None);
                 }
             }
@@ -164,28 +171,33 @@ impl<'a> Chat<'a> {
             self.voice.take_up(self.app, card.agent.as_ref())?;
             return Ok(true);
         };
-        if same_agent(before, &now) {
+        let yes = self.accepts_change(before, &now)?;
+        if yes && !same_agent(before, &now) {
+            session.append(throughline::Body::AgentSet(now)).await?;
+        }
+        Ok(yes)
+    }
+
+    /// Whether the person wants one agent to go on where another was.
+    pub(super) fn accepts_change(&mut self, before: &AgentRef, now: &AgentRef) -> Result<bool> {
+        if same_agent(before, now) {
             return Ok(true);
         }
         let question = format!(
-            "⚠ Session created with {}, using {}. Continue? (y/n) ",
+            "⚠ Session created with {}, using {}. Continue? (y/n)",
             shown(before),
-            shown(&now)
+            shown(now)
         );
         let Some(answer) = self.ask(&question)? else {
             return Err(Refusal::invalid(format!(
                 "the session was with {}, and now it would be with {}",
                 shown(before),
-                shown(&now)
+                shown(now)
             ))
             .hint("nobody can be asked here; use the same --agent, or --new")
             .into());
         };
-        let yes = matches!(answer.as_str(), "y" | "yes");
-        if yes {
-            session.append(throughline::Body::AgentSet(now)).await?;
-        }
-        Ok(yes)
+        Ok(matches!(answer.as_str(), "y" | "yes"))
     }
 
     fn say_who_answers(&self) {

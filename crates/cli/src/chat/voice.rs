@@ -9,7 +9,7 @@ use throughline::llm::{
     AgentFile, Ask, Keys, Model, ModelSummarizer, OFFLINE, Provider, SpecError, Summarizer, Timing,
     Wanted, agent_candidates, check_mode, connect,
 };
-use throughline::{AgentRef, Content, Entry, Role, Session, Usage};
+use throughline::{AgentRef, Content, Message, Role, Usage};
 
 use crate::app::App;
 use crate::report::Refusal;
@@ -193,10 +193,9 @@ impl Voice {
     }
 
     /// A few words for what was said first, by the model; none if it has none in time.
-    pub(super) async fn title(&self, model: &dyn Model, session: &Session) -> Option<String> {
-        let first = session.entries(throughline::Seq(1), 6).await.ok()?;
+    pub(super) async fn title(&self, model: &dyn Model, first: &[&Message]) -> Option<String> {
         let mut said = String::new();
-        for message in first.iter().filter_map(Entry::message).take(2) {
+        for message in first.iter().take(2) {
             let text: String = message.content.to_text().chars().take(TITLE_FROM).collect();
             said.push_str(&format!("{}: {text}\n\n", message.role));
         }

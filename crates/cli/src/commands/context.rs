@@ -150,27 +150,54 @@ pub(crate) async fn run(app: &App, args: ContextArgs) -> Result<()> {
         return set(app, args).await;
     }
     let session = app.session(&args.session).await?;
-    let policy = args.how.policy(app, &session).await?;
-    let message = args.message.map(Content::text);
-    let documents = documents_for(app, &session).await?;
-    let asking = Asking {
-        policy: &policy,
-        budget: args.budget,
+    let asker = Asker {
+        policy: args.how.policy(app, &session).await?,
         window: app.config.window(),
         encoding: app.config.encoding(),
         agent: None,
-        documents: &documents,
-        message: message.as_ref(),
-        before: None,
         model: None,
     };
-    let request = session.request(&asking).await?;
-    if app.ui.json {
-        app.ui.json(&request)?;
-        return Ok(());
+    args.tell(app, &session, &asker).await
+}
+
+/// Whose request it would be.
+pub(crate) struct Asker<'a> {
+    pub(crate) policy: Policy,
+    pub(crate) window: u64,
+    pub(crate) encoding: Encoding,
+    pub(crate) agent: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+}
+
+impl ContextArgs {
+    /// How requests are to be made, where that was said.
+    pub(crate) fn how(&self) -> Option<&How> {
+        Some(&self.how).filter(|how| !how.is_empty())
     }
-    app.ui.page(&drawn(app, &request, asking.encoding))?;
-    Ok(())
+
+    /// Shows what would be sent.
+    pub(crate) async fn tell(self, app: &App, session: &Session, asker: &Asker<'_>) -> Result<()> {
+        let message = self.message.map(Content::text);
+        let documents = documents_for(app, session).await?;
+        let asking = Asking {
+            policy: &asker.policy,
+            budget: self.budget,
+            window: asker.window,
+            encoding: asker.encoding,
+            agent: asker.agent,
+            documents: &documents,
+            message: message.as_ref(),
+            before: None,
+            model: asker.model,
+        };
+        let request = session.request(&asking).await?;
+        if app.ui.json {
+            app.ui.json(&request)?;
+            return Ok(());
+        }
+        app.ui.page(&drawn(app, &request, asking.encoding))?;
+        Ok(())
+    }
 }
 
 /// What the session's folder has to say, if it is still there.

@@ -238,7 +238,7 @@ fn told(entry: &Entry) -> String {
             Some(_) => format!("Document {document} set"),
             None => format!("Document {document} removed"),
         },
-        Body::Cleared => "Cleared; `tl show --all` still has everything".to_owned(),
+        Body::Cleared => "Cleared; `show --all` still has everything".to_owned(),
         body => format!("Entry {}: {}", entry.seq, body.kind()),
     }
 }

@@ -26,7 +26,7 @@ pub(crate) async fn run(app: &App, args: RewindArgs) -> Result<()> {
         app.ui.json(&json!({"id": session.id(), "to": to}))?;
     } else {
         app.ui.status(format_args!(
-            "Rewound to entry {to}; `tl show --all` has the rest"
+            "Rewound to entry {to}; `show --all` has the rest"
         ));
     }
     Ok(())

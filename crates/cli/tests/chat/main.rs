@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod agents;
 mod commands;
 #[path = "../it/harness.rs"]
 #[allow(
@@ -11,10 +12,14 @@ mod commands;
     reason = "shared with the tests of the commands"
 )]
 mod harness;
+mod leaving;
 mod life;
+mod picker;
 mod pty;
+mod resuming;
 mod screen;
 mod typing;
+mod windows;
 
 /// Compares a screen with the snapshot of that name.
 #[macro_export]

@@ -1,0 +1,104 @@
+//! Two windows on one session: nobody talks past the other, and nothing is orphaned.
+
+use crate::assert_screen;
+use crate::harness::Tl;
+use crate::pty::Pty;
+
+/// Two windows on one session, of which the first has said something the second has not
+/// seen, and the second has just said something of its own.
+fn both_talking(tl: &Tl) -> (Pty, Pty) {
+    let mut first = tl.chat(&[]);
+    first.say("We decided to use Redis for the session cache.");
+    first.say("/rename cache");
+    let mut second = tl.chat(&[]);
+    first.say("TODO: measure it under load");
+    second.say("TODO: measure its memory");
+    (first, second)
+}
+
+/// The texts of what people said, in order.
+fn said(tl: &Tl, session: &str) -> Vec<String> {
+    let shown = tl.json(&["show", session, "--all"]);
+    let entries = shown["entries"].as_array().unwrap().iter();
+    let users = entries.filter(|entry| entry["role"] == "user");
+    users
+        .map(|entry| entry["content"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_second_window_sees_what_the_first_said_and_may_say_it_here() {
+    let tl = Tl::new();
+    let (mut first, mut second) = both_talking(&tl);
+    assert_screen!("second_window", second.scrollback());
+    second.say("h");
+    second.exit();
+    first.exit();
+    assert_screen!("second_window_here", second.scrollback());
+    assert_eq!(
+        said(&tl, "cache"),
+        [
+            "We decided to use Redis for the session cache.",
+            "TODO: measure it under load",
+            "TODO: measure its memory",
+        ]
+    );
+    assert_eq!(
+        tl.json(&["sessions", "--all"])["sessions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn the_second_window_may_go_on_in_a_fork() {
+    let tl = Tl::new();
+    let (mut first, mut second) = both_talking(&tl);
+    second.say("f");
+    second.say("/tree");
+    second.exit();
+    first.say("Still here");
+    first.exit();
+    assert_screen!("second_window_fork", second.scrollback());
+    assert_eq!(
+        said(&tl, "cache"),
+        [
+            "We decided to use Redis for the session cache.",
+            "TODO: measure it under load",
+            "Still here",
+        ]
+    );
+    let sessions = tl.json(&["sessions", "--all"]);
+    let sessions = sessions["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), 2);
+    let fork = sessions.iter().find(|session| session["name"] != "cache");
+    let fork = fork.unwrap()["id"].as_str().unwrap();
+    assert_eq!(
+        said(&tl, fork),
+        [
+            "We decided to use Redis for the session cache.",
+            "TODO: measure its memory",
+        ]
+    );
+}
+
+#[test]
+fn the_second_window_may_think_again() {
+    let tl = Tl::new();
+    let (mut first, mut second) = both_talking(&tl);
+    second.say("n");
+    assert_screen!("second_window_not", second.scrollback());
+    second.say("TODO: measure something else");
+    second.exit();
+    first.exit();
+    assert_eq!(
+        said(&tl, "cache"),
+        [
+            "We decided to use Redis for the session cache.",
+            "TODO: measure it under load",
+            "TODO: measure something else",
+        ]
+    );
+}
