@@ -34,6 +34,9 @@ pub(crate) struct ContextArgs {
     how: How,
 }
 
+/// How many of the entries that were chosen by score are told.
+const SCORED: usize = 5;
+
 /// How requests are made.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct How {
@@ -258,6 +261,17 @@ fn row(app: &App, section: &Section, total: u64, columns: usize) -> String {
         compact(section.tokens),
         section.share,
     );
+    for (entry, score) in section.entries.iter().zip(&section.scores).take(SCORED) {
+        let line = format!(
+            "            {score:.2} entry {} of {}\n",
+            entry.seq, entry.session
+        );
+        row.push_str(&app.ui.dim(&line));
+    }
+    if section.scores.len() > SCORED {
+        let more = section.scores.len() - SCORED;
+        row.push_str(&app.ui.dim(&format!("            … and {more} more\n")));
+    }
     for left in &section.left_out {
         let tokens = left
             .tokens

@@ -60,8 +60,8 @@ impl Session {
         let record = self.record().await?;
         let hits = self.bearing_on(text, &record, QUOTES * 4).await?;
         let mut quotes = Vec::new();
-        // What merely shares a word with it is no answer.
-        let bears = |hit: &&Hit| hit.why.text > 0.0 && hit.why.late > 0.35;
+        // What merely stands beside something that bears on it is no answer.
+        let bears = |hit: &&Hit| !hit.snippet.marks.is_empty() && hit.why.late > 0.35;
         for hit in hits.iter().filter(bears).take(QUOTES) {
             let known = crate::throughline::record_if_any(&self.tl, &hit.session).await?;
             let title = known

@@ -31,7 +31,17 @@ pub(super) enum Intent {
 /// Words that ask for a list, where the message is short or a question.
 const LISTS: [(&[&str], Listed); 6] = [
     (
-        &["task", "tasks", "todo", "todos", "pending", "next steps"],
+        &[
+            "task",
+            "tasks",
+            "todo",
+            "todos",
+            "pending",
+            "next steps",
+            "open",
+            "left to do",
+            "what s next",
+        ],
         Listed::Tasks,
     ),
     (&["decision", "decisions", "decided"], Listed::Decisions),
@@ -62,8 +72,8 @@ const GREETINGS: [&str; 9] = [
     "hello there",
 ];
 /// Verbs and words with which people ask to be shown something.
-const ASKING: [&str; 12] = [
-    "list", "show", "what", "which", "any", "are", "tell", "give", "open", "my", "the", "our",
+const ASKING: [&str; 11] = [
+    "list", "show", "what", "which", "any", "are", "tell", "give", "my", "the", "our",
 ];
 /// A longer message is about something, and no request for a list.
 const SHORT: usize = 9;
@@ -130,6 +140,9 @@ mod tests {
             ("", Intent::Greet),
             ("tasks?", Intent::List(Listed::Tasks)),
             ("What tasks are open?", Intent::List(Listed::Tasks)),
+            ("what is still open?", Intent::List(Listed::Tasks)),
+            ("What's next?", Intent::List(Listed::Tasks)),
+            ("open the file", Intent::Other),
             ("list pins", Intent::List(Listed::Pins)),
             ("Which files did we touch?", Intent::List(Listed::Files)),
             ("Where were we?", Intent::Recap),
