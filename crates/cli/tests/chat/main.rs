@@ -17,6 +17,7 @@ mod keys;
 mod leaving;
 mod life;
 mod models;
+mod once;
 mod picker;
 mod provider;
 mod pty;
