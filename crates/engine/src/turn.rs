@@ -359,7 +359,10 @@ impl Session {
                 tell: None,
             })
             .await?;
-        warn(&compacted, tell);
+        // Where nothing is gained by it, the next request is made shorter all the same.
+        if matches!(compacted, Compacted::Done(_)) {
+            warn(&compacted, tell);
+        }
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 mod carry;
 mod command;
 mod counts;
+mod hush;
 mod input;
 mod leave;
 mod mark;
@@ -26,6 +27,7 @@ use throughline::{NewSession, Seq, Session, SessionSpec, Throughline, Usage};
 use crate::app::App;
 use crate::commands::context::How;
 use crate::report::{self, Refusal};
+use hush::Hush;
 use input::{Input, Typed};
 use mark::OpenMark;
 use voice::Voice;
@@ -113,6 +115,8 @@ pub(crate) struct Chat<'a> {
     /// What was asked since the start, and what that took.
     asked: u64,
     spent: Usage,
+    /// What that cost in dollars, as far as prices are known.
+    cost: f64,
     /// The last request, in tokens, and what it might have been.
     context: Option<(u64, u64)>,
     /// Whether the last thing that happened was Ctrl-C.
@@ -264,6 +268,7 @@ impl Chat<'_> {
         what: &'static str,
         work: impl Future<Output = T>,
     ) -> Option<T> {
+        let _hush = Hush::begin();
         let spinner = self.app.ui.spinner(what);
         let done = tokio::select! {
             done = work => Some(done),

@@ -13,7 +13,7 @@ use throughline::llm::{Delta, Model, ModelError, ModelErrorKind};
 use throughline::{Conflict, Content, Expect, Turn, TurnEvent};
 
 use super::input::Input;
-use super::speak::explained;
+use super::speak::{explained, retrying};
 use super::{Chat, ChatArgs};
 use crate::app::App;
 use crate::commands::context::documents_for;
@@ -71,11 +71,9 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
                 failed.get_or_insert(error);
             }
         }
-        TurnEvent::Delta(Delta::Retrying { after, why, .. }) => app.ui.status(format_args!(
-            "{}; trying again in {:.1} s",
-            crate::markdown::safe(&why),
-            after.as_secs_f32()
-        )),
+        TurnEvent::Delta(Delta::Retrying { after, why, .. }) => {
+            app.ui.status(retrying(after, &why));
+        }
         TurnEvent::Warning(warning) => app.ui.warn(crate::markdown::safe(&warning)),
         _ => {}
     };

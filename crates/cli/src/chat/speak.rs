@@ -1,6 +1,7 @@
 //! Saying something, and hearing the answer as it comes.
 
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 use anyhow::Result;
 use indicatif::ProgressBar;
@@ -12,6 +13,7 @@ use throughline::{
 use tokio::sync::Notify;
 
 use super::Chat;
+use super::hush::Hush;
 use crate::commands::context::documents_for;
 use crate::entries;
 use crate::markdown::{self, Stream, safe};
@@ -96,11 +98,15 @@ impl Chat<'_> {
 
     /// Has a message answered, and shows the answer as it comes.
     async fn hear(&mut self, session: &Session, question: &Entry) -> Result<()> {
-        let turned = self.answered(session, question).await?;
+        let (turned, budget) = self.answered(session, question).await?;
         self.seen = session.record().await?.card.head;
-        self.context = Some((turned.request.tokens, turned.request.budget));
+        self.context = Some((turned.request.tokens, budget));
         if let Some(usage) = turned.usage {
             self.spent += usage;
+            self.cost += self.voice.cost(&usage).unwrap_or_default();
+        }
+        if turned.answer.is_some() && (turned.stopped || turned.failed.is_some()) {
+            self.app.ui.status("");
         }
         if turned.stopped {
             self.interrupted = true;
@@ -110,6 +116,7 @@ impl Chat<'_> {
                 "Stopped. /retry asks again."
             };
             self.app.ui.status(kept);
+            return Ok(());
         }
         if let Some(error) = turned.failed {
             let hint = in_the_chat(&error, turned.answer.is_some());
@@ -118,7 +125,10 @@ impl Chat<'_> {
         self.give_a_title(session).await
     }
 
-    async fn answered(&self, session: &Session, question: &Entry) -> Result<Turned> {
+    /// Has a message answered; tells what became of it, and what the request might have
+    /// cost.
+    async fn answered(&self, session: &Session, question: &Entry) -> Result<(Turned, u64)> {
+        let _hush = Hush::begin();
         let policy = self.policy().await?;
         let documents = documents_for(self.app, session).await?;
         let offline;
@@ -156,8 +166,9 @@ impl Chat<'_> {
                 }
             }
         };
+        let budget = shown.budget.unwrap_or(turned.request.budget);
         shown.finish()?;
-        Ok(turned)
+        Ok((turned, budget))
     }
 }
 
@@ -189,6 +200,13 @@ pub(super) fn explained(error: &ModelError, hint: &str) -> anyhow::Error {
     .into()
 }
 
+/// What is told of an attempt that failed, where another follows.
+pub(super) fn retrying(after: Duration, why: &str) -> String {
+    // When to try again is said once.
+    let why = why.split(": try again").next().unwrap_or(why);
+    format!("{}; again in {:.1} s", safe(why), after.as_secs_f32())
+}
+
 /// An answer as it appears.
 struct Shown<'a> {
     ui: &'a Ui,
@@ -196,6 +214,8 @@ struct Shown<'a> {
     stream: Stream,
     waiting: Option<ProgressBar>,
     begun: bool,
+    /// What the first request might have cost.
+    budget: Option<u64>,
     failed: Option<io::Error>,
 }
 
@@ -211,24 +231,25 @@ impl<'a> Shown<'a> {
             stream: Stream::new(style),
             waiting: None,
             begun: false,
+            budget: None,
             failed: None,
         }
     }
 
     fn event(&mut self, event: TurnEvent) {
         match event {
-            TurnEvent::Sent { .. } => self.wait("thinking"),
+            TurnEvent::Sent { budget, .. } => {
+                // One that follows is smaller only because the model refused the first.
+                self.budget.get_or_insert(budget);
+                self.wait("thinking");
+            }
             TurnEvent::Delta(Delta::Text(text)) => {
                 let shown = self.stream.push(&text);
                 self.print(&shown);
             }
             TurnEvent::Delta(Delta::Retrying { after, why, .. }) => {
                 self.settle();
-                self.ui.status(format_args!(
-                    "{}; trying again in {:.1} s",
-                    safe(&why),
-                    after.as_secs_f32()
-                ));
+                self.ui.status(retrying(after, &why));
                 self.wait("waiting");
             }
             TurnEvent::Compaction(CompactionEvent::Start { .. }) => {
@@ -246,7 +267,7 @@ impl<'a> Shown<'a> {
             TurnEvent::Shortened => {
                 self.settle();
                 self.ui
-                    .status("The model takes less than that; summarized, and asking again.");
+                    .status("The model takes less than that: making it shorter, asking again.");
             }
             _ => {}
         }

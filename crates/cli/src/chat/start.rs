@@ -72,6 +72,7 @@ impl<'a> Chat<'a> {
             keeps: !args.no_save,
             asked: 0,
             spent: Usage::default(),
+            cost: 0.0,
             context: None,
             interrupted: false,
         };
@@ -119,10 +120,13 @@ impl<'a> Chat<'a> {
             ),
             Left::Abruptly => {
                 let card = session.record().await?.card;
+                let kept = match card.messages {
+                    0 => "Nothing had been said".to_owned(),
+                    1 => "The message it had kept is here".to_owned(),
+                    some => format!("All {some} messages it had kept are here"),
+                };
                 ui.status(format_args!(
-                    "Recovered: the last chat here ended without leaving. All {} it had kept are \
-                     here, up to entry {}.",
-                    counted(card.messages, "message"),
+                    "Recovered: the last chat here ended without leaving. {kept}, up to entry {}.",
                     card.head
                 ));
                 let unfinished = session.tail(1).await?.pop();

@@ -38,8 +38,10 @@ impl Chat<'_> {
         if tokens > 0 {
             parts.push(format!("{} tokens", compact(tokens)));
         }
-        if let Some(cost) = self.voice.cost(&self.spent) {
-            parts.push(format!("${cost:.2}"));
+        match self.cost {
+            0.0 => {}
+            little if little < 0.01 => parts.push("<$0.01".to_owned()),
+            cost => parts.push(format!("${cost:.2}")),
         }
         let line = fit(&parts.join(" · "), self.app.ui.width);
         self.app.ui.status("");

@@ -228,11 +228,12 @@ impl Voice {
         };
         format!(
             "{now}\n\n\
-             /model anthropic/claude-sonnet-4-5   with ANTHROPIC_API_KEY set\n\
-             /model openai/gpt-5                  with OPENAI_API_KEY set\n\
-             /model ollama/llama3.2               with Ollama running here\n\
-             /model base_url=URL model=NAME       anything that speaks as OpenAI does\n\
-             /model offline                       none\n\n\
+             /model anthropic                 with ANTHROPIC_API_KEY set\n\
+             /model openai                    with OPENAI_API_KEY set\n\
+             /model anthropic/NAME            another of its models\n\
+             /model ollama/llama3.2           with Ollama running here\n\
+             /model base_url=URL model=NAME   anything that speaks as OpenAI does\n\
+             /model offline                   none\n\n\
              `model = \"…\"` in the configuration chooses one for good."
         )
     }

@@ -17,7 +17,7 @@ use pty_process::Size;
 use crate::harness::Tl;
 use crate::screen::{COLUMNS, ROWS, normal, rows};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const SCROLLBACK: usize = 5_000;
 /// What the line editor says when it begins to read a line.
 const PROMPTS: &[u8] = b"\x1b[?2004h";
