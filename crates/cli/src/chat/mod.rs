@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use throughline::context::Policy;
+use throughline::llm::Summarizer;
 use throughline::{NewSession, Seq, Session, SessionSpec, Throughline, Usage};
 
 use crate::app::App;
@@ -127,6 +128,12 @@ pub(crate) struct Chat<'a> {
 enum Next {
     Go,
     Leave,
+}
+
+/// Who summarizes outside of a chat: the model that is asked for or configured, or none
+/// for the extractive summarizer.
+pub(crate) fn summarizer(app: &App, model: Option<&str>) -> Result<Option<Box<dyn Summarizer>>> {
+    Ok(Voice::choose(app, None, model)?.summarizer())
 }
 
 /// Talks until the person leaves.

@@ -6,6 +6,7 @@ use throughline::{Compacted, Compacting, Name, NewSession, SessionSpec};
 use super::context::named;
 use super::new;
 use crate::app::App;
+use crate::chat;
 use crate::report::Refusal;
 
 /// Go on in a new session, from the summary of this one
@@ -20,11 +21,15 @@ pub(crate) struct ContinueArgs {
     /// What to call the new one
     #[arg(long)]
     name: Option<Name>,
+    /// The model that summarizes: anthropic/claude-sonnet-4-5, ollama/llama3.2, offline
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
 }
 
 pub(crate) async fn run(app: &App, args: ContinueArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let chain = named("chain")?;
+    let summarizer = chat::summarizer(app, args.model.as_deref())?;
     let compacted = session
         .compact(&Compacting {
             policy: &chain,
@@ -34,7 +39,7 @@ pub(crate) async fn run(app: &App, args: ContinueArgs) -> Result<()> {
             before: None,
             force: true,
             even_if_larger: true,
-            model: None,
+            model: summarizer.as_deref(),
             tell: None,
         })
         .await?;

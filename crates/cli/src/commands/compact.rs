@@ -6,6 +6,7 @@ use throughline::{Compacted, Compacting, SessionSpec};
 
 use super::context::How;
 use crate::app::App;
+use crate::chat;
 use crate::summary;
 use crate::ui::compact;
 
@@ -13,7 +14,7 @@ use crate::ui::compact;
 ///
 /// The model is sent the summary in place of the messages it covers; `tl show --all`
 /// still has them all, and --undo takes it back. Pins, decisions, paths and open tasks
-/// are kept. Needs no model.
+/// are kept. Asks the model that is configured; needs none.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CompactArgs {
     /// Which session
@@ -22,6 +23,9 @@ pub(crate) struct CompactArgs {
     /// Take the last summary back
     #[arg(long)]
     undo: bool,
+    /// The model to ask: anthropic/claude-sonnet-4-5, ollama/llama3.2, offline
+    #[arg(long, value_name = "MODEL", conflicts_with = "undo")]
+    model: Option<String>,
     #[command(flatten)]
     how: How,
 }
@@ -40,6 +44,7 @@ pub(crate) async fn run(app: &App, args: CompactArgs) -> Result<()> {
         return Ok(());
     }
     let policy = args.how.policy(app, &session).await?;
+    let summarizer = chat::summarizer(app, args.model.as_deref())?;
     let compacted = session
         .compact(&Compacting {
             policy: &policy,
@@ -49,7 +54,7 @@ pub(crate) async fn run(app: &App, args: CompactArgs) -> Result<()> {
             before: None,
             force: true,
             even_if_larger: false,
-            model: None,
+            model: summarizer.as_deref(),
             tell: None,
         })
         .await?;
