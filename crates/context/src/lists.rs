@@ -24,11 +24,21 @@ impl Item {
     }
 }
 
+/// In which order the items that fit are told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As they were given.
+    Given,
+    /// By the entries they come from, so that which matters more changes nothing.
+    BySource,
+}
+
 /// Fills a section with the items that fit, the first ones first.
 pub(crate) fn fill(
     section: &mut Section,
     intro: &str,
     groups: Vec<Group>,
+    order: Order,
     room: Room,
     encoding: Encoding,
 ) {
@@ -46,8 +56,9 @@ pub(crate) fn fill(
     if all == 0 {
         return;
     }
+    let render = |items: &[(&'static str, Item)]| render(intro, items, order);
     let cost = |text: &str| MESSAGE_TOKENS + encoding.count(text);
-    let mut text = render(intro, &items);
+    let mut text = render(&items);
     let mut tokens = cost(&text);
     if tokens > room.tokens {
         // Each item by itself, then the whole to be sure.
@@ -65,10 +76,10 @@ pub(crate) fn fill(
             }
             fits
         });
-        text = render(intro, &items);
+        text = render(&items);
         tokens = cost(&text);
         while tokens > room.tokens && items.pop().is_some() {
-            text = render(intro, &items);
+            text = render(&items);
             tokens = cost(&text);
         }
     }
@@ -122,9 +133,13 @@ impl Room {
     }
 }
 
-fn render(intro: &str, items: &[(&'static str, Item)]) -> String {
+fn render(intro: &str, items: &[(&'static str, Item)], order: Order) -> String {
     let mut text = intro.to_owned();
     let mut heading = "";
+    let mut items: Vec<_> = items.iter().collect();
+    if order == Order::BySource {
+        items.sort_by_key(|(_, item)| item.source.as_ref().map(|from| (&from.session, from.seq)));
+    }
     for (under, item) in items {
         if heading != *under {
             text.extend(["\n\n", under, ":"]);

@@ -26,7 +26,8 @@ pub struct Document {
 pub struct Fact {
     /// What.
     pub text: String,
-    /// Where it was said.
+    /// The entry that holds it. Facts are told in the order of these, whichever matter
+    /// most, so that requests begin alike.
     pub source: Option<EntryRef>,
 }
 
@@ -68,7 +69,7 @@ pub struct Material<'a> {
     pub agent: Option<&'a str>,
     /// Project context, the most important first.
     pub documents: &'a [Document],
-    /// What is remembered, the most important first.
+    /// What is remembered, the most important first: the last ones give way.
     pub memory: &'a [Fact],
     /// What stands: pins and decisions are taken from here.
     pub record: &'a Record,

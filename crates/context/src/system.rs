@@ -4,7 +4,7 @@
 
 use throughline_model::{Noted, Summary};
 
-use crate::lists::{Group, Item, Room, fill};
+use crate::lists::{Group, Item, Order, Room, fill};
 use crate::tokens::MESSAGE_TOKENS;
 use crate::{Document, Encoding, EntryRef, Fact, LeftOut, Material, Section, SectionName};
 
@@ -95,7 +95,8 @@ pub(crate) fn memory(facts: &[Fact], room: Room, encoding: Encoding) -> Section 
         heading: "Remembered from earlier sessions",
         items,
     }];
-    fill(&mut section, "# Memory", groups, room, encoding);
+    let intro = "# Memory";
+    fill(&mut section, intro, groups, Order::BySource, room, encoding);
     section
 }
 
@@ -165,6 +166,7 @@ pub(crate) fn checkpoint(material: &Material<'_>, room: u64, encoding: Encoding)
     } else {
         "# What stands in this conversation"
     };
-    fill(&mut section, intro, groups, Room::left(room), encoding);
+    let room = Room::left(room);
+    fill(&mut section, intro, groups, Order::Given, room, encoding);
     section
 }

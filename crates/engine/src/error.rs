@@ -1,7 +1,9 @@
 //! What can go wrong for whoever uses sessions.
 
-use throughline_model::{Card, IdError, NameError, Seq, SessionId, SessionSpec};
+use throughline_model::{Card, IdError, Key, NameError, Seq, SessionId, SessionSpec};
 use throughline_store::{ErrorKind, StoreError};
+
+use crate::MemoryError;
 
 /// What can go wrong. Nothing that was acknowledged is lost by any of it.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,12 @@ pub enum Error {
     /// A bad id or key.
     #[error(transparent)]
     Id(#[from] IdError),
+    /// A key that only the program itself may use.
+    #[error("the key {0:?} is reserved: keys that begin with {own:?} are the program's own", own = Key::OWN)]
+    ReservedKey(Key),
+    /// Something is wrong with a fact.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// Nothing is pinned there.
     #[error("nothing is pinned under {0:?}")]
     NoSuchPin(String),
@@ -101,6 +109,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Store(error) => error.kind(),
+            Self::Memory(error) => error.kind(),
             Self::NoMatch(_)
             | Self::NoSessions
             | Self::NotListed { .. }
@@ -118,6 +127,7 @@ impl Error {
             | Self::IsPath(_)
             | Self::Name(_)
             | Self::Id(_)
+            | Self::ReservedKey(_)
             | Self::NoOrigin(_)
             | Self::NotAFork { .. }
             | Self::Request(_)

@@ -147,6 +147,11 @@ impl Importer {
     /// Where messages for a session go: one that is there, or one to make.
     async fn gathering(&self, incoming: &Incoming) -> Result<Gathering, Error> {
         let text = incoming.session.trim();
+        if let Ok(key) = text.parse::<Key>()
+            && key.is_own()
+        {
+            return Err(Error::ReservedKey(key));
+        }
         let owner = self.tl.owner();
         let candidates = self.tl.store.candidates(owner, text, 100).await?;
         let (to, make) = if let Some(id) = existing(text, &candidates)? {

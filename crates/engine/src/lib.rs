@@ -32,6 +32,7 @@ mod chain;
 mod compact;
 mod error;
 mod import;
+mod memory;
 mod merge;
 mod offline;
 mod open;
@@ -51,6 +52,10 @@ pub use chain::{Acknowledgement, Parent};
 pub use compact::{Compacted, Compacting, Compaction, CompactionEvent};
 pub use error::{Ambiguous, Error};
 pub use import::{ImportReport, Importer, Incoming};
+pub use memory::{
+    Added, AddedHow, Found, Memory, MemoryError, MemoryScope, NewFact, Proposed, Proposing,
+    Similar, word_overlap,
+};
 pub use merge::{MergeStyle, Merged};
 pub use open::{Address, Opening};
 pub use purge::{Purge, Purged};

@@ -87,11 +87,14 @@ impl Session {
         let (recalled, unable) = self.recalled(asking, &record).await?;
         let mut documents = self.documents(&record).await?;
         documents.extend_from_slice(asking.documents);
+        let memory = self
+            .memory_for(asking, &record, &tail.entries, &documents)
+            .await?;
         let material = Material {
             session: self.id(),
             agent: asking.agent,
             documents: &documents,
-            memory: &[],
+            memory: &memory,
             record: &record,
             checkpoint: checkpoint
                 .as_ref()

@@ -144,6 +144,7 @@ impl Session {
 
     /// Makes a session that shares the entries up to `at` (the head, where not said).
     pub async fn fork(&self, at: Option<Seq>, new: NewSession) -> Result<Forked, Error> {
+        new.refuse_own_key()?;
         let head = self.record().await?.card.head;
         let at = match at {
             None => head,

@@ -14,7 +14,7 @@ use throughline_store::{
 
 use crate::open::{self, Address, Opening};
 use crate::recall::Shelf;
-use crate::{Error, Session, World};
+use crate::{Error, Session, Similar, World};
 
 /// What a new session starts with; all of it may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +46,14 @@ impl NewSession {
         })
     }
 
+    /// The program's own sessions are not made by anybody else.
+    pub(crate) fn refuse_own_key(&self) -> Result<(), Error> {
+        match &self.key {
+            Some(key) if key.is_own() => Err(Error::ReservedKey(key.clone())),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn birth(self, world: &dyn World) -> Birth {
         let at = self.at.unwrap_or_else(|| world.now());
         Birth {
@@ -69,6 +77,7 @@ pub struct Throughline {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) owner: Owner,
     pub(crate) world: Arc<dyn World>,
+    pub(crate) similar: Similar,
     calibration: Arc<Mutex<Calibration>>,
     pub(crate) shelf: Arc<Shelf>,
 }
@@ -89,6 +98,7 @@ impl Throughline {
             store: open::store(address, opening.durability)?,
             owner: opening.owner,
             world: opening.world,
+            similar: Similar::default(),
             calibration: Arc::default(),
             shelf: match address {
                 Address::Sqlite(path) => Shelf::beside(path),
@@ -104,6 +114,12 @@ impl Throughline {
             owner,
             ..self.clone()
         }
+    }
+
+    /// The same store, with this way of telling how alike facts are.
+    #[must_use]
+    pub fn comparing_with(self, similar: Similar) -> Self {
+        Self { similar, ..self }
     }
 
     /// On whose behalf.
@@ -155,6 +171,7 @@ impl Throughline {
 
     /// Finds the session that holds the key, or makes it; tells whether it was there.
     pub async fn get_or_create(&self, new: NewSession) -> Result<(Session, bool), Error> {
+        new.refuse_own_key()?;
         let birth = new.birth(&*self.world);
         let created = self.store.create(&self.owner, birth).await?;
         Ok((self.handle(&created.record.card.id), created.existed))

@@ -1,6 +1,6 @@
 //! Readers and writers of sessions in files, a format a file.
 //!
-//! Four formats, each with one purpose:
+//! Five formats, each with one purpose:
 //!
 //! | format | for | reader | writer |
 //! |---|---|---|---|
@@ -8,6 +8,7 @@
 //! | log | moving sessions without losing a byte | [`LogItems`] | [`LogWriter`] |
 //! | document | one session as one JSON value | [`read_document`] | [`DocumentWriter`] |
 //! | transcript | people, and resuming from a file | [`read_transcript`] | [`MarkdownWriter`] |
+//! | memory section | a project's AGENTS.md | [`read_memory`] | [`write_memory`] |
 //!
 //! Message lines are read leniently, because they come from other systems: roles,
 //! blocks and figures are accepted under the names those use, and what has no
@@ -35,6 +36,7 @@ mod lines;
 mod log;
 mod markdown;
 mod members;
+mod memory_section;
 mod message;
 mod object;
 mod surrogate;
@@ -47,5 +49,9 @@ pub use log::{LogItem, LogItems, LogWriter, is_log};
 pub use markdown::{
     MarkdownWriter, Query, Restoration, Transcript, TranscriptError, TranscriptHead,
     read_transcript,
+};
+pub use memory_section::{
+    MEMORY_END, MEMORY_START, MemoryLine, MemorySectionError, place_memory, read_memory,
+    write_memory,
 };
 pub use message::{MessageLine, parse_message};

@@ -7,7 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Content, Digest, Json, Name, ProjectId, Seq, SessionId, Summary, Tag, Timestamp, Usage,
+    Content, Digest, Json, Name, ProjectId, Remembered, Seq, SessionId, Summary, Tag, Timestamp,
+    Usage,
 };
 
 /// Who speaks.
@@ -304,6 +305,28 @@ pub enum Body {
     Archived,
     /// The session was taken up again.
     Unarchived,
+    /// Something is to be remembered across sessions, or is proposed to be.
+    Remembered(Box<Remembered>),
+    /// A proposal was accepted: from here on it counts.
+    Accepted {
+        /// The entry that proposed it.
+        fact: Seq,
+    },
+    /// A fact no longer counts, or a proposal was turned down.
+    Forgotten {
+        /// The entry that holds it.
+        fact: Seq,
+        /// Why.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Facts were of use in a session.
+    Used {
+        /// The entries that hold them.
+        facts: Vec<Seq>,
+        /// The session.
+        session: SessionId,
+    },
     /// The content had to go for good.
     Erased(Tombstone),
     /// The entry could not be read from a damaged store; this keeps its number.
@@ -355,6 +378,10 @@ impl Body {
             Self::Merged(_) => "merged",
             Self::Archived => "archived",
             Self::Unarchived => "unarchived",
+            Self::Remembered(_) => "remembered",
+            Self::Accepted { .. } => "accepted",
+            Self::Forgotten { .. } => "forgotten",
+            Self::Used { .. } => "used",
             Self::Erased(_) => "erased",
             Self::Lost => "lost",
             Self::Unknown { kind, .. } => kind,
@@ -410,6 +437,10 @@ impl Body {
             "merged" => Self::Merged(from_str(payload)?),
             "archived" => Self::Archived,
             "unarchived" => Self::Unarchived,
+            "remembered" => Self::Remembered(from_str(payload)?),
+            "accepted" => members!(Accepted { fact: Seq }),
+            "forgotten" => members!(Forgotten { fact: Seq, reason: Option<String> }),
+            "used" => members!(Used { facts: Vec<Seq>, session: SessionId }),
             "erased" => Self::Erased(from_str(payload)?),
             "lost" => Self::Lost,
             other => Self::Unknown {

@@ -134,6 +134,11 @@ impl Card {
         self.name.as_ref().map_or(self.id.as_str(), Name::as_str)
     }
 
+    /// Whether it is a session of the program's own, such as a memory.
+    pub fn is_own(&self) -> bool {
+        self.key.as_ref().is_some_and(Key::is_own)
+    }
+
     /// Whether an entry came with the fork this session started as.
     fn inherits(&self, seq: Seq) -> bool {
         matches!(self.lineage, Lineage::Forked { at, .. } if seq <= at)

@@ -369,6 +369,11 @@ mod tests {
             r#"{"kind":"merged","from":"s1","through":9,"how":"summarized","entries":0,"summary":"s"}"#,
             r#"{"kind":"archived"}"#,
             r#"{"kind":"unarchived"}"#,
+            r#"{"kind":"remembered","text":"t","source":{"session":"s1","seq":3},"by":"person","files":["src/a.rs"],"supersedes":[1],"proposed":true}"#,
+            r#"{"kind":"remembered","text":"t","by":"extractive"}"#,
+            r#"{"kind":"accepted","fact":2}"#,
+            r#"{"kind":"forgotten","fact":2,"reason":"r"}"#,
+            r#"{"kind":"used","facts":[1,2],"session":"s1"}"#,
             r#"{"kind":"lost"}"#,
         ] {
             let entry = stored(payload).decode().unwrap();

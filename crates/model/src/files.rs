@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::{Block, Entry};
+use crate::{Block, Content, Entry};
 
 /// Members of a tool's input that name a file.
 const PATH_MEMBERS: &[&str] = &[
@@ -21,25 +21,31 @@ const PATH_MEMBERS: &[&str] = &[
 
 /// The files that tool calls and messages name, in the order they first appear.
 pub fn files_touched<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<String> {
+    let messages = entries.into_iter().filter_map(Entry::message);
+    distinct(messages.flat_map(|message| named_in(&message.content)))
+}
+
+/// The files that one message names, in the order they first appear.
+pub fn files_in(content: &Content) -> Vec<String> {
+    distinct(named_in(content))
+}
+
+fn distinct(paths: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
+    let new = |path: &String| seen.insert(path.clone());
+    paths.into_iter().filter(new).collect()
+}
+
+fn named_in(content: &Content) -> Vec<String> {
     let mut files = Vec::new();
-    let mut add = |path: &str| {
-        if seen.insert(path.to_owned()) {
-            files.push(path.to_owned());
-        }
-    };
-    for message in entries.into_iter().filter_map(Entry::message) {
-        for block in &message.content.0 {
-            match block {
-                Block::ToolCall(call) => {
-                    let input: Option<Value> = call.input.decode().ok();
-                    for path in input.iter().flat_map(paths_in_input) {
-                        add(&path);
-                    }
-                }
-                Block::Text(text) => paths_in_text(text).for_each(&mut add),
-                _ => {}
+    for block in &content.0 {
+        match block {
+            Block::ToolCall(call) => {
+                let input: Option<Value> = call.input.decode().ok();
+                files.extend(input.iter().flat_map(paths_in_input));
             }
+            Block::Text(text) => files.extend(paths_in_text(text).map(ToOwned::to_owned)),
+            _ => {}
         }
     }
     files

@@ -96,6 +96,15 @@ impl Key {
     /// The longest key accepted.
     pub const MAX: usize = 512;
 
+    /// What the keys of the program's own sessions begin with.
+    pub const OWN: &'static str = "throughline:";
+
+    /// Whether it is the key of a session of the program's own, such as a memory: those
+    /// are not listed among people's, and nobody else may take such a key.
+    pub fn is_own(&self) -> bool {
+        self.0.starts_with(Self::OWN)
+    }
+
     /// The key of a feature-level session: `pm-feature-auth`.
     pub fn feature(agent: &str, feature: &str) -> Result<Self, IdError> {
         refuse_empty(&[agent, feature])?;

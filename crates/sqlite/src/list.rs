@@ -12,6 +12,10 @@ use crate::error::{damaged, during};
 use crate::open::SqliteStore;
 use crate::rows;
 
+/// The keys of the program's own sessions, as a range that the index of keys can answer:
+/// the colon that ends their prefix is followed by a semicolon.
+const OWN: &str = "key >= 'throughline:' AND key < 'throughline;'";
+
 /// A filter as SQL: conditions, and the values they stand for.
 struct Conditions {
     sql: String,
@@ -61,6 +65,12 @@ impl Conditions {
         conditions
     }
 
+    /// Leaves the program's own out.
+    fn without_own(&mut self) {
+        // A row without a key has no answer to give, which is not a yes.
+        let _ = write!(self.sql, " AND NOT ifnull({OWN}, 0)");
+    }
+
     fn after(&mut self, cursor: &Cursor) {
         self.sql.push_str(" AND (last_activity, id) < (?, ?)");
         let micros = cursor.last_activity.as_microsecond();
@@ -94,6 +104,9 @@ fn list(
         });
     };
     let mut conditions = Conditions::new(owner, filter);
+    if !filter.own {
+        conditions.without_own();
+    }
     if let Some(cursor) = after {
         conditions.after(cursor);
     }
@@ -117,16 +130,22 @@ fn count(connection: &Connection, owner: &Owner, filter: &Filter) -> Result<u64,
         return Ok(0);
     };
     let conditions = Conditions::new(owner, filter);
-    let sql = format!("SELECT count(*) {}", conditions.sql);
-    connection
-        .prepare_cached(&sql)
-        .and_then(|mut query| {
-            query.query_row(params_from_iter(conditions.values), |row| {
-                row.get::<_, i64>(0)
+    let counted = |sql: &str| {
+        connection
+            .prepare_cached(sql)
+            .and_then(|mut query| {
+                let values = params_from_iter(&conditions.values);
+                query.query_row(values, |row| row.get::<_, i64>(0))
             })
-        })
-        .map(|count| u64::try_from(count).unwrap_or(0))
-        .map_err(during("counting sessions"))
+            .map_err(during("counting sessions"))
+    };
+    let mut count = counted(&format!("SELECT count(*) {}", conditions.sql))?;
+    if !filter.own {
+        // The few are taken away from the many: asking each for its key would read rows
+        // where an index is enough.
+        count -= counted(&format!("SELECT count(*) {} AND {OWN}", conditions.sql))?;
+    }
+    Ok(u64::try_from(count).unwrap_or(0))
 }
 
 fn candidates(
@@ -143,6 +162,7 @@ fn candidates(
         "{}, trashed_at IS NOT NULL FROM session WHERE owner = ?1 AND gone = 0
          AND pk IN (
              SELECT pk FROM session WHERE owner = ?1 AND id >= ?2 AND id < ?3 AND gone = 0
+                 AND (id = ?2 OR NOT ifnull({OWN}, 0))
              UNION ALL
              SELECT pk FROM session WHERE owner = ?1 AND key = ?2
              UNION ALL

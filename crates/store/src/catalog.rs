@@ -10,7 +10,7 @@ use throughline_model::{
 
 use crate::StoreError;
 
-/// Which sessions to list. The default is all that are not in the trash.
+/// Which sessions to list. The default is all of people's that are not in the trash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// In use or in the trash.
@@ -27,6 +27,9 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// Forked or continued from this session.
     pub parent: Option<SessionId>,
+    /// Whether the program's own are listed too: those whose key begins with
+    /// [`Key::OWN`](throughline_model::Key::OWN).
+    pub own: bool,
 }
 
 /// Whether the trash is looked at.
@@ -117,8 +120,8 @@ pub trait Catalog: Send + Sync {
     async fn count(&self, owner: &Owner, filter: &Filter) -> Result<u64, StoreError>;
 
     /// Sessions that `text` may mean, in use or in the trash: those whose id, key or name it
-    /// is, then those whose id begins with it. Of each, latest activity first; at most
-    /// `limit` in all.
+    /// is, then those whose id begins with it, the program's own left out. Of each, latest
+    /// activity first; at most `limit` in all.
     async fn candidates(
         &self,
         owner: &Owner,

@@ -51,6 +51,11 @@ pub(super) fn note(body: &Body) -> String {
         }
         Body::Archived => "Archived".to_owned(),
         Body::Unarchived => "Taken up again".to_owned(),
+        Body::Remembered(fact) if fact.proposed => format!("Proposed: {}", fact.text),
+        Body::Remembered(fact) => format!("Remembered: {}", fact.text),
+        Body::Accepted { fact } => format!("Accepted fact {fact}"),
+        Body::Forgotten { fact, .. } => format!("Forgot fact {fact}"),
+        Body::Used { session, .. } => format!("Facts of use in {session}"),
         Body::Erased(tombstone) => format!("Erased: {}", tombstone.of),
         Body::Lost => "Lost: the entry could not be read".to_owned(),
         // Kinds of later versions, and of this one where they have no better place.

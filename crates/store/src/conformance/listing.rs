@@ -249,3 +249,40 @@ pub async fn children_are_found_by_parent<S: Store>(store: &S) {
     };
     assert_eq!(ids(store, &children).await, ["child"]);
 }
+
+/// What the program keeps for itself is not among people's sessions, and is there all the
+/// same.
+pub async fn the_programs_own_are_listed_only_when_asked_for<S: Store>(store: &S) {
+    active_at(store, "2026-01-01-a", 1).await;
+    let mut own = birth("2026-01-02-b");
+    own.key = Some("throughline:memory:owner".parse().unwrap());
+    store.create(&owner(), own).await.unwrap();
+    let mut like_it = birth("2026-01-03-c");
+    like_it.key = Some("throughline".parse().unwrap());
+    store.create(&owner(), like_it).await.unwrap();
+    let meant =
+        async |text: &str| -> usize { store.candidates(&owner(), text, 10).await.unwrap().len() };
+    let with_own = Filter {
+        own: true,
+        ..Filter::default()
+    };
+
+    assert_eq!(ids(store, &Filter::default()).await.len(), 2);
+    assert_eq!(store.count(&owner(), &Filter::default()).await.unwrap(), 2);
+    assert_eq!(ids(store, &with_own).await.len(), 3);
+    assert_eq!(store.count(&owner(), &with_own).await.unwrap(), 3);
+    assert_eq!(meant("2026-01-0").await, 2);
+    assert_eq!(meant("2026-01-02").await, 0);
+    assert_eq!(meant("2026-01-02-b").await, 1);
+    assert_eq!(meant("throughline:memory:owner").await, 1);
+
+    let own = owner().session(&session_id("2026-01-02-b"));
+    store.trash(&own, at(9)).await.unwrap();
+    let trash = |own| Filter {
+        scope: crate::Scope::Trash,
+        own,
+        ..Filter::default()
+    };
+    assert_eq!(store.count(&owner(), &trash(false)).await.unwrap(), 0);
+    assert_eq!(store.count(&owner(), &trash(true)).await.unwrap(), 1);
+}

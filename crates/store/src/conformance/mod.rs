@@ -83,7 +83,7 @@ macro_rules! conformance {
                 candidates_are_found_by_id_prefix_key_and_name,
                 an_exact_candidate_is_never_crowded_out, a_key_gets_or_creates,
                 an_id_is_taken_once, one_birth_twice_is_one_session, projects_are_kept,
-                children_are_found_by_parent;
+                children_are_found_by_parent, the_programs_own_are_listed_only_when_asked_for;
             trash: what_is_trashed_is_gone_from_lists_and_reads, restoring_brings_it_back_whole,
                 removal_is_from_the_trash_only, a_key_is_free_once_its_session_is_trashed,
                 a_restore_cannot_take_a_key_back, an_id_in_the_trash_is_still_taken,

@@ -18,6 +18,7 @@ impl Filter {
         };
         let agent = card.agent.as_ref().map(|agent| agent.name.as_str());
         scope
+            && (self.own || !card.is_own())
             && self.tags.iter().all(|tag| card.tags.contains(tag))
             && self.agent.as_deref().is_none_or(|name| agent == Some(name))
             && self
@@ -107,7 +108,9 @@ impl Catalog for MemoryStore {
             };
             let cards = space.sessions.values().map(|session| &session.record.card);
             let meant = cards
-                .filter(|card| is_it(card) || card.id.as_str().starts_with(text))
+                .filter(|card| {
+                    is_it(card) || (card.id.as_str().starts_with(text) && !card.is_own())
+                })
                 .cloned()
                 .collect();
             let mut cards = sorted(meant);
