@@ -7,7 +7,7 @@ use throughline_model::{
     Body, Content, Entry, Fact, Mark, Record, Role, Seq, SessionId, files_in, files_touched,
 };
 
-use super::ground::{Ground, touches};
+use super::ground::Ground;
 use super::words::content;
 use super::{MemoryScope, rank};
 use crate::{Asking, Error, Session, Turned};
@@ -160,7 +160,7 @@ impl Session {
             let used: Vec<Seq> = facts
                 .standing()
                 .filter(|fact| sent(fact.seq) && !facts.was_used_in(fact.seq, self.id()))
-                .filter(|fact| touches(&fact.files, &touched) || bears_on(fact, &about))
+                .filter(|fact| fact.is_touched_by(&touched) || bears_on(fact, &about))
                 .map(|fact| fact.seq)
                 .collect();
             if !used.is_empty() {
