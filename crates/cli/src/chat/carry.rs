@@ -11,12 +11,13 @@ use jiff::tz::TimeZone;
 use throughline::context::{CompactAt, short_count};
 use throughline::llm::{Delta, Model, Offline};
 use throughline::{
-    Acknowledgement, Card, Compacted, Compacting, Error, ErrorKind, NewSession, Parent, Session,
-    SessionId, SessionSpec, StoreError, SummaryError,
+    Acknowledgement, Card, Compacted, Compacting, Entry, Error, ErrorKind, NewSession, Parent,
+    Session, SessionId, SessionSpec, StoreError, SummaryError,
 };
 use throughline_formats::Transcript;
 
 use super::Chat;
+use crate::commands::memory::propose;
 use crate::markdown::{self, safe};
 use crate::report::Refusal;
 use crate::ui::thousands;
@@ -197,7 +198,7 @@ impl Chat<'_> {
             return Err(Refusal::invalid("nothing was said here to continue from").into());
         };
         self.app.ui.status("📝 Generating session summary...");
-        self.summarize(&session).await?;
+        let summary = self.summarize(&session).await?;
         let card = session.record().await?.card;
         self.app.ui.status(format_args!(
             "💾 Saved session: {} ({}, {} tokens)",
@@ -205,6 +206,9 @@ impl Chat<'_> {
             counted_queries(card.queries),
             short_count(card.tokens.total())
         ));
+        if let Some(summary) = &summary {
+            propose(self.app, &session, summary).await;
+        }
         let transcript = self.write_transcript(&session).await;
         self.app
             .ui
@@ -260,12 +264,16 @@ impl Chat<'_> {
             })
             .await?;
         self.seen = session.record().await?.card.head;
-        crate::commands::compact::tell(self.app, &compacted)
+        crate::commands::compact::tell(self.app, &compacted)?;
+        if let Compacted::Done(done) = &compacted {
+            propose(self.app, &session, &done.entry).await;
+        }
+        Ok(())
     }
 
     /// Summarizes all of a session: in a checkpoint where sessions are chained, else in a
-    /// summary that hides nothing.
-    pub(super) async fn summarize(&self, session: &Session) -> Result<()> {
+    /// summary that hides nothing. Gives its entry, where there was something to say.
+    pub(super) async fn summarize(&self, session: &Session) -> Result<Option<Entry>> {
         if self.chains().await? {
             let policy = self.policy().await?;
             let summarizer = self.voice.summarizer();
@@ -282,20 +290,22 @@ impl Chat<'_> {
                     tell: None,
                 })
                 .await?;
-            if let Compacted::Done(done) = &compacted {
-                for warning in &done.warnings {
-                    self.app.ui.warn(safe(warning));
-                }
-            }
-            return Ok(());
-        }
-        let summarizer = self.voice.summarizer();
-        if let Some(left) = session.leave_summary(summarizer.as_deref()).await? {
-            for warning in &left.warnings {
+            let Compacted::Done(done) = compacted else {
+                return Ok(None);
+            };
+            for warning in &done.warnings {
                 self.app.ui.warn(safe(warning));
             }
+            return Ok(Some(done.entry));
         }
-        Ok(())
+        let summarizer = self.voice.summarizer();
+        let Some(left) = session.leave_summary(summarizer.as_deref()).await? else {
+            return Ok(None);
+        };
+        for warning in &left.warnings {
+            self.app.ui.warn(safe(warning));
+        }
+        Ok(Some(left.entry))
     }
 }
 

@@ -8,6 +8,7 @@ use throughline::{NamedBy, Session, SessionId};
 
 use super::Chat;
 use crate::commands::export;
+use crate::commands::memory::propose;
 use crate::markdown::safe;
 use crate::places::make_private;
 use crate::ui::thousands;
@@ -49,7 +50,12 @@ impl Chat<'_> {
             _ = tokio::signal::ctrl_c() => None,
         };
         match summarized {
-            Some(Ok(())) => ui.status("✓"),
+            Some(Ok(summary)) => {
+                ui.status("✓");
+                if let Some(summary) = &summary {
+                    propose(self.app, &session, summary).await;
+                }
+            }
             Some(Err(error)) => {
                 ui.status("✗");
                 ui.warn(format_args!(

@@ -7,13 +7,14 @@ use anyhow::Result;
 use indicatif::ProgressBar;
 use throughline::llm::{Delta, Model, ModelError};
 use throughline::{
-    CompactionEvent, Conflict, Content, Entry, Error, Expect, Read, Said, Session, StoreError,
+    CompactionEvent, Conflict, Content, Entry, Error, Expect, Read, Said, Seq, Session, StoreError,
     Turn, TurnEvent, Turned,
 };
 use tokio::sync::Notify;
 
 use super::Chat;
 use crate::commands::context::documents_for;
+use crate::commands::memory::after_turn;
 use crate::entries;
 use crate::markdown::{self, Stream, safe};
 use crate::report::Refusal;
@@ -97,7 +98,8 @@ impl Chat<'_> {
 
     /// Has a message answered, and shows the answer as it comes.
     async fn hear(&mut self, session: &Session, question: &Entry) -> Result<()> {
-        let turned = self.answered(session, question).await?;
+        let (turned, checkpoint) = self.answered(session, question).await?;
+        after_turn(self.app, session, &turned, checkpoint).await;
         self.seen = session.record().await?.card.head;
         self.context = Some((turned.request.tokens, turned.request.budget));
         if let Some(usage) = turned.usage {
@@ -118,7 +120,8 @@ impl Chat<'_> {
         self.give_a_title(session).await
     }
 
-    async fn answered(&self, session: &Session, question: &Entry) -> Result<Turned> {
+    /// The answer, and the checkpoint that was made on the way to it.
+    async fn answered(&self, session: &Session, question: &Entry) -> Result<(Turned, Option<Seq>)> {
         let policy = self.policy().await?;
         let documents = documents_for(self.app, session).await?;
         let offline;
@@ -156,8 +159,9 @@ impl Chat<'_> {
                 }
             }
         };
+        let checkpoint = shown.checkpoint;
         shown.finish()?;
-        Ok(turned)
+        Ok((turned, checkpoint))
     }
 }
 
@@ -192,6 +196,7 @@ struct Shown<'a> {
     stream: Stream,
     waiting: Option<ProgressBar>,
     begun: bool,
+    checkpoint: Option<Seq>,
     failed: Option<io::Error>,
 }
 
@@ -207,6 +212,7 @@ impl<'a> Shown<'a> {
             stream: Stream::new(style),
             waiting: None,
             begun: false,
+            checkpoint: None,
             failed: None,
         }
     }
@@ -230,6 +236,9 @@ impl<'a> Shown<'a> {
             TurnEvent::Compaction(CompactionEvent::Start { .. }) => {
                 self.settle();
                 self.ui.status("📝 Summarizing what came before…");
+            }
+            TurnEvent::Compaction(CompactionEvent::Complete { checkpoint }) => {
+                self.checkpoint = Some(checkpoint);
             }
             TurnEvent::Warning(warning) => {
                 self.settle();

@@ -15,6 +15,7 @@ use crate::ui::{Table, compact};
 /// Numbers in the first column can be used to name a session until the next listing.
 /// Archived sessions are left out unless asked for, and it is said how many.
 #[derive(clap::Args, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct SessionsArgs {
     /// Only those with this tag (may be repeated)
     #[arg(long)]
@@ -34,6 +35,9 @@ pub(crate) struct SessionsArgs {
     /// Archived ones too
     #[arg(long, conflicts_with = "status")]
     all: bool,
+    /// The program's own too, such as memories
+    #[arg(long)]
+    own: bool,
     /// Those in the trash instead
     #[arg(long)]
     trash: bool,
@@ -129,10 +133,12 @@ async fn filter(app: &App, args: &SessionsArgs) -> Result<Filter> {
             .or((!args.all && !args.trash).then_some(Status::Active)),
         since,
         parent: None,
+        own: args.own,
     })
 }
 
-async fn find_project(app: &App, text: &str) -> Result<ProjectId> {
+/// The project that was meant.
+pub(super) async fn find_project(app: &App, text: &str) -> Result<ProjectId> {
     let tl = app.tl().await?;
     let folder = app.path(text.as_ref());
     if text.starts_with(['.', '/', '~']) && folder.is_dir() {
@@ -243,6 +249,7 @@ fn table(app: &App, cards: &[Card]) -> String {
 fn title(card: &Card) -> String {
     let mut title = match &card.name {
         Some(name) => name.to_string(),
+        None if card.is_own() => own_title(card),
         None if card.preview.is_empty() => card.id.to_string(),
         // An id that somebody chose says more than how it began.
         None if !card.id.is_minted() => format!("{} “{}”", card.id, card.preview),
@@ -252,6 +259,12 @@ fn title(card: &Card) -> String {
         title.push_str(" (archived)");
     }
     title
+}
+
+/// A session of the program's own is told by its key.
+fn own_title(card: &Card) -> String {
+    let key = card.key.as_ref().map(ToString::to_string);
+    key.unwrap_or_else(|| card.id.to_string())
 }
 
 fn empty(app: &App, args: &SessionsArgs, hidden: &Hidden) -> Result<()> {
