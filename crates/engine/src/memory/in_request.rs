@@ -46,7 +46,7 @@ impl Held {
 
 impl Session {
     /// What is remembered for a request, the most important first: of the session's
-    /// project, and for all of its owner's. What the documents say already is left out.
+    /// project, and for all of its owner's. What a document lists already is left out.
     pub(crate) async fn memory_for(
         &self,
         asking: &Asking<'_>,
@@ -59,9 +59,9 @@ impl Session {
         }
         let mut held = self.held(record).await?;
         let told = |fact: &Fact| {
-            documents
-                .iter()
-                .any(|document| document.text.contains(&fact.text))
+            let item = format!("- {}", fact.text);
+            let has = |document: &Document| document.text.lines().any(|line| line == item);
+            documents.iter().any(has)
         };
         held.retain(|held| !told(&held.fact));
         let touched = if held.iter().any(|held| !held.fact.files.is_empty()) {
