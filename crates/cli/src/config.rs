@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use throughline::context::{Encoding, Policy};
-use throughline::{Durability, Owner};
+use throughline::{Durability, Owner, Proposing};
 
 use crate::places::Places;
 use crate::report::Refusal;
@@ -109,6 +109,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         variable: "TL_ENCODING",
         about: "how tokens are counted: o200k, cl100k or rough",
         in_projects: true,
+    },
+    Setting {
+        key: "memory",
+        variable: "TL_MEMORY",
+        about: "facts that summaries find: propose (you accept them), accept or off",
+        in_projects: false,
     },
     Setting {
         key: "color",
@@ -218,6 +224,7 @@ impl Config {
             "policy" => "default".to_owned(),
             "window" => "200000".to_owned(),
             "encoding" => Encoding::O200k.name().to_owned(),
+            "memory" => "propose".to_owned(),
             "color" => "auto".to_owned(),
             "pager" => pager.to_owned(),
             _ => "none".to_owned(),
@@ -375,6 +382,11 @@ impl Config {
         self.value("encoding").parse().unwrap_or(Encoding::O200k)
     }
 
+    /// What becomes of facts that summaries find.
+    pub(crate) fn memory(&self) -> Proposing {
+        self.value("memory").parse().unwrap_or_default()
+    }
+
     pub(crate) fn color(&self) -> Color {
         self.value("color").parse().unwrap_or_default()
     }
@@ -428,6 +440,7 @@ fn check(key: &str, value: &str) -> Result<(), String> {
             .parse::<Encoding>()
             .map(|_| ())
             .map_err(|error| error.to_string()),
+        "memory" => value.parse::<Proposing>().map(|_| ()),
         "color" => value.parse::<Color>().map(|_| ()),
         _ => Ok(()),
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-use throughline::{Block, Body, Card, Entry, MergeHow, Message, Role, Standing, Status, Tag};
+use throughline::{Block, Body, Card, Entry, MergeHow, Message, Role, Seq, Standing, Status, Tag};
 
 use crate::app::App;
 use crate::markdown::{self, safe};
@@ -220,6 +220,25 @@ fn note(body: &Body) -> String {
         },
         Body::Archived => "archived".to_owned(),
         Body::Unarchived => "unarchived".to_owned(),
+        Body::Remembered(fact) => {
+            let what = if fact.proposed {
+                "proposed"
+            } else {
+                "remembered"
+            };
+            let numbers = numbers(&fact.supersedes);
+            let instead = match numbers.as_str() {
+                "" => String::new(),
+                numbers => format!(" (in place of {numbers})"),
+            };
+            format!("{what}: {}{instead}", fact.text)
+        }
+        Body::Accepted { fact } => format!("fact {fact} accepted"),
+        Body::Forgotten { fact, reason } => match reason {
+            Some(reason) => format!("fact {fact} forgotten: {reason}"),
+            None => format!("fact {fact} forgotten"),
+        },
+        Body::Used { facts, session } => format!("of use in {session}: {}", numbers(facts)),
         Body::Erased(tombstone) => match &tombstone.reason {
             Some(reason) => format!("{} erased: {reason}", tombstone.of),
             None => format!("{} erased", tombstone.of),
@@ -227,4 +246,9 @@ fn note(body: &Body) -> String {
         Body::Lost => "lost to damage".to_owned(),
         other => format!("{} (of a later version)", other.kind()),
     }
+}
+
+fn numbers(seqs: &[Seq]) -> String {
+    let numbers: Vec<_> = seqs.iter().map(ToString::to_string).collect();
+    numbers.join(", ")
 }

@@ -1,6 +1,6 @@
 //! Which project a folder belongs to: what git says of it, and the folder itself.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use throughline::{Mark, Project, Throughline};
@@ -35,6 +35,36 @@ pub(crate) async fn of(tl: &Throughline, folder: &Path) -> anyhow::Result<Option
         .unwrap_or_else(|| "/".to_owned());
     let gone = |path: &str| !Path::new(path).exists();
     Ok(tl.project(&name, &marks, gone).await?)
+}
+
+/// A path as the project has it, relative to its top; none where it is outside. A path is
+/// meant from `start`, or else from the top. The file need not be there.
+pub(crate) fn relative(project: &Project, start: Option<&Path>, path: &str) -> Option<String> {
+    let folder = project.marks.iter().find_map(|mark| match mark {
+        Mark::Folder(folder) => Some(PathBuf::from(folder)),
+        _ => None,
+    });
+    let top = folder.unwrap_or_default();
+    let start = start.map(|start| start.canonicalize().unwrap_or_else(|_| start.to_owned()));
+    let whole = start.as_deref().unwrap_or(&top).join(path);
+    // The names alone, so that what is not there yet can be meant.
+    let mut plain = PathBuf::new();
+    for part in whole.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    let inside = plain.strip_prefix(&top).ok()?;
+    let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
+    match parts.join("/") {
+        inside if inside.starts_with('/') => None,
+        inside if inside.is_empty() => Some(".".to_owned()),
+        inside => Some(inside),
+    }
 }
 
 /// The nearest folder at or above this one that says it is a project, or this one.
@@ -163,7 +193,7 @@ fn inode(_: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::normalize;
+    use super::*;
 
     #[test]
     fn one_repository_has_one_address_however_it_is_reached() {
@@ -192,5 +222,21 @@ mod tests {
         ] {
             assert_eq!(normalize(url), None, "{url}");
         }
+    }
+
+    #[test]
+    fn a_path_is_told_from_the_top_of_its_project() {
+        let project = Project {
+            id: "dir:/app".parse().unwrap(),
+            name: "app".into(),
+            marks: vec![Mark::Folder("/app".into())],
+        };
+        let told = |start: Option<&str>, path| relative(&project, start.map(Path::new), path);
+        assert_eq!(told(Some("/app/src"), "a.rs").as_deref(), Some("src/a.rs"));
+        assert_eq!(told(Some("/app/src"), "../docs/").as_deref(), Some("docs"));
+        assert_eq!(told(None, "src/a.rs").as_deref(), Some("src/a.rs"));
+        assert_eq!(told(None, "/app").as_deref(), Some("."));
+        assert_eq!(told(Some("/app"), "../other"), None);
+        assert_eq!(told(Some("/app"), "/etc/hosts"), None);
     }
 }

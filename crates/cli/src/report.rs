@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use throughline::{Ambiguous, Error, ErrorKind, StoreError};
+use throughline::{Ambiguous, Error, ErrorKind, MemoryError, StoreError};
 
 use crate::ui::{Ui, fit};
 
@@ -139,6 +139,8 @@ fn hint(error: &Error) -> Option<String> {
         Error::Diverged { .. } => {
             "take its messages with --append, or tell what came of it with --summary TEXT".into()
         }
+        Error::ReservedKey(_) => "choose a key that begins otherwise".into(),
+        Error::Memory(error) => return memory_hint(error),
         Error::Store(_)
         | Error::IsPath(_)
         | Error::Name(_)
@@ -146,6 +148,21 @@ fn hint(error: &Error) -> Option<String> {
         | Error::NoCheckpoint(_)
         | Error::MergeIntoSelf(_)
         | _ => return None,
+    })
+}
+
+/// What to do about a fact that cannot be had.
+fn memory_hint(error: &MemoryError) -> Option<String> {
+    Some(match error {
+        MemoryError::Secret(_) => "--force remembers it all the same".into(),
+        MemoryError::NoSuchFact { .. } | MemoryError::Forgotten(_) => {
+            "`tl memory list --all` lists every fact".into()
+        }
+        MemoryError::Superseded { by, .. } => format!("use {by}, which counts now"),
+        MemoryError::TooLong { .. } => {
+            "keep it in a file, and remember where; or `tl context set` it for a session".into()
+        }
+        MemoryError::Empty | MemoryError::OwnerWide(_) | _ => return None,
     })
 }
 

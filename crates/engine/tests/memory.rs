@@ -531,6 +531,22 @@ async fn what_belongs_to_a_file_comes_up_when_it_is_touched() {
 }
 
 #[tokio::test]
+async fn what_a_document_lists_already_is_not_said_twice() {
+    let tl = &places().await[0].tl;
+    let memory = of(tl, "dir:/app");
+    add(&memory, "The port is 8080").await;
+    add(&memory, "Deploys happen on Tuesday").await;
+    let session = session_of(tl, "dir:/app").await;
+    let agents = "# Agents\n- The port is 8080\nDeploys happen on Tuesday, says Bob.";
+    session
+        .set_context("AGENTS.md", Some(agents))
+        .await
+        .unwrap();
+    let remembered = remembered_for(&session, "hi").await;
+    assert_eq!(remembered, ["Deploys happen on Tuesday"]);
+}
+
+#[tokio::test]
 async fn facts_keep_their_order_in_requests_whichever_matter_most() {
     for Place { tl, world, .. } in places().await {
         let memory = of(&tl, "dir:/app");

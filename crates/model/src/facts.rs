@@ -74,9 +74,31 @@ impl Fact {
         self.by == PERSON
     }
 
+    /// Whether any of these paths is one of its files, or inside one of its folders. All
+    /// are relative to the project's top.
+    pub fn is_touched_by(&self, paths: &[String]) -> bool {
+        let touched = |file: &String| paths.iter().any(|path| covers(file, path));
+        self.files.iter().any(touched)
+    }
+
+    /// Whether any of its files or folders is among these, inside one or around one.
+    pub fn belongs_to(&self, paths: &[String]) -> bool {
+        let inside = |file: &String| paths.iter().any(|path| covers(path, file));
+        self.is_touched_by(paths) || self.files.iter().any(inside)
+    }
+
     /// When it was last used, or else remembered.
     pub fn last_mattered(&self) -> Timestamp {
         self.last_used.map_or(self.at, |used| used.max(self.at))
+    }
+}
+
+/// Whether a path is this file, or inside this folder.
+fn covers(file: &str, path: &str) -> bool {
+    let file = file.trim_end_matches('/');
+    match path.strip_prefix(file) {
+        Some(rest) => rest.is_empty() || rest.starts_with('/'),
+        None => file == ".",
     }
 }
 
@@ -320,6 +342,16 @@ mod tests {
             Body::Accepted { fact: Seq(1) },
         ]));
         assert!(facts.get(Seq(1)).unwrap().proposed);
+    }
+
+    #[test]
+    fn a_folder_covers_what_is_in_it_and_nothing_beside_it() {
+        assert!(covers("src/auth", "src/auth"));
+        assert!(covers("src/auth", "src/auth/token.rs"));
+        assert!(covers("src/auth/", "src/auth/token.rs"));
+        assert!(covers(".", "anything"));
+        assert!(!covers("src/auth", "src/author.rs"));
+        assert!(!covers("src/auth/token.rs", "src/auth"));
     }
 
     #[test]

@@ -11,16 +11,26 @@ use jiff::tz::TimeZone;
 use throughline::context::{CompactAt, short_count};
 use throughline::llm::{Delta, Model, Offline};
 use throughline::{
-    Acknowledgement, AgentRef, Card, Compacted, Compacting, Error, ErrorKind, NewSession, Parent,
-    Session, SessionId, SessionSpec, StoreError, SummaryError,
+    Acknowledgement, AgentRef, Card, Compacted, Compacting, Entry, Error, ErrorKind, NewSession,
+    Parent, Session, SessionId, SessionSpec, StoreError, SummaryError,
 };
 use throughline_formats::Transcript;
 
 use super::Chat;
 use super::leave::SUMMARIZING;
+use crate::commands::memory::propose;
 use crate::markdown::{self, safe};
 use crate::report::Refusal;
 use crate::ui::thousands;
+
+/// What came of summarizing a session.
+#[derive(Default)]
+pub(super) struct Summarized {
+    /// Its entry, where there was something to say.
+    pub(super) entry: Option<Entry>,
+    /// What the person should know of it.
+    pub(super) warnings: Vec<String>,
+}
 
 impl Chat<'_> {
     /// Goes to another session: in place, or from its summary where that is the policy.
@@ -224,8 +234,9 @@ impl Chat<'_> {
             self.app.ui.status("Stopped; this goes on here.");
             return Ok(());
         };
-        for warning in summarized? {
-            self.app.ui.warn(safe(&warning));
+        let summarized = summarized?;
+        for warning in &summarized.warnings {
+            self.app.ui.warn(safe(warning));
         }
         let card = session.record().await?.card;
         if self.keeps {
@@ -235,6 +246,9 @@ impl Chat<'_> {
                 counted_queries(card.queries),
                 short_count(card.tokens.total())
             ));
+        }
+        if let Some(summary) = &summarized.entry {
+            propose(self.app, &session, summary).await;
         }
         let transcript = self.write_transcript(&session).await;
         self.app
@@ -297,12 +311,16 @@ impl Chat<'_> {
         };
         let compacted = compacted?;
         self.seen = session.record().await?.card.head;
-        crate::commands::compact::tell(self.app, &compacted)
+        crate::commands::compact::tell(self.app, &compacted)?;
+        if let Compacted::Done(done) = &compacted {
+            propose(self.app, &session, &done.entry).await;
+        }
+        Ok(())
     }
 
     /// Summarizes all of a session: in a checkpoint where sessions are chained, else in a
-    /// summary that hides nothing. Gives what the person should know of it.
-    pub(super) async fn summarize(&self, session: &Session) -> Result<Vec<String>> {
+    /// summary that hides nothing.
+    pub(super) async fn summarize(&self, session: &Session) -> Result<Summarized> {
         if self.chains().await? {
             let policy = self.policy().await?;
             let summarizer = self.voice.summarizer();
@@ -320,13 +338,19 @@ impl Chat<'_> {
                 })
                 .await?;
             return Ok(match compacted {
-                Compacted::Done(done) => done.warnings,
-                _ => Vec::new(),
+                Compacted::Done(done) => Summarized {
+                    entry: Some(done.entry),
+                    warnings: done.warnings,
+                },
+                _ => Summarized::default(),
             });
         }
         let summarizer = self.voice.summarizer();
         let left = session.leave_summary(summarizer.as_deref()).await?;
-        Ok(left.map(|left| left.warnings).unwrap_or_default())
+        Ok(left.map_or_else(Summarized::default, |left| Summarized {
+            entry: Some(left.entry),
+            warnings: left.warnings,
+        }))
     }
 }
 

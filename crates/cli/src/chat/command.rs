@@ -66,7 +66,8 @@ impl Chat<'_> {
                 }
                 self.on_session(name, &["--to", rest]).await
             }
-            "search" | "memory" | "doctor" => {
+            "memory" => self.memory(rest).await,
+            "search" | "doctor" => {
                 let words = arguments(rest).map_err(Refusal::invalid)?;
                 let words: Vec<_> = words.iter().map(String::as_str).collect();
                 self.run(name, &words).await
@@ -169,6 +170,38 @@ impl Chat<'_> {
             words.extend(["--project", "."]);
         }
         self.run("sessions", &words).await
+    }
+
+    /// `tl memory`, of the project this session is in. What is added comes from here.
+    async fn memory(&mut self, rest: &str) -> Result<()> {
+        let (project, source) = match self.current() {
+            Some(session) => {
+                let card = session.record().await?.card;
+                let place = format!("{}:{}", card.id, card.head);
+                (card.project, (card.head.0 > 0).then_some(place))
+            }
+            None => (None, None),
+        };
+        // A text to remember is taken as it stands, quotes and all.
+        let text = rest.strip_prefix("add ").map(str::trim);
+        let mut words = match text.filter(|text| !text.contains("--")) {
+            Some(text) => vec!["add".to_owned(), text.to_owned()],
+            None => arguments(rest).map_err(Refusal::invalid)?,
+        };
+        let has = |words: &[String], flag: &str| words.iter().any(|word| word.starts_with(flag));
+        if words.first().is_some_and(|word| word == "add") && !has(&words, "--source") {
+            words.extend(
+                source
+                    .into_iter()
+                    .flat_map(|place| ["--source".to_owned(), place]),
+            );
+        }
+        if !has(&words, "--project") {
+            let project = project.map(|id| ["--project".to_owned(), id.to_string()]);
+            words.extend(project.into_iter().flatten());
+        }
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        self.run("memory", &words).await
     }
 
     /// Leaves this session for one that is made when something is said.

@@ -7,6 +7,7 @@ use throughline::{Entry, Lineage, NamedBy, Role, Seq, Session, SessionId};
 
 use super::Chat;
 use crate::commands::export;
+use crate::commands::memory::propose;
 use crate::markdown::safe;
 use crate::places::make_private;
 use crate::ui::thousands;
@@ -52,10 +53,13 @@ impl Chat<'_> {
         let summarizing = tokio::time::timeout(PATIENCE, self.summarize(&session));
         let summarized = self.unless_stopped("summarizing", summarizing).await;
         match summarized {
-            Some(Ok(Ok(warnings))) => {
+            Some(Ok(Ok(summarized))) => {
                 ui.status(format_args!("{SUMMARIZING} ✓"));
-                for warning in warnings {
-                    ui.warn(safe(&warning));
+                for warning in &summarized.warnings {
+                    ui.warn(safe(warning));
+                }
+                if let Some(summary) = &summarized.entry {
+                    propose(self.app, &session, summary).await;
                 }
             }
             Some(Ok(Err(error))) => {

@@ -10,13 +10,14 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 use throughline::llm::{Delta, Model, ModelError, ModelErrorKind};
-use throughline::{Conflict, Content, Expect, Turn, TurnEvent};
+use throughline::{CompactionEvent, Conflict, Content, Expect, Turn, TurnEvent};
 
 use super::input::Input;
 use super::speak::{explained, retrying};
 use super::{Chat, ChatArgs};
 use crate::app::App;
 use crate::commands::context::documents_for;
+use crate::commands::memory::after_turn;
 use crate::report::Refusal;
 
 /// How long to wait for something to come through a pipe that nobody may be writing to.
@@ -62,6 +63,7 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     let json = app.ui.json;
     let mut ends_with_newline = true;
     let mut failed = None;
+    let mut checkpoint = None;
     let mut tell = |event| match event {
         TurnEvent::Delta(Delta::Text(text)) if !json => {
             ends_with_newline = text.ends_with('\n');
@@ -75,6 +77,9 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
             app.ui.status(retrying(after, &why));
         }
         TurnEvent::Warning(warning) => app.ui.warn(crate::markdown::safe(&warning)),
+        TurnEvent::Compaction(CompactionEvent::Complete { checkpoint: seq }) => {
+            checkpoint = Some(seq);
+        }
         _ => {}
     };
     let turned = session.answer(&said.entry, &turn, &mut tell).await?;
@@ -82,6 +87,7 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
         app.ui.data("")?;
     }
     let (name, provider) = (model.name().to_owned(), model.provider().to_owned());
+    after_turn(app, &session, &turned, checkpoint).await;
     chat.give_a_title(&session).await?;
     chat.leave_quietly();
     let answer = turned.answer.as_ref();

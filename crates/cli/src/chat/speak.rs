@@ -7,7 +7,7 @@ use anyhow::Result;
 use indicatif::ProgressBar;
 use throughline::llm::{Delta, Model, ModelError};
 use throughline::{
-    CompactionEvent, Conflict, Content, Entry, Error, Expect, Read, Said, Session, StoreError,
+    CompactionEvent, Conflict, Content, Entry, Error, Expect, Read, Said, Seq, Session, StoreError,
     Turn, TurnEvent, Turned,
 };
 use tokio::sync::Notify;
@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use super::Chat;
 use super::hush::Hush;
 use crate::commands::context::documents_for;
+use crate::commands::memory::after_turn;
 use crate::entries;
 use crate::markdown::{self, Stream, safe};
 use crate::report::Refusal;
@@ -98,7 +99,8 @@ impl Chat<'_> {
 
     /// Has a message answered, and shows the answer as it comes.
     async fn hear(&mut self, session: &Session, question: &Entry) -> Result<()> {
-        let (turned, budget) = self.answered(session, question).await?;
+        let (turned, budget, checkpoint) = self.answered(session, question).await?;
+        after_turn(self.app, session, &turned, checkpoint).await;
         self.seen = session.record().await?.card.head;
         self.context = Some((turned.request.tokens, budget));
         if let Some(usage) = turned.usage {
@@ -125,9 +127,13 @@ impl Chat<'_> {
         self.give_a_title(session).await
     }
 
-    /// Has a message answered; tells what became of it, and what the request might have
-    /// cost.
-    async fn answered(&self, session: &Session, question: &Entry) -> Result<(Turned, u64)> {
+    /// Has a message answered; tells what became of it, what the request might have cost,
+    /// and the checkpoint that was made on the way.
+    async fn answered(
+        &self,
+        session: &Session,
+        question: &Entry,
+    ) -> Result<(Turned, u64, Option<Seq>)> {
         let _hush = Hush::begin();
         let policy = self.policy().await?;
         let documents = documents_for(self.app, session).await?;
@@ -167,8 +173,9 @@ impl Chat<'_> {
             }
         };
         let budget = shown.budget.unwrap_or(turned.request.budget);
+        let checkpoint = shown.checkpoint;
         shown.finish()?;
-        Ok((turned, budget))
+        Ok((turned, budget, checkpoint))
     }
 }
 
@@ -216,6 +223,7 @@ struct Shown<'a> {
     begun: bool,
     /// What the first request might have cost.
     budget: Option<u64>,
+    checkpoint: Option<Seq>,
     failed: Option<io::Error>,
 }
 
@@ -232,6 +240,7 @@ impl<'a> Shown<'a> {
             waiting: None,
             begun: false,
             budget: None,
+            checkpoint: None,
             failed: None,
         }
     }
@@ -255,6 +264,9 @@ impl<'a> Shown<'a> {
             TurnEvent::Compaction(CompactionEvent::Start { .. }) => {
                 self.settle();
                 self.ui.status("📝 Summarizing what came before…");
+            }
+            TurnEvent::Compaction(CompactionEvent::Complete { checkpoint }) => {
+                self.checkpoint = Some(checkpoint);
             }
             TurnEvent::Warning(warning) => {
                 self.settle();

@@ -76,7 +76,11 @@ pub(crate) const WORDS: &[Word] = &[
     word("workspace", "[FOLDER]", "the folder this session is in"),
     word("agent", "[FILE]", "the agent that answers"),
     word("model", "[MODEL]", "the model that answers"),
-    word("memory", "[add TEXT]", "what is remembered of this project"),
+    word(
+        "memory",
+        "[add TEXT | forget ID …]",
+        "what is remembered of this project",
+    ),
     word("archive", "", "put this session away"),
     word("export", "[-o FILE]", "write this session to a file"),
     word("stats", "", "counts and tokens"),

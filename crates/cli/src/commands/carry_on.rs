@@ -48,6 +48,7 @@ pub(crate) async fn run(app: &App, args: ContinueArgs) -> Result<()> {
             for warning in &done.warnings {
                 app.ui.warn(warning);
             }
+            super::memory::propose(app, &session, &done.entry).await;
         }
         // Nothing new was said since the last summary, which will do.
         Compacted::NotNeeded | Compacted::Overtaken => {}

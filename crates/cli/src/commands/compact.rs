@@ -5,6 +5,7 @@ use serde_json::json;
 use throughline::{Compacted, Compacting, SessionSpec};
 
 use super::context::How;
+use super::memory::propose;
 use crate::app::App;
 use crate::chat;
 use crate::summary;
@@ -58,7 +59,11 @@ pub(crate) async fn run(app: &App, args: CompactArgs) -> Result<()> {
             tell: None,
         })
         .await?;
-    tell(app, &compacted)
+    tell(app, &compacted)?;
+    if let Compacted::Done(done) = &compacted {
+        propose(app, &session, &done.entry).await;
+    }
+    Ok(())
 }
 
 pub(crate) fn tell(app: &App, compacted: &Compacted) -> Result<()> {

@@ -153,7 +153,12 @@ async fn all(app: &App, format: Format) -> Result<Vec<Session>> {
     }
     let tl = app.tl().await?;
     let mut sessions = Vec::new();
-    for card in tl.list_all(&throughline::Filter::default()).await? {
+    // All means all: what is remembered too.
+    let filter = throughline::Filter {
+        own: true,
+        ..throughline::Filter::default()
+    };
+    for card in tl.list_all(&filter).await? {
         sessions.push(tl.session(&card.id).await?);
     }
     Ok(sessions)

@@ -17,6 +17,7 @@ mod erase;
 pub(crate) mod export;
 mod fork;
 mod import;
+pub(crate) mod memory;
 pub(crate) mod merge;
 pub(crate) mod new;
 mod open;
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Pin(pin::PinArgs),
     Unpin(pin::UnpinArgs),
     Decide(decide::DecideArgs),
+    Memory(memory::MemoryArgs),
     Archive(archive::ArchiveArgs),
     Unarchive(archive::UnarchiveArgs),
     Context(context::ContextArgs),
@@ -98,6 +100,9 @@ pub(crate) struct ResumeArgs {
 impl Command {
     /// Whether it changes nothing, and so has no business making a store.
     pub(crate) fn only_reads(&self) -> bool {
+        if let Self::Memory(args) = self {
+            return args.only_reads();
+        }
         matches!(
             self,
             Self::Sessions(_)
@@ -146,6 +151,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Pin(args) => pin::run_pin(app, args).await,
         Command::Unpin(args) => pin::run_unpin(app, args).await,
         Command::Decide(args) => decide::run(app, args).await,
+        Command::Memory(args) => memory::run(app, args).await,
         Command::Archive(args) => archive::run_archive(app, args).await,
         Command::Unarchive(args) => archive::run_unarchive(app, args).await,
         Command::Context(args) => context::run(app, args).await,

@@ -12,6 +12,7 @@ mod harness;
 mod input;
 mod life;
 mod listing;
+mod memory;
 mod projects;
 mod search;
 mod settings;

@@ -58,32 +58,6 @@ fn plain(path: &str) -> Option<String> {
     Some(format!("{root}{}", parts.join("/")))
 }
 
-/// Whether a path is a file, or inside a folder, that a fact belongs to.
-pub(super) fn covers(file: &str, path: &str) -> bool {
-    let file = file.trim_end_matches('/');
-    match path.strip_prefix(file) {
-        Some(rest) => rest.is_empty() || rest.starts_with('/'),
-        None => file == ".",
-    }
-}
-
-/// Whether any of a fact's files is touched by any of these paths.
-pub(super) fn touches(files: &[String], paths: &[String]) -> bool {
-    files
-        .iter()
-        .any(|file| paths.iter().any(|path| covers(file, path)))
-}
-
-/// Whether any of a fact's files is among these, inside one of them, or around one.
-pub(super) fn belongs(files: &[String], asked: &[String]) -> bool {
-    let near = |file: &String| {
-        asked
-            .iter()
-            .any(|path| covers(file, path) || covers(path, file))
-    };
-    files.iter().any(near)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,15 +93,5 @@ mod tests {
             Ground::default().relative("./a/b.rs").as_deref(),
             Some("a/b.rs")
         );
-    }
-
-    #[test]
-    fn a_folder_covers_what_is_in_it_and_nothing_beside_it() {
-        assert!(covers("src/auth", "src/auth"));
-        assert!(covers("src/auth", "src/auth/token.rs"));
-        assert!(covers("src/auth/", "src/auth/token.rs"));
-        assert!(covers(".", "anything"));
-        assert!(!covers("src/auth", "src/author.rs"));
-        assert!(!covers("src/auth/token.rs", "src/auth"));
     }
 }

@@ -7,7 +7,7 @@ use throughline_model::{
     Body, Content, Entry, Fact, Mark, Record, Role, Seq, SessionId, files_in, files_touched,
 };
 
-use super::ground::{Ground, touches};
+use super::ground::Ground;
 use super::words::content;
 use super::{MemoryScope, rank};
 use crate::{Asking, Error, Session, Turned};
@@ -46,7 +46,7 @@ impl Held {
 
 impl Session {
     /// What is remembered for a request, the most important first: of the session's
-    /// project, and for all of its owner's. What the documents say already is left out.
+    /// project, and for all of its owner's. What a document lists already is left out.
     pub(crate) async fn memory_for(
         &self,
         asking: &Asking<'_>,
@@ -59,9 +59,9 @@ impl Session {
         }
         let mut held = self.held(record).await?;
         let told = |fact: &Fact| {
-            documents
-                .iter()
-                .any(|document| document.text.contains(&fact.text))
+            let item = format!("- {}", fact.text);
+            let has = |document: &Document| document.text.lines().any(|line| line == item);
+            documents.iter().any(has)
         };
         held.retain(|held| !told(&held.fact));
         let touched = if held.iter().any(|held| !held.fact.files.is_empty()) {
@@ -160,7 +160,7 @@ impl Session {
             let used: Vec<Seq> = facts
                 .standing()
                 .filter(|fact| sent(fact.seq) && !facts.was_used_in(fact.seq, self.id()))
-                .filter(|fact| touches(&fact.files, &touched) || bears_on(fact, &about))
+                .filter(|fact| fact.is_touched_by(&touched) || bears_on(fact, &about))
                 .map(|fact| fact.seq)
                 .collect();
             if !used.is_empty() {

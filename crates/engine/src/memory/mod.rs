@@ -82,7 +82,7 @@ impl Memory {
     /// relative to the project's top.
     pub async fn facts_for(&self, files: &[String]) -> Result<Vec<Fact>, Error> {
         let facts = self.facts().await?;
-        let belongs = |fact: &&Fact| ground::belongs(&fact.files, files);
+        let belongs = |fact: &&Fact| fact.belongs_to(files);
         Ok(facts.standing().filter(belongs).cloned().collect())
     }
 

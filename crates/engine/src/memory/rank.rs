@@ -14,8 +14,6 @@
 
 use throughline_model::{Fact, Timestamp};
 
-use super::ground::touches;
-
 /// How much more a person's word weighs.
 const PERSON: f64 = 4.0;
 /// After so long without use, a fact weighs half.
@@ -38,7 +36,7 @@ pub(super) fn best_first<T>(
 ) {
     let class = |fact: &Fact| match fact.files.is_empty() {
         true => 1,
-        false if touches(&fact.files, touched) => 0,
+        false if fact.is_touched_by(touched) => 0,
         false => 2,
     };
     items.sort_by(|a, b| {

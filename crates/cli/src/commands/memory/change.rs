@@ -1,0 +1,247 @@
+//! `tl memory add`, `edit`, `forget`, `accept` and `promote`
+
+use anyhow::Result;
+use serde_json::json;
+use throughline::{
+    Added, AddedHow, FactSource, Memory, MemoryScope, NewFact, Read, Seq, SessionSpec,
+};
+
+use super::Place;
+use super::fact::{FactId, Shown, one_line};
+use crate::app::App;
+use crate::markdown::safe;
+use crate::report::Refusal;
+
+/// Remember something
+///
+/// Prints the fact's id. What is known already is not remembered twice, and what the new
+/// fact plainly contradicts it replaces.
+#[derive(clap::Args, Debug)]
+pub(super) struct AddArgs {
+    /// What
+    #[arg(required = true, value_name = "TEXT")]
+    text: Vec<String>,
+    /// For all of your projects
+    #[arg(long, conflicts_with = "file")]
+    owner_wide: bool,
+    /// A file or folder it belongs to: it comes up when that is touched (may be repeated)
+    #[arg(long, value_name = "PATH")]
+    file: Vec<String>,
+    /// A fact that it replaces (may be repeated)
+    #[arg(long, value_name = "ID")]
+    supersedes: Vec<FactId>,
+    /// The entry it comes from
+    #[arg(long, value_name = "SESSION:SEQ")]
+    source: Option<String>,
+    /// Remember it even if it looks like a secret
+    #[arg(long)]
+    force: bool,
+}
+
+/// Say a fact in other words
+///
+/// The old ones stay readable in its history. Prints the new id.
+#[derive(clap::Args, Debug)]
+pub(super) struct EditArgs {
+    /// Which fact
+    fact: FactId,
+    /// The new words
+    #[arg(required = true, value_name = "TEXT")]
+    text: Vec<String>,
+    /// Remember it even if it looks like a secret
+    #[arg(long)]
+    force: bool,
+}
+
+/// Let a fact count no more, or turn a proposal down
+///
+/// It stays in the history, and is not proposed again.
+#[derive(clap::Args, Debug)]
+pub(super) struct ForgetArgs {
+    /// Which fact
+    fact: FactId,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Let proposals count
+#[derive(clap::Args, Debug)]
+pub(super) struct AcceptArgs {
+    /// Which
+    #[arg(
+        required_unless_present = "all",
+        conflicts_with = "all",
+        value_name = "ID"
+    )]
+    facts: Vec<FactId>,
+    /// Everything proposed
+    #[arg(long)]
+    all: bool,
+}
+
+/// Make a fact of the project one for all of your projects
+///
+/// Prints its new id.
+#[derive(clap::Args, Debug)]
+pub(super) struct PromoteArgs {
+    /// Which fact
+    fact: FactId,
+}
+
+pub(super) async fn add(app: &App, place: &Place, args: AddArgs) -> Result<()> {
+    if let Some(other) = args
+        .supersedes
+        .iter()
+        .find(|id| id.owner_wide != args.owner_wide)
+    {
+        return Err(Refusal::invalid(format!(
+            "{other} cannot be replaced: a project's fact and an owner-wide one are kept apart"
+        ))
+        .hint(format!(
+            "`tl memory forget {other}`, or add it where that one is"
+        ))
+        .into());
+    }
+    let files = args.file.iter().map(|file| place.file(app, file));
+    let new = NewFact {
+        source: match &args.source {
+            Some(text) => Some(source(app, text).await?),
+            None => None,
+        },
+        files: files.collect::<Result<_>>()?,
+        supersedes: args.supersedes.iter().map(|id| id.seq).collect(),
+        force: args.force,
+        ..NewFact::said(args.text.join(" "))
+    };
+    let memory = place.memory(args.owner_wide);
+    let added = memory.add(new).await?;
+    tell(app, memory, &added).await
+}
+
+/// The entry that `SESSION:SEQ` means.
+async fn source(app: &App, text: &str) -> Result<FactSource> {
+    let parts = text.rsplit_once(':').and_then(|(session, seq)| {
+        Some((
+            session.parse::<SessionSpec>().ok()?,
+            seq.parse::<Seq>().ok()?,
+        ))
+    });
+    let Some((session, seq)) = parts else {
+        return Err(Refusal::invalid(format!("{text:?} is not an entry"))
+            .hint("name one by session and number: auth:12")
+            .into());
+    };
+    let session = app.session(&session).await?;
+    if session.read(Read::between(seq, seq, 1)).await?.is_empty() {
+        return Err(Refusal {
+            what: format!("session {} has no entry {seq}", session.id()),
+            hint: Some(format!("`tl show {}` shows their numbers", session.id())),
+            kind: throughline::ErrorKind::NotFound,
+        }
+        .into());
+    }
+    let session = session.id().clone();
+    Ok(FactSource { session, seq })
+}
+
+pub(super) async fn edit(app: &App, place: &Place, args: EditArgs) -> Result<()> {
+    let memory = place.memory(args.fact.owner_wide);
+    let text = args.text.join(" ");
+    let edited = memory.edit(args.fact.seq, &text, args.force).await?;
+    tell(app, memory, &edited).await
+}
+
+pub(super) async fn promote(app: &App, place: &Place, args: PromoteArgs) -> Result<()> {
+    let promoted = place
+        .memory(args.fact.owner_wide)
+        .promote(args.fact.seq)
+        .await?;
+    tell(app, &place.everywhere, &promoted).await
+}
+
+/// Tells what is remembered now: its id is the data.
+async fn tell(app: &App, memory: &Memory, added: &Added) -> Result<()> {
+    let shown = Shown::new(memory.scope(), &added.fact);
+    let how = match added.how {
+        AddedHow::New => "new",
+        AddedHow::Known => "known",
+        AddedHow::Accepted => "accepted",
+    };
+    if app.ui.json {
+        app.ui.json(&json!({"how": how, "fact": shown}))?;
+        return Ok(());
+    }
+    match added.how {
+        AddedHow::Known => app.ui.status(format_args!(
+            "Known already: {}",
+            safe(&one_line(&added.fact.text))
+        )),
+        AddedHow::Accepted => app.ui.status("It was proposed already, and now counts"),
+        AddedHow::New => {
+            let facts = memory.facts().await?;
+            for old in added
+                .fact
+                .supersedes
+                .iter()
+                .filter_map(|seq| facts.get(*seq))
+            {
+                let old = Shown::new(memory.scope(), old);
+                let text = one_line(&old.fact.text);
+                app.ui
+                    .status(format_args!("In place of {}: {}", old.id, safe(&text)));
+            }
+        }
+    }
+    app.ui.data(shown.id)?;
+    Ok(())
+}
+
+pub(super) async fn forget(app: &App, place: &Place, args: ForgetArgs) -> Result<()> {
+    let memory = place.memory(args.fact.owner_wide);
+    let fact = memory.forget(args.fact.seq, args.reason.as_deref()).await?;
+    if app.ui.json {
+        app.ui
+            .json(&json!({"fact": Shown::new(memory.scope(), &fact)}))?;
+    } else {
+        let text = one_line(&fact.text);
+        app.ui.status(format_args!("Forgotten: {}", safe(&text)));
+    }
+    Ok(())
+}
+
+pub(super) async fn accept(app: &App, place: &Place, args: AcceptArgs) -> Result<()> {
+    let mut accepted: Vec<(&MemoryScope, throughline::Fact)> = Vec::new();
+    for owner_wide in [false, true] {
+        let memory = place.memory(owner_wide);
+        let facts = if args.all {
+            let all = memory.facts().await?;
+            let waiting = all.iter().filter(|fact| fact.proposed && fact.is_current());
+            waiting.map(|fact| fact.seq).collect()
+        } else {
+            let named = args.facts.iter().filter(|id| id.owner_wide == owner_wide);
+            named.map(|id| id.seq).collect::<Vec<_>>()
+        };
+        if !facts.is_empty() {
+            let now = memory.accept(&facts).await?;
+            accepted.extend(now.into_iter().map(|fact| (memory.scope(), fact)));
+        }
+    }
+    let shown: Vec<_> = accepted
+        .iter()
+        .map(|(scope, fact)| Shown::new(scope, fact))
+        .collect();
+    if app.ui.json {
+        app.ui.json(&json!({"facts": shown}))?;
+        return Ok(());
+    }
+    if shown.is_empty() {
+        app.ui.status("Nothing is proposed.");
+    }
+    for shown in &shown {
+        let text = one_line(&shown.fact.text);
+        app.ui
+            .status(format_args!("Accepted {}: {}", shown.id, safe(&text)));
+    }
+    Ok(())
+}

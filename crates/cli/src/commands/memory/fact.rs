@@ -1,0 +1,147 @@
+//! A fact as it is named and shown.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+use throughline::{Fact, MemoryScope, ProjectId, Seq};
+
+use super::Place;
+use crate::app::App;
+use crate::time::age;
+use crate::ui::{Table, compact, fit};
+
+/// What a person types to name a fact: `7`, or `o7` where it is owner-wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FactId {
+    pub(super) owner_wide: bool,
+    pub(super) seq: Seq,
+}
+
+impl FromStr for FactId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (owner_wide, number) = match text.strip_prefix('o') {
+            Some(number) => (true, number),
+            None => (false, text),
+        };
+        match number.parse() {
+            Ok(seq) => Ok(Self { owner_wide, seq }),
+            Err(_) => Err(format!(
+                "{text:?} is not a fact's id: use 7, or o7 for one that is owner-wide; \
+                 `tl memory list` shows them"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for FactId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = if self.owner_wide { "o" } else { "" };
+        f.pad(&format!("{start}{}", self.seq))
+    }
+}
+
+/// A fact with the scope it is in, as JSON has it.
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    pub(super) id: String,
+    scope: &'static str,
+    project: Option<&'a ProjectId>,
+    #[serde(flatten)]
+    pub(super) fact: &'a Fact,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f32>,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn new(scope: &'a MemoryScope, fact: &'a Fact) -> Self {
+        let owner_wide = *scope == MemoryScope::Owner;
+        let seq = fact.seq;
+        Self {
+            id: FactId { owner_wide, seq }.to_string(),
+            scope: if owner_wide { "owner" } else { "project" },
+            project: scope.project(),
+            fact,
+            score: None,
+        }
+    }
+
+    /// How well it fits what was asked for.
+    pub(super) fn scored(self, score: f32) -> Self {
+        Self {
+            score: Some(score),
+            ..self
+        }
+    }
+
+    /// What became of it, where it does not simply count.
+    fn state(&self) -> String {
+        match (
+            self.fact.superseded_by,
+            self.fact.forgotten,
+            self.fact.proposed,
+        ) {
+            (Some(seq), _, _) => {
+                let owner_wide = self.project.is_none();
+                format!("replaced by {}", FactId { owner_wide, seq })
+            }
+            (None, true, _) => "forgotten".to_owned(),
+            (None, false, true) => "proposed".to_owned(),
+            (None, false, false) => String::new(),
+        }
+    }
+}
+
+/// Facts as a table of at most the screen's width.
+pub(super) fn table(app: &App, place: &Place, facts: &[Shown<'_>]) -> String {
+    let now = throughline::World::now(&throughline::SystemWorld);
+    let head = ["ID", "FACT", "FILES", "BY", "STATE", "USES", "AGE"];
+    let mut table = Table::new(&head, &[0, 5, 6], 1);
+    for shown in facts {
+        let fact = shown.fact;
+        table.row(vec![
+            shown.id.clone(),
+            one_line(&fact.text),
+            fit(&fact.files.join(" "), 20),
+            match (&fact.author, fact.by_person()) {
+                (Some(author), true) => fit(author, 16),
+                (None, true) => String::new(),
+                (_, false) => fit(&fact.by, 16),
+            },
+            shown.state(),
+            match fact.uses {
+                0 => String::new(),
+                uses => compact(uses),
+            },
+            age(fact.at, now, &app.zone),
+        ]);
+    }
+    let title = format!("Memory of {}", place.project.name);
+    format!(
+        "{}\n{}",
+        app.ui.bold(&crate::markdown::safe(&title)),
+        table.render(&app.ui)
+    )
+}
+
+/// A text on one line.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_facts_id_tells_where_it_is() {
+        for text in ["7", "o7"] {
+            assert_eq!(text.parse::<FactId>().unwrap().to_string(), text);
+        }
+        for wrong in ["", "o", "x7", "-1", "7o"] {
+            assert!(wrong.parse::<FactId>().is_err(), "{wrong:?}");
+        }
+    }
+}
