@@ -74,6 +74,10 @@ impl CheckpointView {
             summary.completed.clone_from(&from.completed);
             summary.in_progress.clone_from(&from.in_progress);
             summary.pending.clone_from(&from.pending);
+            // The document has no other place for what is still to be done.
+            let open = from.open_tasks.iter();
+            let open = open.filter(|task| !from.pending.contains(task)).cloned();
+            summary.pending.extend(open);
             summary.blockers.clone_from(&from.blockers);
             summary.decisions.clone_from(&from.decisions);
         }
