@@ -31,6 +31,15 @@ pub(crate) enum Allowed {
 }
 
 impl Allowed {
+    /// Whether a document is, unless it is deleted: quick to ask of one after another.
+    #[inline]
+    pub(crate) fn may_contain(&self, doc: DocId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(docs) => docs.contains(doc),
+        }
+    }
+
     /// Whether a document is.
     pub(crate) fn contains(&self, segment: &SegmentReader, doc: DocId) -> bool {
         match self {

@@ -19,7 +19,7 @@ use crate::model::DIGEST;
 use crate::prepared::{PREPARED, PreparedTokenizer};
 use crate::schema::{Fields, schema};
 use crate::search;
-use crate::vectors::VectorPlugin;
+use crate::vectors::{VectorPlugin, Vectors};
 use crate::{Found, Query, RecallError};
 
 /// Raised whenever an index made before would be read wrongly.
@@ -38,10 +38,11 @@ struct Open {
 }
 
 /// The commit that is being read, and the file it was read from.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Seen {
     mark: Option<Mark>,
     commit: Commit,
+    vectors: Arc<[Vectors]>,
 }
 
 /// What a commit says besides its documents.
@@ -55,6 +56,8 @@ pub(crate) struct Commit {
 pub(crate) struct View {
     pub(crate) searcher: Searcher,
     pub(crate) fields: Fields,
+    /// Those of each segment.
+    pub(crate) vectors: Arc<[Vectors]>,
     pub(crate) watermark: u64,
 }
 
@@ -206,11 +209,19 @@ impl Index {
                 None => Commit::default(),
             };
             reader.reload().during("opening the last commit")?;
-            *seen = Seen { mark, commit };
+            let searcher = reader.searcher();
+            let vectors = searcher.segment_readers().iter().map(Vectors::of);
+            let vectors: Result<_, _> = vectors.collect();
+            *seen = Seen {
+                mark,
+                commit,
+                vectors: vectors.during("opening the last commit")?,
+            };
         }
         Ok(View {
             searcher: reader.searcher(),
             fields: *fields,
+            vectors: Arc::clone(&seen.vectors),
             watermark: seen.commit.upto,
         })
     }

@@ -3,7 +3,7 @@
 //! Words count by how rare they are. What was said just before counts too, but less: an
 //! answer rarely repeats the words of its question.
 
-use crate::model::{Model, TokenId, model};
+use crate::model::{Model, Token, TokenId, model};
 use crate::schema::{Kept, date};
 use crate::terms::Asked;
 
@@ -18,6 +18,7 @@ const TOKENS: usize = 320;
 pub(crate) struct Late<'a> {
     model: &'static Model,
     asked: &'a [(TokenId, f32)],
+    asked_tokens: Vec<Token>,
     /// For each token of the model, where its likenesses begin; 0 where not compared yet.
     known: Vec<u32>,
     likenesses: Vec<f32>,
@@ -49,6 +50,10 @@ impl<'a> Late<'a> {
         Self {
             model,
             asked,
+            asked_tokens: asked
+                .iter()
+                .map(|(token, _)| model.table().token(*token))
+                .collect(),
             known: vec![0; model.table().len()],
             likenesses: vec![0.0; asked.len()],
         }
@@ -89,9 +94,9 @@ impl<'a> Late<'a> {
         let start = self.likenesses.len();
         let table = self.model.table();
         let asked = self
-            .asked
+            .asked_tokens
             .iter()
-            .map(|(asked, _)| table.likeness(*asked, token));
+            .map(|asked| table.likeness(token, asked));
         self.likenesses.extend(asked);
         self.known[usize::from(token)] = u32::try_from(start).unwrap_or(0);
         start

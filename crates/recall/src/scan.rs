@@ -9,12 +9,10 @@ use std::ops::Range;
 
 use tantivy::{DocAddress, DocId, SegmentReader};
 
-use crate::RecallError;
 use crate::best::Best;
-use crate::error::During as _;
 use crate::filter::{Allowed, Filter};
 use crate::index::View;
-use crate::model::{DIM, dot};
+use crate::model::{DIM, Work, dot, widened, widest};
 use crate::vectors::{Vectors, quantized};
 
 /// Fewer vectors than this are not worth a second thread.
@@ -35,14 +33,10 @@ pub(crate) fn by_likeness(
     filter: &Filter,
     vector: &[f32],
     count: usize,
-) -> Result<Vec<(f32, DocAddress)>, RecallError> {
+) -> Vec<(f32, DocAddress)> {
     let segments = view.searcher.segment_readers();
-    let vectors = segments.iter().map(Vectors::of);
-    let vectors: Vec<Vectors> = vectors
-        .collect::<Result<_, _>>()
-        .during("reading vectors")?;
     let mut pieces = Vec::new();
-    for (ord, (segment, vectors)) in (0_u32..).zip(segments.iter().zip(&vectors)) {
+    for (ord, (segment, vectors)) in (0_u32..).zip(segments.iter().zip(view.vectors.iter())) {
         let mut start = 0;
         while start < segment.max_doc() {
             let end = segment.max_doc().min(start + SHARE);
@@ -57,16 +51,17 @@ pub(crate) fn by_likeness(
         }
     }
     let row = quantized(vector);
-    let bytes = &row[..DIM];
+    let query = widened(&row[..DIM]);
+    let query = query.as_slice();
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let share = pieces.len().div_ceil(threads).max(1);
     let found = std::thread::scope(|scope| {
         let mut shares = pieces.chunks(share);
         let first = shares.next().unwrap_or_default();
         let others: Vec<_> = shares
-            .map(|share| scope.spawn(move || compare(share, bytes, count)))
+            .map(|share| scope.spawn(move || compare(share, query, count)))
             .collect();
-        let mut found = compare(first, bytes, count);
+        let mut found = compare(first, query, count);
         for other in others {
             // A thread here has nothing to panic about.
             found.extend(other.join().unwrap_or_default());
@@ -76,28 +71,52 @@ pub(crate) fn by_likeness(
     let mut best = Best::new(count);
     for (_, at) in found {
         best.offer(
-            likeness(&vectors[at.segment_ord as usize], at.doc_id, vector),
+            likeness(&view.vectors[at.segment_ord as usize], at.doc_id, vector),
             at,
         );
     }
-    Ok(best.into_sorted())
+    best.into_sorted()
 }
 
-fn compare(pieces: &[Piece<'_>], query: &[u8], count: usize) -> Vec<(f32, DocAddress)> {
+fn compare(pieces: &[Piece<'_>], query: &[i16], count: usize) -> Vec<(f32, DocAddress)> {
     let mut best = Best::new(count);
     for piece in pieces {
+        let best = &mut best;
+        widest(Compare { piece, query, best });
+    }
+    best.into_sorted()
+}
+
+/// The comparison of a piece's vectors with the query's.
+struct Compare<'a> {
+    piece: &'a Piece<'a>,
+    query: &'a [i16],
+    best: &'a mut Best,
+}
+
+impl Work for Compare<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "it must be compiled into the work that is done with it"
+    )]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let Self { piece, query, best } = self;
+        let mut threshold = best.threshold();
         for doc in piece.docs.clone() {
-            if !piece.allowed.contains(piece.segment, doc) {
+            if !piece.allowed.may_contain(doc) {
                 continue;
             }
             let (bytes, scale) = piece.vectors.row(doc);
             let score = scale * dot(bytes, query);
-            if score > best.threshold() {
+            if score > threshold && piece.allowed.contains(piece.segment, doc) {
                 best.offer(score, DocAddress::new(piece.ord, doc));
+                threshold = best.threshold();
             }
         }
     }
-    best.into_sorted()
 }
 
 /// How alike a passage's vector and another are.

@@ -8,7 +8,6 @@ use std::collections::HashSet;
 use tantivy::DocAddress;
 use throughline_model::SessionId;
 
-use crate::error::During as _;
 use crate::filter::Filter;
 use crate::fusion::{Weights, scale};
 use crate::index::View;
@@ -21,7 +20,6 @@ use crate::snippet::best_place;
 use crate::stop::is_stop_word;
 use crate::terms::Asked;
 use crate::text::ByWords;
-use crate::vectors::Vectors;
 use crate::words::words;
 use crate::{Found, Hit, Mode, Query, RecallError, Snippet, Why};
 
@@ -60,7 +58,7 @@ pub(crate) fn search(view: &View, query: &Query) -> Result<Found, RecallError> {
     }
     let tokens = weighted(&asked);
     let candidates = candidates(view, query, &filter, by_words, &tokens)?;
-    found.hits = rank(view, query, &asked, &tokens, candidates)?;
+    found.hits = rank(view, query, &asked, &tokens, candidates);
     if found.corrected.is_some() {
         found.corrected = Some(asked.as_said(&found.hits));
     }
@@ -98,7 +96,7 @@ fn candidates(
     if query.mode != Mode::Text {
         let seen: HashSet<DocAddress> = all.iter().map(|(_, at)| *at).collect();
         let vector = asked_vector(tokens);
-        for (_, at) in by_likeness(view, filter, &vector, query.limit.max(BY_LIKENESS))? {
+        for (_, at) in by_likeness(view, filter, &vector, query.limit.max(BY_LIKENESS)) {
             if !seen.contains(&at) {
                 let score = search.as_ref().map_or(Ok(0.0), |search| search.score(at))?;
                 all.push((score, at));
@@ -125,12 +123,7 @@ fn rank(
     asked: &Asked,
     tokens: &[(TokenId, f32)],
     candidates: Vec<Candidate>,
-) -> Result<Vec<Hit>, RecallError> {
-    let segments = view.searcher.segment_readers();
-    let vectors = segments.iter().map(Vectors::of);
-    let vectors: Vec<Vectors> = vectors
-        .collect::<Result<_, _>>()
-        .during("reading vectors")?;
+) -> Vec<Hit> {
     let vector = asked_vector(tokens);
     let mut late = Late::new(tokens);
     let mut whys: Vec<Why> = Vec::with_capacity(candidates.len());
@@ -146,7 +139,7 @@ fn rank(
             } = candidate.at;
             let text = &candidate.kept.passage.text;
             let text = &text[best_place(text, asked, COMPARED)];
-            why.pooled = likeness(&vectors[segment_ord as usize], doc_id, &vector);
+            why.pooled = likeness(&view.vectors[segment_ord as usize], doc_id, &vector);
             why.late = late.likeness(&candidate.kept, text);
             let author = candidate.kept.passage.author.as_deref();
             why.author = f32::from(author.is_some_and(|author| names(asked, author)));
@@ -187,7 +180,7 @@ fn rank(
                 why,
             }
         });
-    Ok(hits.collect())
+    hits.collect()
 }
 
 /// Whether a query names someone: by all of their name, or its first word.

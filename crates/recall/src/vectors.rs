@@ -18,7 +18,7 @@ use tantivy::schema::document::ErasedDocument;
 use tantivy::schema::{Field, FieldType, Schema, Value as _};
 use tantivy::{DocId, Segment, SegmentReader, TantivyDocument, TantivyError};
 
-use crate::model::{DIM, dot};
+use crate::model::{DIM, dot, widened};
 
 /// What the schema calls a field of vectors.
 pub(crate) const VECTOR_TYPE: &str = "throughline-vector";
@@ -40,7 +40,7 @@ pub(crate) fn quantized(vector: &[f32]) -> [u8; ROW] {
         for (byte, x) in row.iter_mut().zip(vector) {
             *byte = ((x / largest * 127.0).round() as i8).cast_unsigned();
         }
-        let length = dot(&row[..DIM], &row[..DIM]).sqrt();
+        let length = dot(&row[..DIM], &widened(&row[..DIM])).sqrt();
         row[DIM..].copy_from_slice(&(1.0 / length).to_le_bytes());
     }
     row
@@ -61,6 +61,7 @@ impl Vectors {
     }
 
     /// The bytes of a document's vector, and their scale.
+    #[inline]
     pub(crate) fn row(&self, doc: DocId) -> (&[u8], f32) {
         let start = doc as usize * ROW;
         let (bytes, scale) = self.0[start..start + ROW].split_at(DIM);

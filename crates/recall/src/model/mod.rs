@@ -6,11 +6,13 @@
 //!
 //! Invariant: the index records [`DIGEST`], and is built again when the model changes.
 
+mod lanes;
 mod pieces;
 mod table;
 
+pub(crate) use lanes::{Work, dot, widened, widest};
 pub(crate) use pieces::Pieces;
-pub(crate) use table::{DIM, Table, dot};
+pub(crate) use table::{DIM, Table, Token};
 
 use std::sync::OnceLock;
 

@@ -3,7 +3,7 @@
 //! Words are cut at spaces and punctuation, folded to small letters without accents, and
 //! then into the longest pieces the vocabulary has, from the left.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::TokenId;
 use crate::fold::{folded, stands_alone};
@@ -14,9 +14,9 @@ const LONGEST_WORD: usize = 100;
 /// The vocabulary.
 pub(crate) struct Pieces {
     /// Pieces that begin a word.
-    first: HashMap<&'static str, TokenId>,
+    first: FxHashMap<&'static str, TokenId>,
     /// Pieces that go on: written `##ing` in the vocabulary.
-    later: HashMap<&'static str, TokenId>,
+    later: FxHashMap<&'static str, TokenId>,
     /// The longest piece, in bytes.
     longest: usize,
 }
@@ -25,8 +25,8 @@ impl Pieces {
     /// The vocabulary with these names, one a line.
     pub(crate) fn new(names: &'static str) -> Self {
         let mut pieces = Self {
-            first: HashMap::with_capacity(32_000),
-            later: HashMap::with_capacity(8_000),
+            first: FxHashMap::default(),
+            later: FxHashMap::default(),
             longest: 1,
         };
         for (id, name) in (0..=TokenId::MAX).zip(names.lines()) {

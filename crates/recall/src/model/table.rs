@@ -6,12 +6,19 @@
 //! how much the token counts in a text.
 
 use super::TokenId;
+use super::lanes::{dot, widened, widest};
 
 /// Dimensions of every vector.
 pub(crate) const DIM: usize = 256;
 
 const MAGIC: &[u8; 8] = b"TLSTATIC";
 const HEADER: usize = 16;
+
+/// A token's vector, made ready to be compared with many.
+pub(crate) struct Token {
+    row: Vec<i16>,
+    scale: f32,
+}
 
 /// The vectors of all tokens.
 pub(crate) struct Table {
@@ -54,38 +61,34 @@ impl Table {
         self.scales.len()
     }
 
+    /// A token, to be compared with others.
+    pub(crate) fn token(&self, token: TokenId) -> Token {
+        Token {
+            row: widened(self.row(token)),
+            scale: self.scales[usize::from(token)],
+        }
+    }
+
     /// How alike two tokens are, between -1 and 1.
-    pub(crate) fn likeness(&self, a: TokenId, b: TokenId) -> f32 {
-        let scale = self.scales[usize::from(a)] * self.scales[usize::from(b)];
-        scale * dot(self.row(a), self.row(b))
+    pub(crate) fn likeness(&self, a: TokenId, b: &Token) -> f32 {
+        let row = self.row(a);
+        self.scales[usize::from(a)] * b.scale * widest(|| dot(row, &b.row))
     }
 
     /// Adds a token's vector, times its weight and `weight`.
     pub(crate) fn add(&self, token: TokenId, weight: f32, to: &mut [f32]) {
         let index = usize::from(token);
         let weight = weight * self.weights[index] * self.scales[index];
-        for (sum, byte) in to.iter_mut().zip(self.row(token)) {
-            *sum += weight * f32::from(byte.cast_signed());
-        }
+        let row = self.row(token);
+        widest(|| {
+            for (sum, byte) in to.iter_mut().zip(row) {
+                *sum += weight * f32::from(byte.cast_signed());
+            }
+        });
     }
 
     fn row(&self, token: TokenId) -> &[u8] {
         let start = usize::from(token) * DIM;
         &self.rows[start..start + DIM]
     }
-}
-
-/// The product of two vectors of signed bytes.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "256 products of bytes are far below 2^24"
-)]
-pub(crate) fn dot(a: &[u8], b: &[u8]) -> f32 {
-    // In this shape it becomes multiply-and-add of 16-bit lanes.
-    let product: i32 = a
-        .iter()
-        .zip(b)
-        .map(|(a, b)| i32::from(i16::from(a.cast_signed()) * i16::from(b.cast_signed())))
-        .sum();
-    product as f32
 }
