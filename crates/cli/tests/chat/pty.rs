@@ -230,7 +230,7 @@ impl Pty {
     pub(crate) fn screen(&self) -> String {
         let state = self.seen.state.lock().unwrap();
         let screen = state.parser.screen();
-        let shown: Vec<_> = screen.rows(0, COLUMNS.get()).map(String::from).collect();
+        let shown: Vec<_> = screen.rows(0, COLUMNS.get()).collect();
         let shown = shown.into_iter().enumerate().map(|(row, text)| {
             let wraps = screen.row_wrapped(u16::try_from(row).unwrap());
             (text, wraps)
