@@ -54,7 +54,11 @@ impl Chat<'_> {
             // These take a text as it stands.
             "pin" | "unpin" | "decide" | "rename" => {
                 if rest.is_empty() {
-                    return Err(Refusal::invalid(format!("/{name} needs to know what")).into());
+                    let takes = WORDS.iter().find(|word| word.name == name);
+                    let takes = takes.map_or("", |word| word.takes);
+                    return Err(Refusal::invalid(format!("/{name} needs to know what"))
+                        .hint(format!("write /{name} {takes}"))
+                        .into());
                 }
                 self.on_session(name, &["--", rest]).await
             }
@@ -372,13 +376,18 @@ fn parsed(name: &str, session: &Session, rest: &str) -> Result<Command> {
 
 /// What is wrong with how a command was typed.
 fn misused(name: &str, error: &clap::Error) -> anyhow::Error {
+    use clap::error::ErrorKind;
     let told = error.render().to_string();
     let told = told.strip_prefix("error: ").unwrap_or(&told).trim();
-    let refusal = Refusal::invalid(told.lines().next().unwrap_or(told));
+    let what = match error.kind() {
+        ErrorKind::MissingRequiredArgument => format!("/{name} needs to know what"),
+        ErrorKind::InvalidSubcommand => format!("/{name} is not there yet"),
+        _ => told.lines().next().unwrap_or(told).to_owned(),
+    };
     let word = WORDS.iter().find(|word| word.name == name);
     match word.filter(|word| !word.takes.is_empty()) {
-        Some(word) => refusal.hint(format!("write /{name} {}", word.takes)),
-        None => refusal,
+        Some(word) => Refusal::invalid(what).hint(format!("write /{name} {}", word.takes)),
+        None => Refusal::invalid(what),
     }
     .into()
 }

@@ -205,15 +205,14 @@ impl<'a> Chat<'a> {
     }
 
     fn say_who_answers(&self) {
-        let ui = &self.app.ui;
-        match self.voice.model() {
-            Some(model) => {
-                ui.status(ui.dim_err(&format!("{} answers.", crate::markdown::safe(model.name()))));
+        let told = match self.voice.model() {
+            Some(model) => format!("{} answers.", crate::markdown::safe(model.name())),
+            None => {
+                "No model is connected: the offline agent answers. /model tells more.".to_owned()
             }
-            None => ui.status(
-                ui.dim_err("No model is connected: the offline agent answers. /model tells more."),
-            ),
-        }
+        };
+        let ui = &self.app.ui;
+        ui.status(ui.dim_err(&told));
     }
 
     /// Names that can be completed.

@@ -242,6 +242,34 @@ fn old_information_is_accessible_but_not_in_the_prompt() {
 }
 
 #[test]
+fn the_quality_of_the_summary_is_good() {
+    let tl = Tl::new();
+    let id = talked(&tl, "long", 20);
+    for said in [
+        "We renamed the package from airarmy to aiarmy, and decided to keep it so.",
+        "TODO: fix the errors in claude_session.py",
+        "The config is in /home/person/aiarmy/pyproject.toml, as it should be.",
+    ] {
+        tl.ok(&["append", &id, said]);
+        tl.ok(&["append", &id, "Noted.", "--role", "assistant"]);
+    }
+    tl.ok(&["pin", &id, "20 tools are implemented"]);
+    tl.ok(&["decide", &id, "HITL for dangerous operations"]);
+    rough(&tl, &["compact", &id, "--policy", "chain"]).ok();
+    let request = rough_json(&tl, &["context", &id, "--policy", "chain"]);
+    let summary = section(&request, "checkpoint")["text"].to_string();
+    for kept in [
+        "20 tools are implemented",
+        "HITL for dangerous operations",
+        "airarmy to aiarmy",
+        "claude_session.py",
+        "/home/person/aiarmy/pyproject.toml",
+    ] {
+        assert!(summary.contains(kept), "{kept} in {summary}");
+    }
+}
+
+#[test]
 fn token_costs_are_reduced() {
     let tl = Tl::new();
     let id = talked(&tl, "long", 130);

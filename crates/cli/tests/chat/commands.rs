@@ -107,3 +107,37 @@ fn before_anything_was_said_commands_make_no_trouble() {
     assert_eq!(chat.exit(), Some(0));
     assert_screen!("before_anything", chat.scrollback());
 }
+
+#[test]
+fn what_is_wrong_with_a_command_is_told_with_how_to_write_it() {
+    let tl = Tl::new();
+    let mut chat = tl.chat(&[]);
+    chat.say("One thing.");
+    for line in [
+        "/tag",
+        "/decide",
+        "/merge",
+        "/merge something",
+        "/export --badly",
+        "/workspace /nowhere/at/all",
+        "/history x",
+        "/fork x",
+        "/fork --at 99",
+        "/rewind 99",
+        "/unpin nothing",
+    ] {
+        chat.say(line);
+    }
+    assert_screen!("misused", chat.scrollback());
+}
+
+#[test]
+fn what_is_pasted_in_several_lines_is_one_message() {
+    let tl = Tl::new();
+    let mut chat = tl.chat(&[]);
+    chat.keys("\x1b[200~first line\nsecond line\n\x1b[201~");
+    chat.wait_for("second line");
+    chat.enter();
+    chat.ready();
+    assert_eq!(tl.texts("last")[0], "first line\nsecond line");
+}

@@ -251,3 +251,33 @@ fn a_summary_that_fails_is_made_without_the_model_and_told() {
     assert_screen!("summary_failed", chat.scrollback());
     assert!(tl.ok(&["show", "last", "--all"]).contains("by extractive"));
 }
+
+#[test]
+fn ctrl_c_stops_a_summary_and_the_chat_goes_on() {
+    use throughline_stand_in::Fault;
+    let tl = Tl::new();
+    let provider = by_purpose(
+        [],
+        || Reply::text("rate limiter"),
+        || Reply::fault(Fault::Hangs),
+    );
+    let args = ["--with", "keep=1 messages"];
+    let mut chat = tl.connected(&args, &provider, ANTHROPIC).ready();
+    for n in 0..4 {
+        chat.say(&format!(
+            "We decided on step {n} of the plan, of which there are many."
+        ));
+    }
+    chat.type_line("/compact");
+    chat.wait_for("summarizing");
+    chat.keys(CTRL_C);
+    chat.ready();
+    let screen = chat.screen();
+    assert!(
+        screen.contains("Stopped; nothing is summarized."),
+        "{screen}"
+    );
+    assert!(!screen.contains("⠁ summarizing"), "{screen}");
+    chat.say("And then?");
+    assert_eq!(tl.json(&["show", "last"])["session"]["compactions"], 0);
+}
