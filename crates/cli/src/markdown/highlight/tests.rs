@@ -73,6 +73,39 @@ fn without_escapes(text: &str) -> String {
     })
 }
 
+macro_rules! samples {
+    ($($name:ident $language:literal)*) => {$(
+        #[test]
+        fn $name() {
+            let code = include_str!(concat!("samples/", $language));
+            insta::assert_snapshot!($language, marked($language, code));
+        }
+    )*};
+}
+
+samples! {
+    rust_is_colored "rust"
+    python_is_colored "python"
+    javascript_is_colored "javascript"
+    typescript_is_colored "typescript"
+    go_is_colored "go"
+    c_is_colored "c"
+    bash_is_colored "bash"
+    console_is_colored "console"
+    sql_is_colored "sql"
+    json_is_colored "json"
+    yaml_is_colored "yaml"
+    toml_is_colored "toml"
+    html_is_colored "html"
+    css_is_colored "css"
+    markdown_is_colored "markdown"
+    diff_is_colored "diff"
+    dockerfile_is_colored "dockerfile"
+    makefile_is_colored "makefile"
+    ruby_is_colored "ruby"
+    haskell_is_colored "haskell"
+}
+
 #[test]
 fn the_colors_are_the_terminals_own() {
     assert_eq!(
