@@ -247,9 +247,7 @@ impl Chat<'_> {
                 short_count(card.tokens.total())
             ));
         }
-        if let Some(summary) = &summarized.entry {
-            propose(self.app, &session, summary).await;
-        }
+        self.news = summarized.entry.map(|entry| (session.clone(), entry));
         let transcript = self.write_transcript(&session).await;
         self.app
             .ui

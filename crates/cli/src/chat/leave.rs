@@ -29,8 +29,16 @@ impl Chat<'_> {
         } else if said_something && let Some(session) = self.current() {
             self.tell_what_is_saved(session).await?;
         }
+        self.propose_news().await;
         self.leave_quietly();
         Ok(())
+    }
+
+    /// Tells what a summary proposes to remember, once everything else is told.
+    pub(super) async fn propose_news(&mut self) {
+        if let Some((session, summary)) = self.news.take() {
+            propose(self.app, &session, &summary).await;
+        }
     }
 
     /// Leaves without a word.
@@ -58,9 +66,7 @@ impl Chat<'_> {
                 for warning in &summarized.warnings {
                     ui.warn(safe(warning));
                 }
-                if let Some(summary) = &summarized.entry {
-                    propose(self.app, &session, summary).await;
-                }
+                self.news = summarized.entry.map(|entry| (session.clone(), entry));
             }
             Some(Ok(Err(error))) => {
                 ui.status(format_args!("{SUMMARIZING} ✗"));

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use throughline::context::Policy;
 use throughline::llm::Summarizer;
-use throughline::{NewSession, Seq, Session, SessionSpec, Throughline, Usage};
+use throughline::{Entry, NewSession, Seq, Session, SessionSpec, Throughline, Usage};
 
 use crate::app::App;
 use crate::commands::context::How;
@@ -120,6 +120,8 @@ pub(crate) struct Chat<'a> {
     cost: f64,
     /// The last request, in tokens, and what it might have been.
     context: Option<(u64, u64)>,
+    /// A summary whose facts are still to be proposed for memory.
+    news: Option<(Session, Entry)>,
     /// Whether the last thing that happened was Ctrl-C.
     interrupted: bool,
 }
@@ -256,6 +258,7 @@ impl Chat<'_> {
 
     /// Waits for a line without keeping others from their work.
     async fn read(&mut self) -> Result<Typed> {
+        self.propose_news().await;
         let known = self.known_names().await?;
         self.show_status().await?;
         let prompt = "You: ";

@@ -74,6 +74,7 @@ impl<'a> Chat<'a> {
             spent: Usage::default(),
             cost: 0.0,
             context: None,
+            news: None,
             interrupted: false,
         };
         chat.learn_counts();

@@ -10,6 +10,7 @@
 
 mod blocks;
 mod container;
+mod highlight;
 mod html;
 mod inline;
 mod line;
@@ -23,6 +24,7 @@ mod wrap;
 use anstyle::Style as Look;
 
 use blocks::{Blocks, Place};
+use highlight::Highlighter;
 use inline::paint;
 use links::Links;
 use page::Page;
@@ -90,6 +92,8 @@ pub(crate) struct Stream {
     too_deep: bool,
     /// Blank lines of code, held back until code follows them.
     blank: usize,
+    /// What colors the code outside every container.
+    code: Highlighter,
 }
 
 impl Stream {
@@ -105,6 +109,7 @@ impl Stream {
             shown: false,
             too_deep: false,
             blank: 0,
+            code: Highlighter::default(),
         }
     }
 
@@ -157,12 +162,20 @@ impl Stream {
             }
             Place::Opens(info) => {
                 self.end_block(out);
+                self.code = Highlighter::new(info, self.style.color);
                 if !info.is_empty() {
-                    self.code_line(&page::label(info), Look::new().dimmed(), out);
+                    self.begin_line(out);
+                    let dim = Look::new().dimmed();
+                    paint(&page::label(info), dim, self.style.color, out);
+                    out.push('\n');
                 }
             }
             Place::Code("") => self.blank += 1,
-            Place::Code(code) => self.code_line(&safe(code), Look::new(), out),
+            Place::Code(code) => {
+                self.begin_line(out);
+                self.code.line(&safe(code), out);
+                out.push('\n');
+            }
             Place::Closes => self.end_block(out),
         }
     }
@@ -185,13 +198,12 @@ impl Stream {
         (self.shown, self.too_deep, self.blank) = (false, false, 0);
     }
 
-    /// A line of code outside every container, which need not wait for the rest.
-    fn code_line(&mut self, code: &str, look: Look, out: &mut String) {
+    /// Begins a line of code outside every container, which need not wait for the
+    /// rest.
+    fn begin_line(&mut self, out: &mut String) {
         self.begin_output(out);
         out.extend(std::iter::repeat_n('\n', std::mem::take(&mut self.blank)));
         out.push_str(page::CODE_INDENT);
-        paint(code, look, self.style.color, out);
-        out.push('\n');
     }
 
     fn begin_output(&mut self, out: &mut String) {

@@ -72,8 +72,26 @@ fn code_is_indented_and_otherwise_left_alone() {
         format!("  rust\n  if a {{\n\n  \tb();\n  }}\n  {long}\n\nend\n")
     );
     assert_eq!(plain("    a\n\n      b\n\nc", 20), "  a\n\n    b\n\nc\n");
-    assert_eq!(colored("~~~sh\nls\n~~~"), "  \x1b[2msh\x1b[0m\n  ls\n");
+    assert_eq!(colored("~~~x\nls\n~~~"), "  \x1b[2mx\x1b[0m\n  ls\n");
     assert_eq!(plain("a\n\n```\n```\nb", 20), "a\n\nb\n");
+}
+
+#[test]
+fn code_has_color_where_its_language_is_known() {
+    let code = "  \x1b[2mrust, ignore\x1b[0m\n  \x1b[2m/* a\x1b[0m\n\n  \x1b[2mb */\x1b[0m \x1b[35mlet\x1b[0m\n";
+    assert_eq!(colored("```rust, ignore\n/* a\n\nb */ let\n```"), code);
+    let quoted = colored("> ```rust, ignore\n> /* a\n>\n> b */ let\n> ```");
+    let bar = "\x1b[2m│\x1b[0m";
+    let marked = code.lines().map(|line| match line {
+        "" => format!("{bar}\n"),
+        line => format!("{bar} {line}\n"),
+    });
+    assert_eq!(quoted, marked.collect::<String>());
+    // Each block begins anew.
+    assert_eq!(
+        colored("```c\n/*\n```\n```c\n1\n```"),
+        "  \x1b[2mc\x1b[0m\n  \x1b[2m/*\x1b[0m\n\n  \x1b[2mc\x1b[0m\n  \x1b[36m1\x1b[0m\n"
+    );
 }
 
 #[test]
@@ -202,10 +220,12 @@ fn a_stream_shows_what_is_complete() {
     assert_eq!(stream.finish(), "");
 }
 
-const SAMPLES: [&str; 4] = [
+const SAMPLES: [&str; 6] = [
     "# Title\r\n\r\nSome *text* with 日本語 and 🎉.\r\n\r\n- a\r\n- b\r\n\r\n  c\r\n",
     "Intro:\n```rust\nfn main() {\n\n\tx();\n}\n```\n1. one\n\n   ```\n   code\n\n   more\n   ```\n2. two\nlazy\n\nEnd [l].",
     "> quote\n> - item\n>\n> ~~~\n> code\n> ~~~\nout\n\n|a|b|\n|-|-|\n|1|2|\n\n---\n\n    code\n\n    more\n",
+    "```rust\n/* a\n\nb */ let c: &'static str = \"\n日\"; // d\n```\n\n- ```sh\n  cat <<E \\\n  $a\n  E\n  ls -l\n  ```\n",
+    "> ```html\n> <a\n> b='c'>&lt;<!--\n>\n> -->\n> ```\n~~~~py\n'''x\x1b[31m\n\u{202e}''' def f():\n~~~\n~~~~\n```diff\n+a\n-b",
     "[l]: http://x\n\n[l] and [^n]\n\n[^n]: note\n    more\n\n<pre>\n\n# no\n</pre>\nafter\n\n```\nopen\n\n",
 ];
 
@@ -215,9 +235,38 @@ fn line() -> impl Strategy<Value = String> {
         "", "", "", " ", "  ", "   ", "    ", "- ", "> ", "2. ",
     ]);
     let text = prop::sample::select(vec![
-        "", "", "", "a", "text b", "# h", "---", "===", "***", "- i", "1. n", "2. m", "-", "> q",
-        ">", "```", "~~~ x", "````", "<div>", "<!--", "-->", "<b>", "</pre>", "<pre>", "[^1]: f",
+        "",
+        "",
+        "",
+        "a",
+        "text b",
+        "# h",
+        "---",
+        "===",
+        "***",
+        "- i",
+        "1. n",
+        "2. m",
+        "-",
+        "> q",
+        ">",
+        "```",
+        "~~~ x",
+        "````",
+        "<div>",
+        "<!--",
+        "-->",
+        "<b>",
+        "</pre>",
+        "<pre>",
+        "[^1]: f",
         "* * *",
+        "```rust",
+        "~~~ sh",
+        "/* a \"",
+        "b */ let",
+        "cat <<E \\",
+        "E",
     ]);
     (indent, text).prop_map(|(indent, text)| format!("{indent}{text}"))
 }

@@ -151,7 +151,7 @@ fn it_goes_on_where_the_last_one_was_unless_it_is_told_otherwise() {
     asked(&["-p", "three", "--continue"]);
     assert_eq!(sessions(&tl), 1);
     tl.ok(&["rename", "last", "first"]);
-    asked(&["-p", "four", "--new"]);
+    asked(&["-p", "four", "--new", "--with", "recall=off"]);
     assert_eq!(sessions(&tl), 2);
     asked(&["-p", "five", "--resume", "first"]);
     assert_eq!(tl.json(&["show", "first"])["session"]["queries"], 4);

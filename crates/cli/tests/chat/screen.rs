@@ -7,12 +7,13 @@ pub(crate) const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
 
 /// What differs, and what stands for it: as wide, so that everything stays in its place.
 /// `9` is a digit, `x` a small letter or digit, `^` a capital and `_` a small letter.
-const MASKS: [(&str, &str); 10] = [
+const MASKS: [(&str, &str); 11] = [
     (
         "9999-99-99-99-99-99-999-xxxxxx",
         "YYYY-MM-DD-hh-mm-ss-mmm-random",
     ),
     ("9999-99-99T99:99:99.999Z", "YYYY-MM-DDThh:mm:ss.mmmZ"),
+    ("9999-99-99", "YYYY-MM-DD"),
     ("99:99:99", "hh:mm:ss"),
     ("^__ 99, 99:99", "Mon DD, hh:mm"),
     ("^__ 9, 99:99", "Mon D, hh:mm"),

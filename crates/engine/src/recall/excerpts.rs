@@ -72,7 +72,7 @@ impl Session {
                 when: hit
                     .at
                     .to_zoned(zone.clone())
-                    .strftime("%-d %B %Y")
+                    .strftime("%Y-%m-%d")
                     .to_string(),
                 place: format!("{title}, entry {}", hit.seq),
                 text: hit.text.clone(),
