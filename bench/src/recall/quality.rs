@@ -138,7 +138,7 @@ pub(crate) fn measure(
     all.extend(ways.map(|(way, tally)| tally.recall(way.name)));
     all.push(hybrid.recall("**hybrid search, as it comes**"));
     if contextual.is_some() {
-        all.push(again.recall("**with a contextual model, first 50 compared again**"));
+        all.push(again.recall("**with a contextual model, first 32 compared again**"));
         seconds.sort_by(f64::total_cmp);
         let median = Unit::Time.show(seconds[seconds.len() / 2]);
         eprintln!("comparing again takes {median}, as a median");

@@ -18,7 +18,7 @@ use crate::terms::Asked;
 use crate::{Mode, Why};
 
 /// So many are compared, if there is time.
-const COMPARED: usize = 50;
+const COMPARED: usize = 32;
 /// So many at a time, a thread.
 const TOGETHER: usize = 4;
 /// So much of a passage is read, in bytes: its best place.
