@@ -74,7 +74,7 @@ const WAYS: [Way; 8] = [
                 + 0.2 * why.pooled
                 + 0.4 * why.late
                 + 0.1 * why.session
-                + 0.25 * why.author
+                + 0.3 * why.author
         },
     },
 ];

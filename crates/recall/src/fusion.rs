@@ -3,7 +3,7 @@
 //! Each part is scaled to between 0 and 1 among the candidates of the query, and summed
 //! by fixed weights. The weights say what is believed of the parts and are not fitted to
 //! any questions: words and likeness word by word are worth the same, likeness as a whole
-//! half of that, and who said it about as much; what the session is about breaks ties.
+//! half of that, and who said it a little more; what the session is about breaks ties.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ impl Weights {
         let (text, pooled, late, session, author) = match mode {
             Mode::Text => (1.0, 0.0, 0.0, 0.0, 0.0),
             Mode::Semantic => (0.0, 0.3, 0.4, 0.0, 0.2),
-            Mode::Hybrid => (0.4, 0.2, 0.4, 0.1, 0.25),
+            Mode::Hybrid => (0.4, 0.2, 0.4, 0.1, 0.3),
         };
         Self {
             text,

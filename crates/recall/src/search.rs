@@ -22,6 +22,9 @@ use crate::{Found, Mode, Query, RecallError};
 const BY_WORDS: usize = 100;
 /// So many candidates by likeness.
 const BY_LIKENESS: usize = 50;
+/// Where no passage has any of the words, those less alike are there by chance: so alike
+/// are the most alike of passages about something else.
+const LEAST_LIKENESS: f32 = 0.22;
 /// Looks for something in one commit; `again` may change the order of what is found.
 pub(crate) fn search(
     view: &View,
@@ -83,17 +86,25 @@ fn candidates(
     (search, by_words): Worded<'_>,
     tokens: &[(TokenId, f32)],
 ) -> Result<Vec<Candidate>, RecallError> {
+    let by_words_found = !by_words.is_empty();
     let mut all: Vec<(f32, DocAddress)> = match query.mode {
         Mode::Semantic => Vec::new(),
         Mode::Text | Mode::Hybrid => by_words,
     };
     if query.mode != Mode::Text {
+        let least = if by_words_found {
+            f32::MIN
+        } else {
+            LEAST_LIKENESS
+        };
         let seen: HashSet<DocAddress> = all.iter().map(|(_, at)| *at).collect();
         let vector = asked_vector(tokens);
-        for (_, at) in by_likeness(view, filter, &vector, query.limit.max(BY_LIKENESS)) {
+        for (likeness, at) in by_likeness(view, filter, &vector, query.limit.max(BY_LIKENESS)) {
             if !seen.contains(&at) {
                 let score = search.as_ref().map_or(Ok(0.0), |search| search.score(at))?;
-                all.push((score, at));
+                if likeness >= least {
+                    all.push((score, at));
+                }
             }
         }
     }
