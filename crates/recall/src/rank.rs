@@ -79,7 +79,7 @@ pub(crate) fn rank(
             why.pooled = likeness(&view.vectors[segment_ord as usize], doc_id, &vector);
             why.late = late.likeness(&candidate.kept, text);
             let author = candidate.kept.passage.author.as_deref();
-            why.author = f32::from(author.is_some_and(|author| names(asked, author)));
+            why.author = author.map_or(0.0, |author| named(asked, author));
         }
         whys.push(why);
     }
@@ -109,10 +109,13 @@ pub(crate) fn sort(ranked: &mut [Ranked]) {
     });
 }
 
-/// Whether a query names someone: by all of their name, or its first word.
-fn names(asked: &Asked, author: &str) -> bool {
-    let first = words(author).flat_map(|word| word.parts).next();
-    first.is_some_and(|first| {
-        first.plain.len() > 1 && !is_stop_word(&first.plain) && asked.plain.contains(&first.plain)
-    })
+/// How much of someone's name is in a query.
+fn named(asked: &Asked, author: &str) -> f32 {
+    let (mut named, mut all) = (0_u8, 0_u8);
+    for part in words(author).flat_map(|word| word.parts).take(8) {
+        all += 1;
+        let is_name = part.plain.len() > 1 && !is_stop_word(&part.plain);
+        named += u8::from(is_name && asked.plain.contains(&part.plain));
+    }
+    f32::from(named) / f32::from(all.max(1))
 }

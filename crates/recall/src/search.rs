@@ -99,14 +99,16 @@ fn candidates(
         };
         let seen: HashSet<DocAddress> = all.iter().map(|(_, at)| *at).collect();
         let vector = asked_vector(tokens);
-        for (likeness, at) in by_likeness(view, filter, &vector, query.limit.max(BY_LIKENESS)) {
-            if !seen.contains(&at) {
-                let score = search.as_ref().map_or(Ok(0.0), |search| search.score(at))?;
-                if likeness >= least {
-                    all.push((score, at));
-                }
-            }
-        }
+        let alike = by_likeness(view, filter, &vector, query.limit.max(BY_LIKENESS));
+        let alike = alike.into_iter().filter(|(likeness, _)| *likeness >= least);
+        let mut alike: Vec<DocAddress> = alike.map(|(_, at)| at).collect();
+        alike.retain(|at| !seen.contains(at));
+        alike.sort_unstable();
+        let scores = match &search {
+            Some(search) => search.scores(&alike)?,
+            None => vec![0.0; alike.len()],
+        };
+        all.extend(scores.into_iter().zip(alike));
     }
     all.into_iter()
         .map(|(text, at)| {

@@ -177,6 +177,10 @@ fn a_scope_narrows_by_everything_that_never_changes() {
         ["a/1"]
     );
     assert_eq!(
+        find(|scope| scope.authors = vec!["Lovelace".to_owned()]),
+        ["a/1"]
+    );
+    assert_eq!(
         find(|scope| scope.files = vec!["kitchen".to_owned()]),
         ["a/1"]
     );
