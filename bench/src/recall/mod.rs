@@ -29,6 +29,9 @@ pub(crate) struct RecallArgs {
     /// is not measured]
     #[arg(long, value_name = "FILE")]
     locomo: Option<PathBuf>,
+    /// The folder of a contextual model [default: none, and what it adds is not measured]
+    #[arg(long, value_name = "DIR")]
+    contextual: Option<PathBuf>,
     /// How many messages to search
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     messages: u64,
@@ -70,7 +73,7 @@ pub(crate) fn run(args: &RecallArgs) -> Result<()> {
     let mut notes = Vec::new();
     if let Some(path) = &args.locomo {
         let conversations = locomo::read(path)?;
-        let recalls = quality::measure(dir.path(), &conversations)?;
+        let recalls = quality::measure(dir.path(), &conversations, args.contextual.as_deref())?;
         let asked: usize = conversations.iter().map(|one| one.questions.len()).sum();
         let table = quality_table(&recalls);
         println!("{table}");
