@@ -192,8 +192,10 @@ impl Voice {
         Some(Box::new(summarizer))
     }
 
-    /// A few words for what was said first, by the model; none if it has none in time.
-    pub(super) async fn title(&self, model: &dyn Model, first: &[&Message]) -> Option<String> {
+    /// A few words for what was said first, by the model, and what they cost; none if it has
+    /// none in time.
+    pub(super) async fn title(&self, first: &[Message]) -> Option<(Option<String>, Usage)> {
+        let model = self.model()?;
         let mut said = String::new();
         for message in first.iter().take(2) {
             let text: String = message.content.to_text().chars().take(TITLE_FROM).collect();
@@ -214,7 +216,8 @@ impl Voice {
         let answer = tokio::time::timeout(TITLE_WITHIN, asked).await.ok()?.ok()?;
         let title = answer.content.to_text().trim().to_owned();
         let short = title.lines().count() == 1 && title.split_whitespace().count() <= 8;
-        (short && !title.is_empty()).then_some(title)
+        let title = (short && !title.is_empty()).then_some(title);
+        Some((title, answer.usage.unwrap_or_default()))
     }
 
     /// What is connected, and how to connect something else.
