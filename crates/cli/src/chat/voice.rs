@@ -171,11 +171,13 @@ impl Voice {
             .unwrap_or_else(|| app.config.window())
     }
 
-    /// How tokens are counted: as somebody said, or as the model does.
+    /// How tokens are counted: as somebody said, or as the model does. Where there is none
+    /// nothing is billed, and a rough count is there at once.
     pub(super) fn encoding(&self, app: &App) -> Encoding {
         match &self.model {
-            Some(model) if !app.config.was_set("encoding") => model.connection().encoding(),
-            _ => app.config.encoding(),
+            _ if app.config.was_set("encoding") => app.config.encoding(),
+            Some(model) => model.connection().encoding(),
+            None => Encoding::Rough,
         }
     }
 
