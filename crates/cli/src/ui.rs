@@ -56,6 +56,8 @@ pub(crate) struct Ui {
     pub(crate) width: usize,
     /// The program that pages long output.
     pub(crate) pager: Option<String>,
+    /// Whether the terminal can draw over what it shows.
+    pub(crate) redraws: bool,
     color_out: bool,
     color_err: bool,
 }
@@ -72,6 +74,7 @@ impl Ui {
             json,
             width: width.clamp(40, 200),
             pager,
+            redraws: false,
             color_out: decide(io::stdout().is_terminal()),
             color_err: decide(io::stderr().is_terminal()),
         }
@@ -80,6 +83,13 @@ impl Ui {
     /// Whether a person reads stdout.
     pub(crate) fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
+    }
+
+    /// Rows of the terminal, where it can draw over what it shows.
+    pub(crate) fn height(&self) -> Option<usize> {
+        let able = self.redraws && self.is_terminal();
+        let (_, height) = terminal_size::terminal_size().filter(|_| able)?;
+        Some(usize::from(height.0))
     }
 
     /// Whether stdout has colour.
