@@ -56,8 +56,8 @@ pub(crate) struct Ui {
     pub(crate) width: usize,
     /// The program that pages long output.
     pub(crate) pager: Option<String>,
-    /// Whether the terminal can draw over what it shows.
-    pub(crate) redraws: bool,
+    /// Rows, where the terminal can draw over what it shows.
+    pub(crate) height: Option<usize>,
     color_out: bool,
     color_err: bool,
 }
@@ -74,7 +74,7 @@ impl Ui {
             json,
             width: width.clamp(40, 200),
             pager,
-            redraws: false,
+            height: None,
             color_out: decide(io::stdout().is_terminal()),
             color_err: decide(io::stderr().is_terminal()),
         }
@@ -85,11 +85,11 @@ impl Ui {
         io::stdout().is_terminal()
     }
 
-    /// Rows of the terminal, where it can draw over what it shows.
-    pub(crate) fn height(&self) -> Option<usize> {
-        let able = self.redraws && self.is_terminal();
-        let (_, height) = terminal_size::terminal_size().filter(|_| able)?;
-        Some(usize::from(height.0))
+    /// The same on a terminal that can draw over what it shows.
+    pub(crate) fn drawing_over(mut self) -> Self {
+        let size = terminal_size::terminal_size().filter(|_| self.is_terminal());
+        self.height = size.map(|(_, height)| usize::from(height.0));
+        self
     }
 
     /// Whether stdout has colour.

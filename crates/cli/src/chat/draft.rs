@@ -19,7 +19,7 @@ pub(super) struct Draft {
 impl Draft {
     pub(super) fn new(ui: &Ui) -> Self {
         Self {
-            most: ui.height().map_or(0, |height| height.saturating_sub(2)),
+            most: ui.height.map_or(0, |height| height.saturating_sub(2)),
             lines: 0,
             drawn_at: None,
         }
