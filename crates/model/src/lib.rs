@@ -28,6 +28,7 @@ mod secret;
 mod spec;
 mod standing;
 mod summary;
+mod token;
 mod usage;
 mod working_set;
 
@@ -54,6 +55,7 @@ pub use secret::looks_secret;
 pub use spec::{EmptySpec, SessionSpec};
 pub use standing::{CheckpointMark, Noted, Span, Standing};
 pub use summary::{SUMMARY_END, SUMMARY_START, Summary, SummaryError};
+pub use token::{TOKEN_PREFIX, Token, TokenId, TokenRole};
 pub use usage::Usage;
 pub use working_set::{RecentMessage, TokenBudget, WorkingSet};
 

@@ -1,0 +1,160 @@
+//! A server for a test, and a client of it.
+
+use std::sync::Arc;
+
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::Value;
+use throughline::{NewToken, Owner, Throughline, TokenRole};
+use throughline_server::{App, Gate, Limits, OfflineVoices, Serving, Voices, serve};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A server that is there as long as this is.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    pub(crate) tl: Throughline,
+    pub(crate) app: App,
+    client: reqwest::Client,
+    stop: Option<oneshot::Sender<()>>,
+    task: Option<JoinHandle<()>>,
+    _folder: tempfile::TempDir,
+}
+
+/// How a server is to be.
+pub(crate) struct Wish {
+    pub(crate) gate: Gate,
+    pub(crate) limits: Limits,
+    pub(crate) voices: Arc<dyn Voices>,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) origins: Vec<String>,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self {
+            gate: Gate::Open(Owner::local()),
+            limits: Limits::default(),
+            voices: Arc::new(OfflineVoices),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        }
+    }
+}
+
+impl Server {
+    /// One for the local owner, without tokens.
+    pub(crate) async fn start() -> Self {
+        Self::with(Wish::default()).await
+    }
+
+    /// One that asks for tokens.
+    pub(crate) async fn guarded() -> Self {
+        let gate = Gate::Tokens;
+        Self::with(Wish {
+            gate,
+            ..Wish::default()
+        })
+        .await
+    }
+
+    pub(crate) async fn with(wish: Wish) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
+        let tl = Throughline::open(&store).await.unwrap();
+        let app = App::new(Serving {
+            tl: tl.clone(),
+            voices: wish.voices,
+            gate: wish.gate,
+            limits: wish.limits,
+            hosts: wish.hosts,
+            origins: wish.origins,
+            zone: jiff::tz::TimeZone::UTC,
+            secure: false,
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let serving = app.clone();
+        let task = tokio::spawn(async move {
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            serve(listener, serving, None, stopped).await.unwrap();
+        });
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Self {
+            url,
+            tl,
+            app,
+            client: reqwest::Client::builder().no_proxy().build().unwrap(),
+            stop: Some(stop),
+            task: Some(task),
+            _folder: folder,
+        }
+    }
+
+    /// Stops it and waits for its end.
+    pub(crate) async fn stop(&mut self) {
+        drop(self.stop.take());
+        if let Some(task) = self.task.take() {
+            task.await.unwrap();
+        }
+    }
+
+    /// The text of a new token.
+    pub(crate) async fn token(&self, owner: &str, role: TokenRole) -> String {
+        let new = NewToken {
+            owner: owner.parse().unwrap(),
+            role,
+            label: None,
+            expires_at: None,
+        };
+        self.tl.make_token(new).await.unwrap().text
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        let method: Method = method.parse().unwrap();
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder {
+        self.request("GET", path)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.request("POST", path).json(body)
+    }
+
+    /// A session, by its id, with these things said by the user.
+    pub(crate) async fn session(&self, said: &[&str]) -> String {
+        let (status, made) = answer(self.request("POST", "/api/sessions")).await;
+        assert_eq!(status, 201, "{made}");
+        let id = made["id"].as_str().unwrap().to_owned();
+        for text in said {
+            self.say(&id, text).await;
+        }
+        id
+    }
+
+    /// Says something in a session; answers with its entry.
+    pub(crate) async fn say(&self, session: &str, text: &str) -> Value {
+        let body = serde_json::json!({"entries": [{"role": "user", "content": text}]});
+        let path = format!("/api/sessions/{session}/entries");
+        let (status, said) = answer(self.post(&path, &body)).await;
+        assert_eq!(status, 201, "{said}");
+        said["entries"][0].clone()
+    }
+}
+
+/// The status and the JSON of an answer; null where it is empty.
+pub(crate) async fn answer(request: RequestBuilder) -> (StatusCode, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status();
+    let text = response.text().await.unwrap();
+    let json = match text.as_str() {
+        "" => Value::Null,
+        text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+    };
+    (status, json)
+}

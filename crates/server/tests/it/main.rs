@@ -1,0 +1,5 @@
+//! The server as its callers see it: a real one on a port of this machine, on a real
+//! store, spoken to over HTTP.
+
+mod harness;
+mod sessions;
