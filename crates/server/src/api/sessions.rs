@@ -362,10 +362,15 @@ pub(crate) async fn resolve(
     caller: Caller,
     Query(query): Query<ResolveQuery>,
 ) -> Result<Response, Problem> {
-    let spec: SessionSpec = query
-        .session
-        .parse()
-        .map_err(|error: throughline::EmptySpec| wrong("session")(error.to_string()))?;
+    // Never a path: what is in files of this machine is nobody's business.
+    let spec = match query.session.trim() {
+        "" => return Err(wrong("session")("it is empty".to_owned())),
+        "last" => SessionSpec::Last,
+        text => SessionSpec::Text {
+            text: text.to_owned(),
+            number: None,
+        },
+    };
     let session = caller.tl.resolve(&spec, &[]).await?;
     shown(&session, StatusCode::OK).await
 }
