@@ -29,12 +29,11 @@ fn body(method: &str, path: &str) -> Option<Value> {
         match (method, path.rsplit('/').next().unwrap_or_default()) {
             ("POST", "entries") => json!({"entries": [{"role": "user", "content": "mine"}]}),
             ("POST", "turns") => json!({"message": "mine"}),
-            ("POST", "pins" | "decisions") => json!({"text": "mine"}),
+            ("POST", "pins" | "decisions") | ("PUT", _) => json!({"text": "mine"}),
             ("POST", "erase") => json!({"entries": [1]}),
             ("POST", "rewind") => json!({"to": 1}),
             ("POST", "merge") => json!({"from": "nothing"}),
             ("PATCH", _) => json!({"name": "mine", "text": "mine"}),
-            ("PUT", _) => json!({"text": "mine"}),
             _ => return None,
         },
     )
