@@ -183,6 +183,12 @@ impl Throughline {
         Ok(self.handle(id))
     }
 
+    /// A session by its id, whether or not it exists: what is done with one that does not
+    /// fails. Saves a lookup where that comes anyway.
+    pub fn unopened(&self, id: &SessionId) -> Session {
+        self.handle(id)
+    }
+
     pub(crate) fn handle(&self, id: &SessionId) -> Session {
         Session::new(self.clone(), id)
     }

@@ -256,18 +256,16 @@ impl Session {
         turn: &Turn<'_>,
         tell: Tell<'_>,
     ) -> Result<Request, Error> {
-        let events = std::sync::Mutex::new(Vec::new());
-        let note = |event| {
-            if let Ok(mut events) = events.lock() {
-                events.push(event);
-            }
+        let (request, compacted) = {
+            let tell = std::sync::Mutex::new(&mut *tell);
+            let note = |event| {
+                if let Ok(mut tell) = tell.lock() {
+                    tell(TurnEvent::Compaction(event));
+                }
+            };
+            self.request_compacted(asking, turn.summarizer, Some(&note))
+                .await?
         };
-        let (request, compacted) = self
-            .request_compacted(asking, turn.summarizer, Some(&note))
-            .await?;
-        for event in events.into_inner().unwrap_or_default() {
-            tell(TurnEvent::Compaction(event));
-        }
         warn(&compacted, tell);
         Ok(request)
     }
