@@ -62,6 +62,12 @@ impl Model {
         self.names.trim_end().as_bytes() == names.trim_ascii_end()
     }
 
+    /// The names of its tokens, one a line.
+    #[cfg(feature = "contextual")]
+    pub(crate) fn names(&self) -> &'static str {
+        self.names
+    }
+
     /// The tokens' vectors.
     pub(crate) fn table(&self) -> &Table {
         &self.table
@@ -76,6 +82,21 @@ impl Model {
         normalize(&mut sum);
         sum
     }
+}
+
+/// How alike two texts are as a whole, by the model in the binary: 1 for the same words,
+/// about 0 for texts that have nothing to do with each other.
+pub fn likeness(one: &str, other: &str) -> f32 {
+    const TOKENS: usize = 512;
+    let vector = |text: &str| {
+        let tokens = model().tokens(text, TOKENS).into_iter();
+        model().pooled(tokens.map(|token| (token, 1.0)))
+    };
+    vector(one)
+        .iter()
+        .zip(vector(other))
+        .map(|(x, y)| x * y)
+        .sum()
 }
 
 /// Scales a vector to length one; zero stays zero.
@@ -95,14 +116,6 @@ mod tests {
     #[test]
     fn the_digest_is_that_of_the_file() {
         assert_eq!(blake3::hash(FILE).to_hex().as_str(), DIGEST);
-    }
-
-    fn likeness(a: &str, b: &str) -> f32 {
-        let vector = |text| {
-            let tokens = model().tokens(text, 512);
-            model().pooled(tokens.into_iter().map(|token| (token, 1.0)))
-        };
-        vector(a).iter().zip(vector(b)).map(|(x, y)| x * y).sum()
     }
 
     #[test]
