@@ -80,6 +80,23 @@ pub struct Compared {
     pub unable: Option<String>,
 }
 
+impl Compared {
+    /// Nothing was compared, for this reason.
+    pub fn failed(by: &str, error: &CompareError) -> Self {
+        let mut why = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            why.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        Self {
+            by: by.to_owned(),
+            count: 0,
+            unable: Some(why),
+        }
+    }
+}
+
 /// How, by what and for how long hits are compared again.
 pub(crate) struct Again<'a> {
     pub(crate) by: &'a dyn Compare,
@@ -91,19 +108,18 @@ pub(crate) struct Again<'a> {
 impl Again<'_> {
     /// Puts the first passages in order again, as far as time allows.
     pub(crate) fn rerank(&self, mode: Mode, asked: &Asked, ranked: &mut [Ranked]) -> Compared {
-        let mut compared = Compared {
-            by: self.by.name().to_owned(),
-            count: 0,
-            unable: None,
-        };
         match self.compare(asked, ranked) {
             Ok(likenesses) => {
-                compared.count = likenesses.len();
+                let count = likenesses.len();
                 apply(likenesses, mode, ranked);
+                Compared {
+                    by: self.by.name().to_owned(),
+                    count,
+                    unable: None,
+                }
             }
-            Err(error) => compared.unable = Some(told(&*error)),
+            Err(error) => Compared::failed(self.by.name(), &error),
         }
-        compared
     }
 
     fn compare(&self, asked: &Asked, ranked: &[Ranked]) -> Result<Vec<f32>, CompareError> {
@@ -159,15 +175,4 @@ fn apply(mut likenesses: Vec<f32>, mode: Mode, ranked: &mut [Ranked]) {
     for one in rest {
         one.score *= least;
     }
-}
-
-/// An error and what lies under it, on one line.
-fn told(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut told = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        told.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    told
 }

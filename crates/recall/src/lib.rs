@@ -55,7 +55,7 @@ pub use feeder::Feeder;
 pub use hit::{Found, Hit, Why};
 pub use index::Index;
 pub use language::{Filter, ParseError, Parsed, parse};
-pub use model::likeness;
+pub use model::{BYTES as STATIC_BYTES, DIGEST as STATIC_DIGEST, likeness};
 pub use passage::{Batch, Passage, Removal};
 pub use query::{Mode, Query};
 pub use scope::{Scope, Stretch};

@@ -89,6 +89,7 @@ impl Session {
         if !says_something(text) {
             return Ok(Vec::new());
         }
+        self.tl.get_ready_to_compare();
         self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
         let mut scope = Scope::new(self.reference.owner.clone());
         scope.sessions = Some(self.stretches(record).await?);
@@ -98,7 +99,8 @@ impl Session {
                 limit,
                 ..Query::new(text, scope.clone())
             };
-            let mut hits = self.tl.found(query).await?.hits;
+            let found = self.tl.found(query, |within| within.request).await?;
+            let mut hits = found.hits;
             let all = hits.len() < limit;
             // The message itself is in the index by now, and may have been asked before;
             // what was said twice is told once, as it was said last.

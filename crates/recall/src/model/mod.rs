@@ -17,9 +17,12 @@ pub(crate) use table::{DIM, Table, Token};
 use std::sync::OnceLock;
 
 /// What the index records of the model: the blake3 digest of its file.
-pub(crate) const DIGEST: &str = "5457b6bccea902f4e649153d02a5bc0d9c407b8d36320a70fadeaf0ddee2feee";
+pub const DIGEST: &str = "5457b6bccea902f4e649153d02a5bc0d9c407b8d36320a70fadeaf0ddee2feee";
 
 static FILE: &[u8] = include_bytes!("../../model/static.bin");
+
+/// How large the model is.
+pub const BYTES: u64 = FILE.len() as u64;
 
 /// The model, read the first time it is asked for.
 pub(crate) fn model() -> &'static Model {
