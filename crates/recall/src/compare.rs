@@ -152,6 +152,10 @@ impl Again<'_> {
         if likenesses.iter().any(|likeness| !likeness.is_finite()) {
             return Err("it answers with what is no number".into());
         }
+        if likenesses.is_empty() {
+            let milliseconds = self.within.as_millis();
+            return Err(format!("there was no time for it within {milliseconds} ms").into());
+        }
         likenesses.truncate(first.len());
         Ok(likenesses)
     }

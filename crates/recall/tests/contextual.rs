@@ -64,6 +64,17 @@ fn what_a_model_made_of_a_passage_is_made_once_and_goes_with_what_is_erased() {
     // As it is read back, so it is made.
     fs::remove_file(&kept).unwrap();
     assert_eq!(again(&fed), first);
+    // What is known takes no time; what is not does.
+    let at_once = Duration::from_nanos(1);
+    let known = fed.index.search_again(&query, &contextual, at_once);
+    assert_eq!(known.unwrap(), first);
+    let new = everywhere("a cat in the fog");
+    let unknown = fed.index.search_again(&new, &contextual, at_once).unwrap();
+    assert_eq!(unknown.compared.unwrap().count, 3, "the passages are known");
+    fs::remove_file(&kept).unwrap();
+    let unknown = fed.index.search_again(&new, &contextual, at_once).unwrap();
+    let unable = unknown.compared.unwrap().unable;
+    assert_eq!(unable.as_deref(), Some("there was no time for it within 0 ms"));
     fed.remove("s", Some(3));
     fed.feeder.scrub().unwrap();
     assert_eq!(file(&fed), None);

@@ -35,28 +35,33 @@ impl Compare for Contextual {
         within: Duration,
     ) -> Result<Vec<f32>, CompareError> {
         let start = Instant::now();
-        let (tokens, weights) = tokens_of(question, self.encoder.longest());
-        let Some(asked) = self.encoder.encode(&[tokens]).pop() else {
-            return Ok(Vec::new());
+        let known = |text: &[TokenId]| {
+            let shape = (text.len(), self.encoder.width());
+            let rows = kept.get(&bytes(text));
+            rows.filter(|rows| (rows.len(), rows.columns()) == shape)
         };
+        let mut made: Vec<(Vec<u8>, Rows)> = Vec::new();
+        let (tokens, weights) = tokens_of(question, self.encoder.longest());
+        let asked = match known(&tokens) {
+            Some(rows) => rows,
+            None => {
+                let read = bytes(&tokens);
+                let rows = self.encode(&[tokens], 1)?.pop().unwrap_or_default();
+                made.push((read, rows.clone()));
+                rows
+            }
+        };
+        let asked = matrix(&asked)?;
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let mut likenesses = Vec::new();
-        let mut made: Vec<(Vec<u8>, Rows)> = Vec::new();
         for round in passages.chunks(threads * TOGETHER) {
-            if start.elapsed() >= within {
-                break;
-            }
             let texts: Vec<Vec<TokenId>> = round.iter().map(read).collect();
-            let mut all: Vec<Option<Rows>> = Vec::new();
-            let mut new: Vec<Vec<TokenId>> = Vec::new();
-            for text in &texts {
-                let known = kept
-                    .get(&bytes(text))
-                    .filter(|rows| (rows.len(), rows.columns()) == (text.len(), asked.ncols()));
-                if known.is_none() {
-                    new.push(text.clone());
-                }
-                all.push(known);
+            let all: Vec<Option<Rows>> = texts.iter().map(|text| known(text)).collect();
+            let new = texts.iter().zip(&all).filter(|(_, rows)| rows.is_none());
+            let new: Vec<Vec<TokenId>> = new.map(|(text, _)| text.clone()).collect();
+            // What is known takes next to no time.
+            if !new.is_empty() && start.elapsed() >= within {
+                break;
             }
             let mut encoded = self.encode(&new, threads)?.into_iter();
             for (text, rows) in texts.iter().zip(all) {
@@ -68,7 +73,7 @@ impl Compare for Contextual {
                         rows
                     }
                 };
-                likenesses.push(likeness(&asked, &weights, &rows));
+                likenesses.push(likeness(&asked, &weights, &matrix(&rows)?));
             }
         }
         kept.put(made.iter().map(|(read, rows)| (read.as_slice(), rows)));
@@ -163,12 +168,13 @@ fn read(passage: &Reading<'_>) -> Vec<TokenId> {
     tokens
 }
 
+fn matrix(rows: &Rows) -> Result<Array2<f32>, CompareError> {
+    let shape = (rows.len(), rows.columns());
+    Ok(Array2::from_shape_vec(shape, rows.numbers().collect())?)
+}
+
 /// For each token of the question the most alike of the passage.
-fn likeness(asked: &Array2<f32>, weights: &[f32], passage: &Rows) -> f32 {
-    let shape = (passage.len(), passage.columns());
-    let Ok(passage) = Array2::from_shape_vec(shape, passage.numbers().collect()) else {
-        return 0.0;
-    };
+fn likeness(asked: &Array2<f32>, weights: &[f32], passage: &Array2<f32>) -> f32 {
     let products = asked.dot(&passage.t());
     let most = products
         .rows()
