@@ -74,7 +74,10 @@ fn what_a_model_made_of_a_passage_is_made_once_and_goes_with_what_is_erased() {
     fs::remove_file(&kept).unwrap();
     let unknown = fed.index.search_again(&new, &contextual, at_once).unwrap();
     let unable = unknown.compared.unwrap().unable;
-    assert_eq!(unable.as_deref(), Some("there was no time for it within 0 ms"));
+    assert_eq!(
+        unable.as_deref(),
+        Some("there was no time for it within 0 ms")
+    );
     fed.remove("s", Some(3));
     fed.feeder.scrub().unwrap();
     assert_eq!(file(&fed), None);
