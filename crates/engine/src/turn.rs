@@ -174,6 +174,9 @@ impl Session {
             model: Some(turn.model.name()),
         };
         let mut request = self.prepared(&asking, turn, tell).await?;
+        if let Some(trouble) = self.tl.trouble_comparing() {
+            tell(TurnEvent::Warning(trouble));
+        }
         let mut shortened = false;
         for round in 0.. {
             let asked_at = self.tl.now();
