@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::entries::OnConflictBody;
 use crate::extract::{IdempotencyKey, IfMatch, MaybeJson, Opened, param};
 use crate::guard::empty;
-use crate::turns::{Live, Outcome, Question, TurnId, WhenBusy};
+use crate::turns::{Live, Manner, Outcome, Question, TurnId, WhenBusy};
 use crate::wire::{EntryView, UsageView};
 use crate::{App, Problem};
 
@@ -83,7 +83,7 @@ impl From<Outcome> for TurnView {
 ///
 /// The message is kept before the model is asked, and the answer when it ends, whether or
 /// not anybody still listens. Events: `turn:queued`, `turn:started`, `turn:sent`,
-/// `message:delta`, `message:thinking`, `message:tool_call`, `message:tool_result`,
+/// `message:started` (with the id of the entry to be), `message:delta`, `message:thinking`, `message:tool_call`, `message:tool_result`,
 /// `session:compaction-start`, `-complete` and `-error`, `turn:warning`, `turn:retrying`,
 /// and at the end `turn:complete`, `turn:stopped` or `turn:failed`.
 #[utoipa::path(post, path = "/api/sessions/{id}/turns", tag = "turns", request_body = TurnBody,
@@ -106,6 +106,7 @@ pub(crate) async fn begin(
         conflict: body.on_conflict.into(),
         key,
         when_busy: body.when_busy,
+        manner: Manner::default(),
     };
     let live = crate::turns::begin(&app, &opened.caller, &opened.session, question).await?;
     if body.stream {
