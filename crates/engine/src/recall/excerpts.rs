@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use throughline_context::{EntryRef, Excerpt};
 use throughline_llm::Quote;
-use throughline_model::{Entry, Record, Role};
+use throughline_model::{Entry, Record, Role, redact};
 use throughline_recall::{Hit, Query, Scope, Stretch, says_something};
 use throughline_store::{Filter, Read};
 
@@ -41,7 +41,7 @@ impl Session {
             };
             excerpts.push(Excerpt {
                 author: speaker(hit.author.as_deref(), hit.role),
-                text: shortened(&hit.text),
+                text: redact(&shortened(&hit.text)).into_owned(),
                 at: hit.at,
                 score: hit.score,
                 source: EntryRef {
@@ -139,7 +139,7 @@ impl Session {
         };
         Ok(read.as_ref().and_then(Entry::message).map(|message| {
             let author = read.as_ref().and_then(|entry| entry.author.as_deref());
-            let said = message.content.to_text().into_owned();
+            let said = redact(&message.content.to_text()).into_owned();
             (speaker(author, message.role), said)
         }))
     }
