@@ -2,4 +2,6 @@
 //! store, spoken to over HTTP.
 
 mod harness;
+mod openai;
 mod sessions;
+mod stand_in;

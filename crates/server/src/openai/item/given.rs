@@ -1,5 +1,6 @@
 //! An item as a caller gives it, and the entry it becomes.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use throughline::{
     Block, Content, EntryId, Json, Message, NewEntry, Role, Session, Throughline, ToolCall,
@@ -24,37 +25,57 @@ pub(in crate::openai) struct Given {
 
 /// Understands an item; `param` is where in the request it stands.
 pub(in crate::openai) fn given(raw: &Json, param: &str) -> Result<Given, Refusal> {
-    let object = raw.as_str().trim_start().starts_with('{');
-    let members: Map<String, Value> = raw
+    let wrong = |name: &str, why: &str| Refusal::param(format!("{param}{name}"), why);
+    let head: Head = raw
         .decode()
         .ok()
-        .filter(|_| object)
-        .ok_or_else(|| Refusal::param(param, "an item is an object"))?;
-    let item = Fields { members, param };
-    let id = item.text("id").filter(|id| id::can_be_kept(id));
-    let id = id.map(ToOwned::to_owned);
+        .filter(|_| raw.as_str().starts_with('{'))
+        .ok_or_else(|| wrong("", "an item is an object"))?;
+    let text = |json: &Json| json.decode::<String>().ok();
+    let id = head.id.as_ref().and_then(text);
+    let id = id.filter(|id| id::can_be_kept(id));
     let mut files = Vec::new();
-    let kind = match (item.members.get("type"), item.members.get("role")) {
-        (Some(Value::String(kind)), _) => kind.as_str(),
-        (None | Some(Value::Null), Some(_)) => "message",
-        _ => return Err(item.wrong("type", "an item has a `type`, or a `role` and `content`")),
+    let kind = match (head.r#type.as_ref().map(text), &head.role) {
+        (Some(Some(kind)), _) => kind,
+        (None, Some(_)) => "message".to_owned(),
+        _ => {
+            let why = "an item has a `type`, or a `role` and `content`";
+            return Err(wrong(".type", why));
+        }
     };
-    let message = match kind {
+    let known = [
+        "message",
+        "function_call",
+        "function_call_output",
+        "reasoning",
+    ];
+    if kind == "item_reference" {
+        let why = "a reference names an item of the conversation, which is in it already";
+        return Err(wrong(".type", why));
+    }
+    if !known.contains(&kind.as_str()) {
+        let message = verbatim(&kind, raw);
+        return Ok(Given { message, id, files });
+    }
+    let members = raw.decode();
+    let members = members.map_err(|_| wrong("", "this item has a number beyond all bounds"))?;
+    let item = Fields { members, param };
+    let message = match kind.as_str() {
         "message" => item.message(&mut files)?,
         "function_call" => item.call()?,
         "function_call_output" => item.output(&mut files)?,
-        "reasoning" => item.reasoning()?,
-        "item_reference" => {
-            let why = "a reference names an item of the conversation, which is in it already";
-            return Err(item.wrong("type", why));
-        }
-        other => {
-            let message = verbatim(other, raw);
-            return Ok(Given { message, id, files });
-        }
+        _ => item.reasoning()?,
     };
     let message = item.with_rest(message)?;
     Ok(Given { message, id, files })
+}
+
+/// What tells an item's type.
+#[derive(Deserialize)]
+struct Head {
+    id: Option<Json>,
+    r#type: Option<Json>,
+    role: Option<Json>,
 }
 
 /// An item of a type we do not know, as it came.
