@@ -74,5 +74,9 @@ pub(crate) fn weather_or_echo(request: &Request) -> Reply {
         return Reply::default().and_call("call_weather", "get_weather", city);
     }
     let told = messages.iter().filter(|m| m["role"] != "system").count();
-    Reply::text(format!("Heard {told} messages, the last one: {said}"))
+    let reply = Reply::text(format!("Heard {told} messages, the last one: {said}"));
+    if said.contains("take your time") {
+        return reply.slowly(Duration::from_millis(200));
+    }
+    reply
 }
