@@ -12,6 +12,7 @@ mod input;
 mod leave;
 mod mark;
 mod print;
+mod served;
 mod speak;
 mod start;
 mod status;
@@ -21,6 +22,7 @@ mod words;
 use std::process::ExitCode;
 
 use anyhow::Result;
+pub(crate) use served::ServedVoices;
 use throughline::context::Policy;
 use throughline::llm::Summarizer;
 use throughline::{Entry, NewSession, Seq, Session, SessionSpec, Throughline, Usage};

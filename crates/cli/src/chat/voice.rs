@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use throughline::context::{Encoding, RequestMessage};
+use throughline::context::{Encoding, Policy, RequestMessage};
 use throughline::llm::{
     AgentFile, Ask, Keys, Model, ModelSummarizer, OFFLINE, Provider, SpecError, Summarizer, Timing,
     Wanted, agent_candidates, check_mode, connect,
@@ -190,6 +190,36 @@ impl Voice {
         let model = Arc::clone(self.model.as_ref()?);
         let summarizer = ModelSummarizer::new(model).within(SUMMARY_WITHIN);
         Some(Box::new(summarizer))
+    }
+
+    /// The same for sessions that are not in a terminal.
+    pub(super) fn answering(&self, app: &App, policy: Policy) -> throughline::Voice {
+        let summarizer = self.summarizer().map(Arc::from);
+        throughline::Voice {
+            model: self.model.clone().map(|model| model as Arc<dyn Model>),
+            agent: self.description.clone(),
+            policy,
+            window: self.window(app),
+            encoding: self.encoding(app),
+            documents: Vec::new(),
+            summarizer,
+        }
+    }
+
+    /// Whether an agent of this name is described in the person's own configuration.
+    pub(super) fn has_own_agent(app: &App, name: &str) -> bool {
+        let plain = |c: char| c.is_alphanumeric() || "-_".contains(c);
+        !name.is_empty()
+            && name.chars().all(plain)
+            && agent_candidates(name, None, &app.places.config_folder())
+                .iter()
+                .any(|path| path.is_file())
+    }
+
+    /// Which model is connected, and who serves it.
+    pub(super) fn connected(&self) -> Option<String> {
+        let connection = self.model.as_ref()?.connection();
+        Some(format!("{}/{}", connection.provider, connection.model))
     }
 
     /// A few words for what was said first, by the model; none if it has none in time.

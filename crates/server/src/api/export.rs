@@ -218,9 +218,12 @@ impl Export {
             .last_summary()
             .await
             .map_err(io::Error::other)?;
-        let summary = summary.map(|known| match self.reveal {
-            true => known.summary,
-            false => known.summary.redacted(),
+        let summary = summary.map(|known| {
+            if self.reveal {
+                known.summary
+            } else {
+                known.summary.redacted()
+            }
         });
         writer.finish(summary.as_ref())?;
         self.pass_on().await

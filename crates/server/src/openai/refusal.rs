@@ -9,7 +9,7 @@ use crate::Problem;
 /// A problem, and the member of the request it is about.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
-    problem: Problem,
+    problem: Box<Problem>,
     param: Option<String>,
     /// Whether what was sent is kept, so that sending it again would say it twice.
     kept: bool,
@@ -19,7 +19,7 @@ impl Refusal {
     /// Something in the request makes no sense.
     pub(super) fn param(param: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
-            problem: Problem::bad_request("invalid_value", detail),
+            problem: Box::new(Problem::bad_request("invalid_value", detail)),
             param: Some(param.into()),
             kept: false,
         }
@@ -28,7 +28,7 @@ impl Refusal {
     /// Something that the server cannot do.
     pub(super) fn unsupported(param: &str, detail: impl Into<String>) -> Self {
         Self {
-            problem: Problem::bad_request("unsupported_parameter", detail),
+            problem: Box::new(Problem::bad_request("unsupported_parameter", detail)),
             param: Some(param.to_owned()),
             kept: false,
         }
@@ -38,7 +38,7 @@ impl Refusal {
     pub(super) fn locked() -> Self {
         let detail = "an answer is under way in this conversation; try again when it is there";
         Self {
-            problem: Problem::bad_request("conversation_locked", detail),
+            problem: Box::new(Problem::bad_request("conversation_locked", detail)),
             param: Some("conversation".to_owned()),
             kept: false,
         }
@@ -94,7 +94,7 @@ impl From<Problem> for Refusal {
             problem.status = StatusCode::BAD_REQUEST;
         }
         Self {
-            problem,
+            problem: Box::new(problem),
             param: None,
             kept: false,
         }
@@ -131,7 +131,7 @@ impl IntoResponse for Refusal {
             detail,
             retry_after,
             ..
-        } = self.problem;
+        } = *self.problem;
         let body = json!({
             "error": {
                 "message": detail,

@@ -25,7 +25,7 @@ pub(super) struct ResponseView {
     pub(super) parallel_tool_calls: bool,
     pub(super) previous_response_id: Option<String>,
     conversation: Option<Value>,
-    pub(super) tool_choice: Json,
+    pub(super) tool_choice: Value,
     pub(super) tools: Vec<Json>,
     usage: Option<Value>,
     pub(super) metadata: Value,
@@ -62,7 +62,7 @@ impl Status {
 
 impl ResponseView {
     /// A response that has just begun.
-    pub(super) fn begun(id: String, at: Timestamp, tool_choice: Json) -> Self {
+    pub(super) fn begun(id: String, at: Timestamp) -> Self {
         Self {
             id,
             object: "response",
@@ -77,7 +77,7 @@ impl ResponseView {
             parallel_tool_calls: true,
             previous_response_id: None,
             conversation: None,
-            tool_choice,
+            tool_choice: json!("auto"),
             tools: Vec::new(),
             usage: None,
             metadata: json!({}),

@@ -44,7 +44,7 @@ pub(super) struct CreateBody {
     store: Option<bool>,
     #[serde(default)]
     tools: Option<Vec<Json>>,
-    tool_choice: Option<Json>,
+    tool_choice: Option<Value>,
     parallel_tool_calls: Option<bool>,
     #[serde(default, deserialize_with = "or_empty")]
     metadata: Map<String, Value>,
@@ -58,7 +58,6 @@ struct Understood {
     items: Vec<Given>,
     tools: Vec<ToolSpec>,
     metadata: Metadata,
-    tool_choice: Json,
 }
 
 impl CreateBody {
@@ -76,15 +75,10 @@ impl CreateBody {
             let why = "answers are text here: ask for another format in `instructions`";
             return Err(Refusal::unsupported("text.format", why));
         }
-        let tool_choice = self.tool_choice.clone();
-        let tool_choice = match tool_choice.or_else(|| Json::of("auto").ok()) {
-            Some(choice) => choice,
-            None => return Err(Refusal::param("tool_choice", "this cannot be read")),
-        };
-        let wanted = match tool_choice.decode::<String>().as_deref() {
-            Ok("auto") => true,
-            Ok("none") => false,
-            _ => {
+        let wanted = match self.tool_choice.as_ref().map(Value::as_str) {
+            None | Some(Some("auto")) => true,
+            Some(Some("none")) => false,
+            Some(_) => {
                 let why = "a model cannot be made to call a tool here: send \"auto\" or \"none\"";
                 return Err(Refusal::unsupported("tool_choice", why));
             }
@@ -101,7 +95,6 @@ impl CreateBody {
             items: self.items()?,
             tools,
             metadata: Metadata::given(self.metadata.clone())?,
-            tool_choice,
         })
     }
 
@@ -204,7 +197,6 @@ pub(super) async fn create(
         items,
         tools,
         metadata,
-        tool_choice,
     } = body.understood()?;
     let place = place(&app, &caller, &body, items).await?;
     let manner = Manner {
@@ -224,7 +216,10 @@ pub(super) async fn create(
     };
     // Kept or not: the turn belongs to the caller.
     let live = begin(&app, &caller, &place.session, question).await?;
-    let mut view = ResponseView::begun(String::new(), caller.tl.now(), tool_choice);
+    let mut view = ResponseView::begun(String::new(), caller.tl.now());
+    if let Some(choice) = body.tool_choice {
+        view.tool_choice = choice;
+    }
     view.instructions.clone_from(&body.instructions);
     view.parallel_tool_calls = body.parallel_tool_calls.unwrap_or(true);
     view.previous_response_id
@@ -444,8 +439,7 @@ pub(super) async fn retrieve(
 ) -> Result<Answer<ResponseView>, Refusal> {
     let missing = || Refusal::no_response(&response);
     let (conversation, question, answer) = kept(&caller, &response).await?.ok_or_else(missing)?;
-    let choice = Json::of("auto").map_err(|_| missing())?;
-    let mut view = ResponseView::begun(response.clone(), question.at, choice);
+    let mut view = ResponseView::begun(response.clone(), question.at);
     view.store = true;
     view.within(conversation.session.id());
     match &answer {

@@ -287,10 +287,7 @@ impl Telling {
     async fn end(&mut self, live: &Live) {
         self.close();
         let failure = match live.outcome() {
-            Some(Ok(outcome)) => match self.answering.whole(outcome).await {
-                Ok(()) => None,
-                Err(refusal) => Some(refusal),
-            },
+            Some(Ok(outcome)) => self.answering.whole(outcome).await.err(),
             Some(Err(problem)) => Some(self.answering.refused(problem)),
             None => None,
         };

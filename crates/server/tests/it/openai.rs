@@ -273,7 +273,7 @@ async fn a_deleted_item_is_gone_from_everywhere() {
         !sent.contains("the secret word is") && !sent.contains("xylophone"),
         "{sent}"
     );
-    let report = server.tl.check(&mut |_, _| {}).await.unwrap();
+    let report = server.tl.check(&|_, _| {}).await.unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 

@@ -1,6 +1,7 @@
 //! Parts of messages and of tool results, and the blocks they are kept as.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,8 +17,8 @@ pub(super) type Blobs = HashMap<Digest, Vec<u8>>;
 pub(super) async fn blobs(tl: &Throughline, content: &Content) -> Result<Blobs, Refusal> {
     let mut blobs = Blobs::new();
     for attachment in content.attachments() {
-        if !blobs.contains_key(&attachment.blob) {
-            blobs.insert(attachment.blob, tl.blob(&attachment.blob).await?);
+        if let Entry::Vacant(vacant) = blobs.entry(attachment.blob) {
+            vacant.insert(tl.blob(&attachment.blob).await?);
         }
     }
     Ok(blobs)

@@ -139,7 +139,7 @@ impl<'a> Maker<'a> {
         if said.is_empty() || !parts.is_empty() {
             self.said(message.role, status, &mut parts, &mut run, &mut rest);
             if said.is_empty() {
-                let item = message_item(message.role, status, Vec::new());
+                let item = message_item(message.role, status, &[]);
                 self.push(item, Vec::new(), &mut rest);
             }
         }
@@ -157,7 +157,7 @@ impl<'a> Maker<'a> {
         if parts.is_empty() {
             return;
         }
-        let item = message_item(role, status, std::mem::take(parts));
+        let item = message_item(role, status, &std::mem::take(parts));
         let blocks = run.drain(..).cloned().collect();
         self.push(item, blocks, rest);
     }
@@ -238,7 +238,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-fn message_item(role: Role, status: &str, parts: Vec<Value>) -> Value {
+fn message_item(role: Role, status: &str, parts: &[Value]) -> Value {
     json!({
         "type": "message",
         "role": role.as_str(),
