@@ -7,12 +7,14 @@
 mod carry;
 mod command;
 mod counts;
+mod draft;
 mod hush;
 mod input;
 mod leave;
 mod mark;
 mod print;
 mod served;
+mod shown;
 mod speak;
 mod start;
 mod status;

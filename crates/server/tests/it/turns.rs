@@ -224,6 +224,22 @@ async fn a_model_that_fails_leaves_the_question_to_be_answered_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_failed_is_tried_again_under_the_same_key() {
+    let replies = [Reply::fault(Fault::WrongKey), Reply::text("Now it works.")];
+    let (server, _model) = answering(Script::replies(replies)).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let ask = || {
+        let body = json!({"message": "Anybody there?", "stream": false});
+        server.post(&path, &body).header("idempotency-key", "once")
+    };
+    assert_eq!(answer(ask()).await.1["answer"], Value::Null);
+    assert_eq!(answer(ask()).await.1["answer"]["content"], "Now it works.");
+    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    assert_eq!(page["head"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stale_head_refuses_a_turn_before_anything_is_asked() {
     let (server, model) = answering(Script::default()).await;
     let id = server.session(&["one", "two"]).await;
