@@ -13,7 +13,7 @@ use super::entries::OnConflictBody;
 use crate::extract::{IdempotencyKey, IfMatch, MaybeJson, Opened, param};
 use crate::guard::empty;
 use crate::turns::{Live, Manner, Outcome, Question, TurnId, WhenBusy};
-use crate::wire::{EntryView, UsageView};
+use crate::wire::{EntryView, StreamedEvent, UsageView};
 use crate::{App, Problem};
 
 /// What to ask.
@@ -91,7 +91,7 @@ impl From<Outcome> for TurnView {
         ("If-Match" = Option<String>, Header, description = "The head the caller believes in"),
         ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this turn")),
     responses((status = 200, description = "What becomes of it, as it becomes so or at the end",
-        content((TurnView = "application/json"), (String = "text/event-stream")))))]
+        content((TurnView = "application/json"), (StreamedEvent = "text/event-stream")))))]
 pub(crate) async fn begin(
     State(app): State<App>,
     opened: Opened,
@@ -145,7 +145,7 @@ fn seen(headers: &HeaderMap) -> Result<usize, Problem> {
 #[utoipa::path(get, path = "/api/sessions/{id}/turns/current", tag = "turns",
     params(("id" = String, Path, description = "The session"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
-    responses((status = 200, body = String, content_type = "text/event-stream")))]
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn current(
     State(app): State<App>,
     opened: Opened,
@@ -174,7 +174,7 @@ impl FromRequestParts<App> for Turn {
     params(("id" = String, Path, description = "The session"),
         ("turn" = String, Path, description = "The turn"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
-    responses((status = 200, body = String, content_type = "text/event-stream")))]
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn join(
     State(app): State<App>,
     opened: Opened,

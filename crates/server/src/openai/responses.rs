@@ -31,11 +31,11 @@ const MOST_ITEMS: usize = 10_000;
 /// How far after a question its answer is looked for.
 const AMONG: usize = 16;
 
-/// What is asked. Members that only tune how a model samples are passed over.
+/// What is asked. Members that only tune how a model samples are passed over, and so is
+/// `model`: the server says who answers, and the response names it.
 #[derive(Debug, Deserialize)]
 pub(super) struct CreateBody {
     input: Option<Json>,
-    model: Option<String>,
     instructions: Option<String>,
     conversation: Option<Json>,
     previous_response_id: Option<String>,
@@ -227,7 +227,7 @@ pub(super) async fn create(
     view.tools = body.tools.unwrap_or_default();
     view.metadata = metadata.into_value();
     view.store = place.kept;
-    if let Some(model) = app.serving.voices.usual().or(body.model) {
+    if let Some(model) = app.serving.voices.usual() {
         view.model = model;
     }
     let answering = Answering {

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use throughline::TokenRole;
 use throughline_stand_in::{Script, StandIn};
 
 use crate::harness::{Server, Wish};
@@ -154,3 +155,37 @@ async fn the_javascript_client_talks_as_with_openai() {
     node.arg(program);
     talk(node).await;
 }
+
+/// What schemathesis makes up of the document must be answered as the document says.
+///
+/// Streams that do not end by themselves are left out, and so is what asks for a
+/// WebSocket.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_keeps_what_it_promises() {
+    let Some(folder) = python() else { return };
+    let server = Server::guarded().await;
+    let token = server.token("alice", TokenRole::Admin).await;
+    let mut schemathesis = Command::new(folder.join("bin/schemathesis"));
+    schemathesis
+        .current_dir(&folder)
+        .arg("run")
+        .arg(format!("{}/api/openapi.json", server.url))
+        .args(["--header", &format!("Authorization: Bearer {token}")])
+        .args(["--seed", "7", "--max-examples", "8", "--max-time", "90"])
+        .args([
+            "--phases",
+            "examples,coverage,fuzzing",
+            "--no-shrink",
+            "--no-color",
+        ])
+        .args(["--continue-on-failure", "--generation-database", "none"])
+        .args(["--request-timeout", "20", "--suppress-health-check", "all"])
+        .args(["--checks", CHECKS])
+        .args(["--exclude-path-regex", "/events"]);
+    let told = tokio::task::spawn_blocking(move || run(&mut schemathesis)).await;
+    told.unwrap().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// What every answer is held to.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+                      response_headers_conformance,response_schema_conformance";
