@@ -10,4 +10,5 @@ mod events;
 mod harness;
 mod hostile;
 mod sessions;
+mod tls;
 mod turns;
