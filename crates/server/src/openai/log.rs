@@ -31,6 +31,8 @@ impl Conversation {
         for id in id::sessions(conversation) {
             let session = caller.tl.unopened(&id);
             match session.record().await {
+                // The program's own sessions are no conversations of anybody's.
+                Ok(record) if record.card.is_own() => {}
                 Ok(record) => {
                     return Ok(Self {
                         caller,

@@ -13,4 +13,5 @@ mod hostile;
 mod openai;
 mod sessions;
 mod stand_in;
+mod tls;
 mod turns;

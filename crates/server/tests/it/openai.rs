@@ -771,3 +771,21 @@ async fn without_a_model_the_offline_agent_answers() {
     let (_, models) = answer(server.get("/v1/models")).await;
     assert_eq!(models["data"][0]["id"], "offline");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_the_program_itself_are_no_conversations() {
+    let server = Server::start().await;
+    let fact = json!({"text": "the tests run on Tuesdays"});
+    let (status, kept) = answer(server.post("/api/memory", &fact)).await;
+    assert_eq!(status, 201, "{kept}");
+    let own = throughline::Filter {
+        own: true,
+        ..throughline::Filter::default()
+    };
+    let own = server.tl.list_all(&own).await.unwrap();
+    assert_eq!(own.len(), 1);
+    let path = format!("/v1/conversations/conv_{}/items", own[0].id);
+    assert_eq!(answer(server.get(&path)).await.0, 404);
+    let (_, listed) = answer(server.get("/v1/conversations")).await;
+    assert_eq!(listed["data"], json!([]));
+}
