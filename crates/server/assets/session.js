@@ -9,8 +9,9 @@
   /// So many entries and no more are in the page.
   const MOST = 300;
 
-  const atEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 160;
-  const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight });
+  const end = $("#end");
+  const atEnd = () => end.getBoundingClientRect().top <= innerHeight + 160;
+  const toEnd = () => end.scrollIntoView({ block: "end" });
   const numbers = () => $$("[data-seq]", entries).map((entry) => Number(entry.dataset.seq));
 
   // A link to an entry that is not on this page leads to the page it is on.
@@ -152,7 +153,7 @@
     on("session:compaction-start", () => say("Compacting…"));
     on("turn:retrying", (data) => say(`Trying again: ${data.why}`));
     on("turn:warning", (data) => notice(data.text, true));
-    const end = async (problem) => {
+    const ended = async (problem) => {
       source.close();
       say("");
       if (stop) stop.hidden = true;
@@ -162,10 +163,10 @@
       refreshSide();
       if (problem) notice(problem, true);
     };
-    on("turn:complete", () => end());
-    on("turn:stopped", () => end("Stopped; what had come is kept."));
-    on("turn:failed", (data) => end(data.failed?.detail ?? "There is no answer."));
-    source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) end(); });
+    on("turn:complete", () => ended());
+    on("turn:stopped", () => ended("Stopped; what had come is kept."));
+    on("turn:failed", (data) => ended(data.failed?.detail ?? "There is no answer."));
+    source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) ended(); });
   }
   if (entries.dataset.turn) join(entries.dataset.turn);
   $("#stop")?.addEventListener("click", () => {

@@ -10,7 +10,7 @@ use throughline::{Filter, NewToken, Owner, Token, TokenId, TokenRole};
 
 use super::layout::{self, Place, said};
 use super::visitor::{Fault, Form, Visitor};
-use super::words::{ago, counted, full};
+use super::words::{since, counted, full};
 use crate::Problem;
 use crate::extract::Query;
 
@@ -89,9 +89,9 @@ fn row(visitor: &Visitor, token: &Token) -> Markup {
             td { (token.owner) }
             td { (token.role) }
             td { (token.label.as_deref().unwrap_or_default()) }
-            td { (ago(token.created_at, now, zone)) }
+            td { (since(token.created_at, now, zone)) }
             td { @match (token.revoked_at, token.expires_at) {
-                (Some(at), _) => { "taken back " (ago(at, now, zone)) },
+                (Some(at), _) => { "taken back " (since(at, now, zone)) },
                 (None, Some(end)) if end <= now => "ended",
                 (None, Some(end)) => { "ends in " (counted(u64::try_from(end.duration_since(now).as_hours() / 24).unwrap_or(0), "day")) },
                 (None, None) => "good",

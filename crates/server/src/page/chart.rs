@@ -71,7 +71,7 @@ pub(super) fn legend(request: &Request) -> Markup {
             tbody {
                 @for section in &request.sections {
                     tr {
-                        td { span.dot class=(color(section.name)) {} (section.name) }
+                        td { span class={ "dot " (color(section.name)) } {} (section.name) }
                         td.number { (full(section.tokens)) }
                         td.number { (format!("{:.1} %", section.share)) }
                     }
@@ -123,7 +123,8 @@ pub(super) fn costs(entries: &[Entry]) -> Vec<Cost> {
 }
 
 const HEIGHT: u64 = 150;
-const STEP: u64 = 12;
+/// How wide it is, unless there are too many turns for that.
+const WIDTH: u64 = 1_060;
 
 /// Tokens a turn, with compactions marked.
 pub(super) fn turns(session: &SessionId, costs: &[Cost]) -> Markup {
@@ -132,7 +133,10 @@ pub(super) fn turns(session: &SessionId, costs: &[Cost]) -> Markup {
         return html! { p.muted { "No model has reported what its answers cost yet." } };
     }
     let height = |tokens: u64| of(tokens, most) * HEIGHT / 1_000;
-    let width = (costs.len() as u64 * STEP + 60).max(360);
+    let count = costs.len() as u64;
+    let step = ((WIDTH - 60) / count).clamp(12, 36);
+    let bar = step - 3;
+    let width = (count * step + 60).max(WIDTH);
     html! {
         div.scroll tabindex="0" role="group" aria-label="Tokens a turn" {
             svg.turns width=(width) height=(HEIGHT + 40) viewBox={ "0 0 " (width) " " (HEIGHT + 40) } role="img"
@@ -142,18 +146,18 @@ pub(super) fn turns(session: &SessionId, costs: &[Cost]) -> Markup {
                     text.axis x="38" y=(y + 4) text-anchor="end" { (short(share)) }
                 }
                 @for (index, cost) in costs.iter().enumerate() {
-                    @let x = 50 + index as u64 * STEP;
+                    @let x = 50 + index as u64 * step;
                     @let (fresh, cached, output) = (height(cost.input - cost.cached), height(cost.cached), height(cost.output));
                     @let base = 10 + HEIGHT;
                     a href=(entry_place(session, cost.seq)) {
                         title { "#" (cost.seq) ": " (full(cost.input)) " sent, of that " (full(cost.cached)) " cached, " (full(cost.output)) " answered" }
-                        rect.hit x=(x - 1) y="10" width=(STEP) height=(HEIGHT) {}
-                        rect.cached x=(x) y=(base - cached) width="9" height=(cached) {}
-                        rect.sent x=(x) y=(base - cached - fresh) width="9" height=(fresh) {}
-                        rect.answered x=(x) y=((base - cached - fresh).saturating_sub(output)) width="9" height=(output) {}
+                        rect.hit x=(x - 1) y="10" width=(step) height=(HEIGHT) {}
+                        rect.cached x=(x) y=(base - cached) width=(bar) height=(cached) {}
+                        rect.sent x=(x) y=(base - cached - fresh) width=(bar) height=(fresh) {}
+                        rect.answered x=(x) y=((base - cached - fresh).saturating_sub(output)) width=(bar) height=(output) {}
                     }
                     @if let Some(seq) = cost.compacted {
-                        @let at = x + STEP - 2;
+                        @let at = x + step - 2;
                         a href=(entry_place(session, seq)) {
                             title { "Compacted at #" (seq) }
                             line.compacted x1=(at) x2=(at) y1="4" y2=(base + 6) {}

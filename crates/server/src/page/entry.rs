@@ -144,7 +144,7 @@ impl<'a> Showing<'a> {
             Role::Tool => "Tool",
         };
         html! {
-            article.entry class={ (message.role) " " (self.sight(seq)) } id={ "e" (seq) } data-seq=(seq)
+            article class={ "entry " (message.role) " " (self.sight(seq)) } id={ "e" (seq) } data-seq=(seq)
                 tabindex="-1" data-at[self.at == Some(seq)] aria-label={ (who) ", entry " (seq) } {
                 header {
                     b.who { (entry.author.as_deref().unwrap_or(who)) }

@@ -7,7 +7,7 @@ use throughline::{Lineage, Tree};
 use super::layout::{self, Place};
 use super::session::{Tab, header};
 use super::visitor::{Fault, Opened};
-use super::words::{ago, counted, entry_place, place, title};
+use super::words::{since, counted, entry_place, place, title};
 
 /// Of the drawing: a row's height, and a step to the right.
 const ROW: usize = 52;
@@ -105,7 +105,7 @@ fn family(node: &Node<'_>, opened: &Opened) -> Markup {
                     Lineage::Forked { session, at } => { "forked at " a href=(entry_place(session, *at)) { "#" (at) } },
                     Lineage::Continued { .. } => "continued from its summary",
                 }
-                " · " (counted(card.messages, "message")) " · " (ago(card.last_activity, now, zone))
+                " · " (counted(card.messages, "message")) " · " (since(card.last_activity, now, zone))
             }
         }
     }

@@ -317,6 +317,9 @@ fn row(
                         Lineage::Continued { .. } => span.badge title="Goes on from another's summary" { "continued" },
                         Lineage::Root => {},
                     }
+                    @if card.compactions > 0 {
+                        span.badge title=(counted(card.compactions, "compaction")) { "compacted" }
+                    }
                     @if card.status == Status::Archived { span.badge { "archived" } }
                 }
                 span.preview {
@@ -329,13 +332,10 @@ fn row(
                 }
                 span.tags { @for tag in &card.tags { span.tag { (tag) } } }
                 span.figures {
-                    @if let Some(model) = &card.model { span.model { (model) } }
+                    span.model { (card.model.as_deref().unwrap_or_default()) }
                     span title="Messages" { (short(card.messages)) span.unit { " msg" } }
-                    @if card.tokens.total() > 0 {
-                        span title="Tokens reported" { (short(card.tokens.total())) span.unit { " tok" } }
-                    }
-                    @if card.compactions > 0 {
-                        span title=(counted(card.compactions, "compaction")) { (card.compactions) "×" span.unit { " compacted" } }
+                    span title="Tokens reported" {
+                        @if card.tokens.total() > 0 { (short(card.tokens.total())) span.unit { " tok" } }
                     }
                 }
                 span.age { (ago(card.last_activity, now, zone)) }

@@ -7,7 +7,7 @@ use throughline::{AddedHow, Fact, Memory, MemoryScope, NewFact, Seq};
 
 use super::layout::{self, Place, said};
 use super::visitor::{Fault, Form, Visitor};
-use super::words::{ago, counted, encoded, entry_place};
+use super::words::{since, counted, encoded, entry_place};
 use crate::Problem;
 use crate::extract::Query;
 
@@ -102,7 +102,7 @@ fn shown(visitor: &Visitor, query: &MemoryQuery, fact: &Fact, proposed: bool) ->
             div {
                 (fact.text)
                 div.muted {
-                    "#" (fact.seq) " · by " (fact.author.as_deref().unwrap_or(&fact.by)) " · " (ago(fact.at, now, zone))
+                    "#" (fact.seq) " · by " (fact.author.as_deref().unwrap_or(&fact.by)) " · " (since(fact.at, now, zone))
                     @if fact.uses > 0 { " · used in " (counted(fact.uses, "session")) }
                     @if let Some(source) = &fact.source { " · " a href=(entry_place(&source.session, source.seq)) { "where it was said" } }
                     @for file in &fact.files { " " code { (file) } }

@@ -10,7 +10,7 @@ use super::entry::{Showing, plain};
 use super::layout::{self, Place, part as part_of, said};
 use super::side;
 use super::visitor::{Fault, Opened};
-use super::words::{ago, counted, encoded, entry_place, place, short, title};
+use super::words::{since, counted, encoded, entry_place, place, short, title};
 use crate::extract::{Number, Query};
 use crate::Problem;
 
@@ -229,7 +229,7 @@ pub(super) fn header(opened: &Opened, tab: Tab, done: Option<&str>) -> Markup {
                 @if let Some(model) = &card.model { span { (model) } }
                 span { (counted(card.messages, "message")) }
                 @if card.tokens.total() > 0 { span { (short(card.tokens.total())) " tokens" } }
-                span { "active " (ago(card.last_activity, now, zone)) }
+                span { "active " (since(card.last_activity, now, zone)) }
             }
             nav.tabs aria-label="Views of this session" {
                 @for (known, path, name) in TABS {

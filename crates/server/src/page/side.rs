@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::entry::summary;
 use super::layout::part as part_of;
 use super::visitor::{Fault, Opened};
-use super::words::{ago, beginning, entry_place, place};
+use super::words::{since, beginning, entry_place, place};
 
 /// Entries after the checkpoint that are looked at.
 const WINDOW: usize = 200;
@@ -23,8 +23,17 @@ pub(super) async fn shown(opened: &Opened) -> Result<Markup, Fault> {
     let standing = &opened.record.standing;
     let here = place(session.id());
     let (now, zone) = (opened.visitor.caller.tl.now(), &opened.visitor.app.serving.zone);
-    let pinned = |text: &String| standing.pins.iter().any(|pin| pin.text == *text);
-    let facts: Vec<_> = set.pinned_facts.iter().filter(|text| !pinned(text)).collect();
+    // What the checkpoint or a pin says is not said again.
+    let told = checkpoint.as_ref().map(|(_, checkpoint)| &checkpoint.summary);
+    let told: Vec<&String> = told.map_or_else(Vec::new, |told| {
+        let lists = [&told.facts, &told.decisions, &told.open_tasks, &told.pending, &told.files_touched];
+        lists.into_iter().flatten().collect()
+    });
+    let besides = |items: &'_ [String]| -> Vec<String> {
+        let pinned = |text: &String| standing.pins.iter().any(|pin| pin.text == *text);
+        let new = |text: &&String| !told.contains(text) && !pinned(text);
+        items.iter().filter(new).cloned().collect()
+    };
     Ok(html! {
         section {
             h2 { "Checkpoint" }
@@ -33,7 +42,7 @@ pub(super) async fn shown(opened: &Opened) -> Result<Markup, Fault> {
                     p.muted {
                         "Stands for everything up to "
                         a href=(entry_place(session.id(), checkpoint.covers)) { "#" (checkpoint.covers) }
-                        " · by " (checkpoint.by) " · " (ago(entry.at, now, zone))
+                        " · by " (checkpoint.by) " · " (since(entry.at, now, zone))
                     }
                     (summary(&checkpoint.summary))
                 },
@@ -55,10 +64,10 @@ pub(super) async fn shown(opened: &Opened) -> Result<Markup, Fault> {
                 }
             }
         }
-        (items("Facts", &facts))
-        (items("Decisions", &set.decisions.iter().collect::<Vec<_>>()))
-        (items("Open tasks", &set.open_tasks.iter().collect::<Vec<_>>()))
-        (items("Files touched", &set.files_touched.iter().collect::<Vec<_>>()))
+        (items("Facts", &besides(&set.pinned_facts)))
+        (items("Decisions", &besides(&set.decisions)))
+        (items("Open tasks", &besides(&set.open_tasks)))
+        (items("Files touched", &besides(&set.files_touched)))
         @if !standing.context.is_empty() {
             section {
                 h2 { "Context documents" }
@@ -70,7 +79,7 @@ pub(super) async fn shown(opened: &Opened) -> Result<Markup, Fault> {
     })
 }
 
-fn items(name: &str, items: &[&String]) -> Markup {
+fn items(name: &str, items: &[String]) -> Markup {
     const MOST: usize = 20;
     html! {
         @if !items.is_empty() {

@@ -9,7 +9,7 @@ use super::chart::{costs, gauge, legend, turns};
 use super::layout::{self, Place, part as part_of};
 use super::session::{Tab, header};
 use super::visitor::{Fault, Opened};
-use super::words::{ago, entry_place, full, moment, title};
+use super::words::{since, entry_place, full, moment, title};
 
 /// Entries looked at for what turns cost.
 const LOOKED_AT: usize = 1_000;
@@ -82,7 +82,7 @@ fn totals(opened: &Opened, voice: &Voice) -> Markup {
             dt { "Tokens sent" } dd { (full(card.tokens.input)) ", " (full(card.tokens.cache_read)) " of them from a cache" }
             dt { "Tokens answered" } dd { (full(card.tokens.output)) }
             dt { "Made" } dd { (moment(card.created_at, zone)) }
-            dt { "Last active" } dd { (ago(card.last_activity, now, zone)) }
+            dt { "Last active" } dd { (since(card.last_activity, now, zone)) }
             @if let Some(workspace) = &card.workspace { dt { "Folder" } dd { code { (workspace) } } }
             @if let Some(project) = &card.project { dt { "Project" } dd { code { (project) } } }
             @if let Some(key) = &card.key { dt { "Key" } dd { code { (key) } } }
@@ -109,7 +109,7 @@ fn compactions(opened: &Opened, entries: &[Entry]) -> Markup {
                     a href=(entry_place(id, mark.seq)) { "#" (mark.seq) }
                     " stands for everything up to " a href=(entry_place(id, mark.covers)) { "#" (mark.covers) }
                     @if index == last { span.badge { "in force" } }
-                    @if let Some(at) = time(mark.seq) { " " span.muted { (ago(at, now, zone)) } }
+                    @if let Some(at) = time(mark.seq) { " " span.muted { (since(at, now, zone)) } }
                 }
             }
         }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::layout::{self, Place, said};
 use super::visitor::{Fault, Visitor};
-use super::words::{ago, counted, place, title};
+use super::words::{since, counted, place, title};
 use crate::extract::Query;
 
 /// Sessions shown, at most.
@@ -34,7 +34,7 @@ pub(super) async fn page(
         ul.things {
             @for gone in trashed.iter().take(SHOWN) {
                 li {
-                    div { b { (title(&gone.card)) } div.muted { (counted(gone.card.messages, "message")) " · deleted " (ago(gone.at, now, zone)) } }
+                    div { b { (title(&gone.card)) } div.muted { (counted(gone.card.messages, "message")) " · deleted " (since(gone.at, now, zone)) } }
                     form method="post" action={ (place(&gone.card.id)) "/restore" } { button type="submit" { "Restore" } }
                     details.menu {
                         summary { "Remove…" }

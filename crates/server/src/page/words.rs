@@ -114,6 +114,19 @@ pub(super) fn ago(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Markup {
     }
 }
 
+/// The same within a sentence: `3h ago`.
+pub(super) fn since(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Markup {
+    let age = age(at, now, zone);
+    let age = match age.as_str() {
+        "now" => "just now".to_owned(),
+        day if day.contains('-') => format!("on {day}"),
+        ago => format!("{ago} ago"),
+    };
+    html! {
+        time datetime=(at) title=(moment(at, zone)) { (age) }
+    }
+}
+
 /// The time of day, and the day where it is another.
 pub(super) fn clock(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Markup {
     let local = at.to_zoned(zone.clone());

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
-use throughline::context::Policy;
+use throughline::context::{Document, Policy};
 use throughline::llm::{Connection, ModelSummarizer, Provider, Secret, Timing, Wire};
 use throughline::{
     Block, Body, Checkpoint, Conflict, Content, Expect, Json, Mark, MemoryScope, Message, NewFact,
@@ -56,7 +56,12 @@ impl Voices for StandInVoices {
     async fn voice(&self, _: &Session) -> Result<Voice, VoiceError> {
         Ok(Voice {
             model: Some(self.model.clone()),
-            agent: Some("You help with the code of a small shop. Answer briefly.".to_owned()),
+            agent: Some("You help with the code of a small shop. Answer briefly, in whole sentences; show code where it says more than words. Ask before you change what was decided.".to_owned()),
+            documents: vec![Document {
+                name: "AGENTS.md".to_owned(),
+                text: "The API is in `src/`, its tests beside it. `just test` runs them, `just lint` must be clean. Migrations are never changed once they are merged. Amounts are integers in cents. Nothing is logged that a customer typed.".to_owned(),
+            }],
+            window: 1_500,
             policy: Policy {
                 recall: false,
                 ..Policy::default()
