@@ -1,0 +1,20 @@
+//! The page as people use it: a real server, a real store, a real browser.
+//!
+//! Chromium is driven by `chromedriver`. Where that is not installed, these tests say so
+//! loudly and pass, unless `CI` is set; `cargo xtask test` installs it.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod browser;
+#[path = "../demo/mod.rs"]
+mod demo;
+#[allow(dead_code, reason = "shared with the other tests, which need more of it")]
+#[path = "../it/harness.rs"]
+mod harness;
+mod hostile;
+mod keyboard;
+mod large;
+mod live;
+mod login;
+mod sessions;
+mod views;
