@@ -178,7 +178,10 @@
     heard: (event, data) => {
       if (data.turn && event !== "session:updated") join(data.turn);
       if (event === "session:updated" || event === "session:compaction-complete") {
-        if (data.action === "deleted") notice("This session was moved to the trash.", true);
+        if (data.action === "deleted" || data.action === "removed") {
+          notice("This session was moved to the trash.", true);
+          return;
+        }
         catchUp();
         if (data.action !== "message_added") refreshSide();
       }

@@ -144,7 +144,13 @@ impl Browser {
         let began = Instant::now();
         loop {
             let done = match self.client.find(Locator::Css(css)).await {
-                Ok(element) => act(&element).await,
+                Ok(element) => {
+                    // Out from under what stays at the top.
+                    let middle = "arguments[0].scrollIntoView({block: 'center'})";
+                    let arguments = vec![serde_json::to_value(&element).unwrap()];
+                    let _ = self.client.execute(middle, arguments).await;
+                    act(&element).await
+                }
                 Err(error) => Err(error),
             };
             match done {

@@ -51,7 +51,7 @@ async fn a_session_is_found_opened_and_talked_to_by_keyboard_alone() {
 /// What a reader of screens needs: landmarks, one heading, a name for everything.
 const AUDIT: &str = r"
 const wrong = [];
-const named = (thing) => (thing.innerText || '').trim() || thing.getAttribute('aria-label') || thing.title || thing.querySelector('title')?.textContent;
+const named = (thing) => thing.textContent.trim() || thing.getAttribute('aria-label') || thing.title || thing.querySelector('title')?.textContent;
 if (document.querySelectorAll('main').length !== 1) wrong.push('main');
 if (document.querySelectorAll('h1').length !== 1) wrong.push('h1');
 if (!document.documentElement.lang) wrong.push('lang');

@@ -10,7 +10,7 @@ use crate::demo::StandInVoices;
 use crate::harness::{Server, Wish};
 
 /// A server whose model says this, a word at a time.
-async fn talking(text: &str, pause: u64) -> (Server, StandIn) {
+pub(crate) async fn talking(text: &str, pause: u64) -> (Server, StandIn) {
     let reply = Reply::text(text).slowly(Duration::from_millis(pause));
     let stand_in = StandIn::start(Script::by(move |_| reply.clone())).unwrap();
     let voices = Arc::new(StandInVoices::new(&stand_in));
@@ -35,7 +35,7 @@ async fn an_answer_streams_in_two_windows_and_ends_as_markup() {
 
     browser.write("#message", "Is it safe?").await;
     browser.click("#composer button[type=submit]").await;
-    let part = "const words = document.querySelector('#live .words')?.textContent; return words && !words.includes('come back') && words";
+    let part = "const words = document.querySelector('#live .words')?.textContent; return words?.length > 20 && !words.includes('come back') && words";
     browser.until(part).await;
     browser.switch(&windows[1]).await;
     let seen = browser.until(part).await;
