@@ -38,6 +38,19 @@ impl App {
         }
     }
 
+    /// One of the same settings, for what outlives a command.
+    pub(crate) fn another(&self) -> Self {
+        Self {
+            ui: self.ui.clone(),
+            config: self.config.clone(),
+            places: self.places.clone(),
+            zone: self.zone.clone(),
+            seed: self.seed,
+            tl: OnceCell::new(),
+            only_reads: self.only_reads,
+        }
+    }
+
     /// The same, for a command that makes no store where somebody named one.
     pub(crate) fn for_reading(self, only_reads: bool) -> Self {
         Self { only_reads, ..self }

@@ -167,7 +167,7 @@ fn shown<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, 
 }
 
 /// What is set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) values: Vec<Value>,
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use etcetera::BaseStrategy;
 
 /// The environment and the folders that follow from it.
+#[derive(Clone)]
 pub(crate) struct Places {
     /// Where data is kept.
     pub(crate) data: PathBuf,

@@ -51,7 +51,7 @@ pub use name::{Name, NameError, RESERVED_NAMES, Tag};
 pub use owner::{Owner, SessionRef};
 pub use project::{Mark, Project, ProjectId};
 pub use remembered::{FactSource, PERSON, Remembered};
-pub use secret::looks_secret;
+pub use secret::{SecretSpan, find_secrets, looks_secret, redact, redact_json};
 pub use spec::{EmptySpec, SessionSpec};
 pub use standing::{CheckpointMark, Noted, Span, Standing};
 pub use summary::{SUMMARY_END, SUMMARY_START, Summary, SummaryError};

@@ -238,7 +238,7 @@ fn check_same_site(headers: &HeaderMap) -> Result<(), Problem> {
 /// What every answer gets.
 fn finished(mut response: Response, path: &str, id: &str) -> Response {
     if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
-        problem.request_id = Some(id.to_owned());
+        problem.request_id = Some(id.into());
         response = if path.starts_with("/v1/") {
             openai::refusal(&problem)
         } else {

@@ -26,7 +26,8 @@ pub struct Problem {
     #[schema(value_type = String)]
     pub title: &'static str,
     /// What went wrong and what to do about it.
-    pub detail: String,
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
     /// The session's last entry, where the caller believed in another.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
@@ -37,10 +38,11 @@ pub struct Problem {
     pub held_by: Option<SessionId>,
     /// After how many seconds it is worth trying again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<u64>,
+    pub retry_after: Option<u32>,
     /// The id of the request, to find it in the logs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub request_id: Option<Box<str>>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -77,7 +79,7 @@ impl Problem {
             status,
             code,
             title: status.canonical_reason().unwrap_or("Failed"),
-            detail: detail.into(),
+            detail: detail.into().into(),
             head: None,
             held_by: None,
             retry_after: None,
@@ -107,7 +109,7 @@ impl Problem {
 
     /// The same, worth trying again after a while.
     #[must_use]
-    pub fn after(self, seconds: u64) -> Self {
+    pub fn after(self, seconds: u32) -> Self {
         Self {
             retry_after: Some(seconds),
             ..self

@@ -35,7 +35,7 @@ impl Rates {
 
     /// Lets one more request of a caller through, or tells in how many seconds it may
     /// come again.
-    pub(crate) fn admit(&self, caller: &str) -> Result<(), u64> {
+    pub(crate) fn admit(&self, caller: &str) -> Result<(), u32> {
         let Some(limiter) = &self.limiter else {
             return Ok(());
         };
@@ -45,7 +45,8 @@ impl Rates {
         }
         limiter.check_key(&caller.to_owned()).map_err(|until| {
             let wait = until.wait_time_from(self.clock.now());
-            wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            u32::try_from(seconds).unwrap_or(u32::MAX)
         })
     }
 }

@@ -36,8 +36,13 @@ pub struct OfflineVoices;
 
 #[async_trait]
 impl Voices for OfflineVoices {
-    async fn voice(&self, _: &Session) -> Result<Voice, VoiceError> {
-        Ok(Voice::offline())
+    async fn voice(&self, session: &Session) -> Result<Voice, VoiceError> {
+        let mut voice = Voice::offline();
+        if let Some(text) = session.policy_document().await? {
+            let policy = voice.policy.described(&text);
+            voice.policy = policy.map_err(throughline::Error::from)?;
+        }
+        Ok(voice)
     }
 
     fn usual(&self) -> Option<String> {

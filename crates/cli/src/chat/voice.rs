@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use throughline::context::{Encoding, RequestMessage};
+use throughline::context::{Encoding, Policy, RequestMessage};
 use throughline::llm::{
     AgentFile, Ask, Keys, Model, ModelSummarizer, OFFLINE, Provider, SpecError, Summarizer, Timing,
     Wanted, agent_candidates, check_mode, connect,
@@ -171,11 +171,13 @@ impl Voice {
             .unwrap_or_else(|| app.config.window())
     }
 
-    /// How tokens are counted: as somebody said, or as the model does.
+    /// How tokens are counted: as somebody said, or as the model does. Where there is none
+    /// nothing is billed, and a rough count is there at once.
     pub(super) fn encoding(&self, app: &App) -> Encoding {
         match &self.model {
-            Some(model) if !app.config.was_set("encoding") => model.connection().encoding(),
-            _ => app.config.encoding(),
+            _ if app.config.was_set("encoding") => app.config.encoding(),
+            Some(model) => model.connection().encoding(),
+            None => Encoding::Rough,
         }
     }
 
@@ -192,8 +194,40 @@ impl Voice {
         Some(Box::new(summarizer))
     }
 
-    /// A few words for what was said first, by the model; none if it has none in time.
-    pub(super) async fn title(&self, model: &dyn Model, first: &[&Message]) -> Option<String> {
+    /// The same for sessions that are not in a terminal.
+    pub(super) fn answering(&self, app: &App, policy: Policy) -> throughline::Voice {
+        let summarizer = self.summarizer().map(Arc::from);
+        throughline::Voice {
+            model: self.model.clone().map(|model| model as Arc<dyn Model>),
+            agent: self.description.clone(),
+            policy,
+            window: self.window(app),
+            encoding: self.encoding(app),
+            documents: Vec::new(),
+            summarizer,
+        }
+    }
+
+    /// Whether an agent of this name is described in the person's own configuration.
+    pub(super) fn has_own_agent(app: &App, name: &str) -> bool {
+        let plain = |c: char| c.is_alphanumeric() || "-_".contains(c);
+        !name.is_empty()
+            && name.chars().all(plain)
+            && agent_candidates(name, None, &app.places.config_folder())
+                .iter()
+                .any(|path| path.is_file())
+    }
+
+    /// Which model is connected, and who serves it.
+    pub(super) fn connected(&self) -> Option<String> {
+        let connection = self.model.as_ref()?.connection();
+        Some(format!("{}/{}", connection.provider, connection.model))
+    }
+
+    /// A few words for what was said first, by the model, and what they cost; none if it has
+    /// none in time.
+    pub(super) async fn title(&self, first: &[Message]) -> Option<(Option<String>, Usage)> {
+        let model = self.model()?;
         let mut said = String::new();
         for message in first.iter().take(2) {
             let text: String = message.content.to_text().chars().take(TITLE_FROM).collect();
@@ -214,7 +248,8 @@ impl Voice {
         let answer = tokio::time::timeout(TITLE_WITHIN, asked).await.ok()?.ok()?;
         let title = answer.content.to_text().trim().to_owned();
         let short = title.lines().count() == 1 && title.split_whitespace().count() <= 8;
-        (short && !title.is_empty()).then_some(title)
+        let title = (short && !title.is_empty()).then_some(title);
+        Some((title, answer.usage.unwrap_or_default()))
     }
 
     /// What is connected, and how to connect something else.

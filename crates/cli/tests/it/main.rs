@@ -15,5 +15,6 @@ mod listing;
 mod memory;
 mod projects;
 mod search;
+mod serving;
 mod settings;
 mod upkeep;

@@ -1,9 +1,17 @@
 //! The native API under `/api`, a file a resource, described by OpenAPI.
 
+mod admin;
+mod blobs;
+mod context;
 mod document;
 mod entries;
 mod events;
+mod export;
+mod lineage;
+mod memory;
 mod meta;
+mod notes;
+mod search;
 mod sessions;
 mod turns;
 
@@ -31,6 +39,38 @@ pub(crate) fn router() -> (Router<App>, OpenApi) {
         .routes(routes!(sessions::resolve))
         .routes(routes!(entries::page, entries::append))
         .routes(routes!(entries::get))
+        .routes(routes!(notes::pin))
+        .routes(routes!(notes::unpin))
+        .routes(routes!(notes::decide))
+        .routes(routes!(notes::erase))
+        .routes(routes!(context::checkpoint, context::undo))
+        .routes(routes!(context::working_set))
+        .routes(routes!(context::request))
+        .routes(routes!(context::preview))
+        .routes(routes!(context::compact))
+        .routes(routes!(context::clear))
+        .routes(routes!(context::rewind))
+        .routes(routes!(
+            context::document,
+            context::set_document,
+            context::remove_document
+        ))
+        .routes(routes!(lineage::fork))
+        .routes(routes!(lineage::merge))
+        .routes(routes!(lineage::lineage))
+        .routes(routes!(lineage::go_on))
+        .routes(routes!(export::export))
+        .routes(routes!(search::search))
+        .routes(routes!(search::stats))
+        .routes(routes!(search::projects))
+        .routes(routes!(memory::list, memory::add))
+        .routes(routes!(memory::edit, memory::forget))
+        .routes(routes!(memory::accept))
+        .routes(routes!(blobs::put))
+        .routes(routes!(blobs::get))
+        .routes(routes!(admin::tokens, admin::make))
+        .routes(routes!(admin::revoke))
+        .routes(routes!(admin::users))
         .routes(routes!(turns::begin))
         .routes(routes!(turns::current))
         .routes(routes!(turns::join, turns::stop))

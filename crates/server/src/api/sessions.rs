@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{etag, limit};
 use crate::extract::{Id, IfMatch, Json, Opened, Query};
 use crate::guard::empty;
-use crate::wire::{SessionDetail, SessionView, given};
+use crate::wire::{Given, SessionDetail, SessionView};
 use crate::{App, Caller, Problem};
 
 /// How many are on a page where nobody says.
@@ -113,9 +113,10 @@ pub(crate) async fn list(
         .transpose()
         .map_err(|error: throughline::CursorError| wrong("after")(error.to_string()))?;
     let page = caller.tl.list(&filter, after.as_ref(), limit).await?;
-    let total = match query.count {
-        true => Some(caller.tl.count(&filter).await?),
-        false => None,
+    let total = if query.count {
+        Some(caller.tl.count(&filter).await?)
+    } else {
+        None
     };
     Ok(Answer(SessionPage {
         sessions: page.items.into_iter().map(SessionView::from).collect(),
@@ -243,13 +244,13 @@ pub(crate) async fn get(opened: Opened) -> Result<Response, Problem> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionPatch {
     /// Its name, which is sanitized.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default)]
     #[schema(value_type = Option<String>)]
-    name: Option<Option<String>>,
+    name: Given<String>,
     /// What it is about.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default)]
     #[schema(value_type = Option<String>)]
-    description: Option<Option<String>>,
+    description: Given<String>,
     /// Whether it is put away.
     archived: Option<bool>,
     /// The name of its agent.
@@ -276,13 +277,13 @@ pub(crate) async fn patch(
 ) -> Result<Response, Problem> {
     let session = &opened.session;
     let mut bodies = Vec::new();
-    if let Some(new) = &patch.name {
+    if let Given::There(new) = &patch.name {
         bodies.push(Body::Renamed {
             name: name(new.as_deref())?,
             by: NamedBy::Person,
         });
     }
-    if let Some(description) = patch.description {
+    if let Given::There(description) = patch.description {
         bodies.push(Body::Described { description });
     }
     if let Some(name) = patch.agent {
@@ -362,10 +363,15 @@ pub(crate) async fn resolve(
     caller: Caller,
     Query(query): Query<ResolveQuery>,
 ) -> Result<Response, Problem> {
-    let spec: SessionSpec = query
-        .session
-        .parse()
-        .map_err(|error: throughline::EmptySpec| wrong("session")(error.to_string()))?;
+    // Never a path: what is in files of this machine is nobody's business.
+    let spec = match query.session.trim() {
+        "" => return Err(wrong("session")("it is empty".to_owned())),
+        "last" => SessionSpec::Last,
+        text => SessionSpec::Text {
+            text: text.to_owned(),
+            number: None,
+        },
+    };
     let session = caller.tl.resolve(&spec, &[]).await?;
     shown(&session, StatusCode::OK).await
 }

@@ -112,7 +112,7 @@ impl Hub {
             return;
         }
         let frame = Frame::passing(name, data);
-        self.0.hand(&session.owner, &session.id, Arc::new(frame));
+        self.0.hand(&session.owner, &session.id, &Arc::new(frame));
     }
 }
 
@@ -131,10 +131,10 @@ impl Inner {
             .collect()
     }
 
-    fn hand(&self, owner: &Owner, session: &SessionId, frame: Arc<Frame>) {
+    fn hand(&self, owner: &Owner, session: &SessionId, frame: &Arc<Frame>) {
         for listener in self.listeners(owner, session) {
             // Nobody left there is no failure.
-            let _ = listener.send(Arc::clone(&frame));
+            let _ = listener.send(Arc::clone(frame));
         }
     }
 

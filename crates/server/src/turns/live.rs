@@ -69,6 +69,15 @@ impl Live {
         self.outcome.get().map(|(_, outcome)| outcome)
     }
 
+    /// Whether it ended without a whole answer.
+    pub(super) fn failed(&self) -> bool {
+        match self.outcome() {
+            Some(Ok(outcome)) => outcome.failed.is_some(),
+            Some(Err(_)) => true,
+            None => false,
+        }
+    }
+
     fn all(&self) -> MutexGuard<'_, Vec<Arc<Told>>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }

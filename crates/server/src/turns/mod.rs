@@ -72,7 +72,8 @@ impl Turns {
         let mut sessions = self.sessions();
         tidy(&mut sessions);
         let turns = sessions.entry(session.clone()).or_default();
-        let same = |live: &&Arc<Live>| key.is_some() && live.key() == key;
+        // One that came to nothing is no reason not to try again.
+        let same = |live: &&Arc<Live>| key.is_some() && live.key() == key && !live.failed();
         if let Some(same) = turns.iter().find(same) {
             return Ok(Place::Same(Arc::clone(same)));
         }

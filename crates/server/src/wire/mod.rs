@@ -8,11 +8,18 @@ pub(crate) use session::{SessionDetail, SessionView, UsageView};
 
 use serde::{Deserialize, Deserializer};
 
-/// A member that may be absent, null or there: left alone, taken away or set.
-pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::deserialize(deserializer).map(Some)
+/// A member that may be absent, null or there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Given<T> {
+    /// Left alone.
+    #[default]
+    Absent,
+    /// Set, or taken away.
+    There(Option<T>),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::deserialize(deserializer).map(Self::There)
+    }
 }
