@@ -21,9 +21,14 @@ async fn main() {
     let address = address.unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let _ = rustls::crypto::ring::default_provider().install_default();
     let stand_in = StandIn::start(Script::by(|request| {
-        let asked = request.body["messages"].as_array().and_then(|all| all.last());
-        let asked = asked.map(|last| last["content"].to_string()).unwrap_or_default();
-        let text = format!("You said {asked}. This is a stand-in: it says the same of **everything**.");
+        let asked = request.body["messages"]
+            .as_array()
+            .and_then(|all| all.last());
+        let asked = asked
+            .map(|last| last["content"].to_string())
+            .unwrap_or_default();
+        let text =
+            format!("You said {asked}. This is a stand-in: it says the same of **everything**.");
         Reply::text(text).slowly(Duration::from_millis(60))
     }))
     .unwrap();
@@ -41,5 +46,7 @@ async fn main() {
     });
     let listener = TcpListener::bind(&address).await.unwrap();
     println!("http://{}/s/{}", listener.local_addr().unwrap(), main.id());
-    serve(listener, app, None, std::future::pending()).await.unwrap();
+    serve(listener, app, None, std::future::pending())
+        .await
+        .unwrap();
 }

@@ -1,18 +1,17 @@
 //! What a person does to a session: forms that change something and lead back.
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use throughline::{
-    Body, Compacted, Compacting, CompactionEvent, Conflict, Content, Expect, Lineage, MergeStyle,
-    Merged, NamedBy, NewSession, Seq, SessionId, Tag,
+    Body, Compacted, Conflict, Content, Expect, Lineage, MergeStyle, Merged, NamedBy, NewSession,
+    Seq, SessionId, Tag,
 };
 
 use super::visitor::{Fault, Form, Opened, Visitor};
 use super::words::{entry_place, place};
+use crate::Problem;
 use crate::extract::Id;
-use crate::turns::{Question, WhenBusy, compaction};
-use crate::{App, Problem};
+use crate::turns::{Question, WhenBusy};
 
 type Done = Result<Response, Fault>;
 
@@ -45,44 +44,30 @@ pub(super) async fn ask(opened: Opened, Form(asking): Form<Asking>) -> Done {
         key: None,
         when_busy: WhenBusy::Queue,
     };
-    let live = crate::turns::begin(&visitor.app, &visitor.caller, &opened.session, question).await?;
+    let live =
+        crate::turns::begin(&visitor.app, &visitor.caller, &opened.session, question).await?;
     live.wait().await;
     match live.outcome() {
         Some(Ok(outcome)) => match (&outcome.failed, &outcome.answer) {
             (Some(problem), None) => Err(problem.clone().into()),
-            _ => Ok(Redirect::to(&entry_place(&outcome.session, outcome.question.seq)).into_response()),
+            _ => Ok(
+                Redirect::to(&entry_place(&outcome.session, outcome.question.seq)).into_response(),
+            ),
         },
         Some(Err(problem)) => Err(problem.clone().into()),
         None => Ok(back(opened.session.id(), "")),
     }
 }
 
-pub(super) async fn compact(State(app): State<App>, opened: Opened) -> Done {
-    let session = &opened.session;
-    let voice = app.serving.voices.voice(session).await?;
-    let tell = |event: CompactionEvent| {
-        app.hub.pass(session.reference(), event.name(), &compaction(&event));
-    };
-    let compacted = session
-        .compact(&Compacting {
-            policy: &voice.policy,
-            window: voice.window,
-            encoding: voice.encoding,
-            fixed: 0,
-            before: None,
-            force: true,
-            even_if_larger: false,
-            model: voice.summarizer.as_deref(),
-            tell: Some(&tell),
-        })
-        .await?;
+pub(super) async fn compact(opened: Opened) -> Done {
+    let compacted = crate::api::compacted(&opened.visitor.app, &opened.session).await?;
     let said = match compacted {
         Compacted::Done(_) => "compacted",
         Compacted::NotNeeded => "not_needed",
         Compacted::NotWorthIt(_) => "not_worth_it",
         Compacted::Overtaken => "overtaken",
     };
-    Ok(back(session.id(), said))
+    Ok(back(opened.session.id(), said))
 }
 
 pub(super) async fn undo(opened: Opened) -> Done {
@@ -144,7 +129,9 @@ pub(super) async fn rename(opened: Opened, Form(renaming): Form<Renaming>) -> Do
         entries.push(opened.session.entry(Body::Described { description }));
     }
     if !entries.is_empty() {
-        let appended = opened.session.append_all(entries, Expect::Any, Conflict::Reject);
+        let appended = opened
+            .session
+            .append_all(entries, Expect::Any, Conflict::Reject);
         appended.await?;
     }
     Ok(back(opened.session.id(), "renamed"))
@@ -159,8 +146,16 @@ pub(super) async fn tags(opened: Opened, Form(tagging): Form<Tagging>) -> Done {
     let wanted: Result<Vec<Tag>, _> = tagging.tags.split_whitespace().map(str::parse).collect();
     let wanted = wanted.map_err(throughline::Error::from)?;
     let there = &opened.record.card.tags;
-    let added: Vec<Tag> = wanted.iter().filter(|tag| !there.contains(*tag)).cloned().collect();
-    let removed: Vec<Tag> = there.iter().filter(|tag| !wanted.contains(tag)).cloned().collect();
+    let added: Vec<Tag> = wanted
+        .iter()
+        .filter(|tag| !there.contains(*tag))
+        .cloned()
+        .collect();
+    let removed: Vec<Tag> = there
+        .iter()
+        .filter(|tag| !wanted.contains(tag))
+        .cloned()
+        .collect();
     let mut entries = Vec::new();
     if !added.is_empty() {
         entries.push(opened.session.entry(Body::Tagged { tags: added }));
@@ -169,7 +164,9 @@ pub(super) async fn tags(opened: Opened, Form(tagging): Form<Tagging>) -> Done {
         entries.push(opened.session.entry(Body::Untagged { tags: removed }));
     }
     if !entries.is_empty() {
-        let appended = opened.session.append_all(entries, Expect::Any, Conflict::Reject);
+        let appended = opened
+            .session
+            .append_all(entries, Expect::Any, Conflict::Reject);
         appended.await?;
     }
     Ok(back(opened.session.id(), "tagged"))

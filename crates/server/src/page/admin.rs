@@ -10,7 +10,7 @@ use throughline::{Filter, NewToken, Owner, Token, TokenId, TokenRole};
 
 use super::layout::{self, Place, said};
 use super::visitor::{Fault, Form, Visitor};
-use super::words::{since, counted, full};
+use super::words::{counted, full, since};
 use crate::Problem;
 use crate::extract::Query;
 
@@ -78,7 +78,13 @@ async fn shown(visitor: &Visitor, first: &Markup) -> Result<Response, Fault> {
             } }
         }
     };
-    Ok(layout::page(visitor, Place::Admin, "Tokens and users", &[], &main))
+    Ok(layout::page(
+        visitor,
+        Place::Admin,
+        "Tokens and users",
+        &[],
+        &main,
+    ))
 }
 
 fn row(visitor: &Visitor, token: &Token) -> Markup {
@@ -121,7 +127,10 @@ pub(super) struct Change {
     token: String,
 }
 
-pub(super) async fn change(visitor: Visitor, Form(change): Form<Change>) -> Result<Response, Fault> {
+pub(super) async fn change(
+    visitor: Visitor,
+    Form(change): Form<Change>,
+) -> Result<Response, Fault> {
     visitor.caller.require_admin()?;
     let tl = &visitor.caller.tl;
     match change.act.as_str() {

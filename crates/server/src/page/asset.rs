@@ -22,7 +22,7 @@ fn hash() -> String {
     names.sort_unstable();
     for name in names {
         if let Some(file) = Assets::get(&name) {
-            let _ = write!(all, "{name} {}\n", Digest::of(&file.data));
+            let _ = writeln!(all, "{name} {}", Digest::of(&file.data));
         }
     }
     Digest::of(all.as_bytes()).short()

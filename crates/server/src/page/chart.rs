@@ -98,7 +98,8 @@ pub(super) fn costs(entries: &[Entry]) -> Vec<Cost> {
     for entry in entries {
         match &entry.body {
             Body::Message(message) => {
-                let asks = message.role == Role::User && message.content.tool_results().next().is_none();
+                let asks =
+                    message.role == Role::User && message.content.tool_results().next().is_none();
                 if asks || costs.is_empty() {
                     costs.push(Cost {
                         seq: entry.seq,
@@ -128,7 +129,11 @@ const WIDTH: u64 = 1_060;
 
 /// Tokens a turn, with compactions marked.
 pub(super) fn turns(session: &SessionId, costs: &[Cost]) -> Markup {
-    let most = costs.iter().map(|cost| cost.input + cost.output).max().unwrap_or(0);
+    let most = costs
+        .iter()
+        .map(|cost| cost.input + cost.output)
+        .max()
+        .unwrap_or(0);
     if most == 0 {
         return html! { p.muted { "No model has reported what its answers cost yet." } };
     }

@@ -88,9 +88,12 @@ impl<'a> Showing<'a> {
     }
 
     fn told(&self, body: &Body) -> Markup {
-        let names = |tags: &[throughline::Tag]| html! { @for tag in tags { " " span.tag { (tag) } } };
+        let names =
+            |tags: &[throughline::Tag]| html! { @for tag in tags { " " span.tag { (tag) } } };
         match body {
-            Body::CheckpointRetracted { checkpoint } => html! { "Took the summary at #" (checkpoint) " back" },
+            Body::CheckpointRetracted { checkpoint } => {
+                html! { "Took the summary at #" (checkpoint) " back" }
+            }
             Body::Restored(restored) => html! {
                 "Goes on from " a href=(place(&restored.from)) { (restored.from) }
                 @if let Some(text) = &restored.acknowledgement { ": " q { (beginning(text, 300)) } }
@@ -98,19 +101,33 @@ impl<'a> Showing<'a> {
             Body::Pinned { text } => html! { "Pinned " q { (beginning(text, 300)) } },
             Body::Unpinned { pin } => html! { "Took the pin at #" (pin) " back" },
             Body::Decided { text } => html! { "Decided " q { (beginning(text, 300)) } },
-            Body::Renamed { name: Some(name), .. } => html! { "Renamed to " b { (name) } },
+            Body::Renamed {
+                name: Some(name), ..
+            } => html! { "Renamed to " b { (name) } },
             Body::Renamed { name: None, .. } => html! { "The name was taken away" },
-            Body::Described { description: Some(text) } => html! { "Described as " q { (beginning(text, 300)) } },
+            Body::Described {
+                description: Some(text),
+            } => html! { "Described as " q { (beginning(text, 300)) } },
             Body::Described { description: None } => html! { "The description was taken away" },
             Body::Tagged { tags } => html! { "Tagged" (names(tags)) },
             Body::Untagged { tags } => html! { "No longer tagged" (names(tags)) },
             Body::Moved { workspace, .. } => html! { "Went on in " code { (workspace) } },
-            Body::ContextSet { document, content: Some(_) } => html! { "Set the context document " code { (document) } },
-            Body::ContextSet { document, content: None } => html! { "Removed the context document " code { (document) } },
+            Body::ContextSet {
+                document,
+                content: Some(_),
+            } => html! { "Set the context document " code { (document) } },
+            Body::ContextSet {
+                document,
+                content: None,
+            } => html! { "Removed the context document " code { (document) } },
             Body::AgentSet(agent) => html! { "Went on with the agent " b { (agent.name) } },
             Body::Cleared => html! { "A new start: the model no longer sees what came before" },
-            Body::Rewound { to } => html! { "Went back to #" (to) ": the model no longer sees what came between" },
-            Body::Forked { session, at } => html! { "Forked from " a href=(entry_place(session, *at)) { (session) " at #" (at) } },
+            Body::Rewound { to } => {
+                html! { "Went back to #" (to) ": the model no longer sees what came between" }
+            }
+            Body::Forked { session, at } => {
+                html! { "Forked from " a href=(entry_place(session, *at)) { (session) " at #" (at) } }
+            }
             Body::Merged(merge) => html! {
                 "Merged " a href=(place(&merge.from)) { (merge.from) }
                 @match merge.how {
@@ -125,14 +142,21 @@ impl<'a> Showing<'a> {
                 @if let Some(reason) = &tombstone.reason { ": " (beginning(reason, 200)) }
             },
             Body::Lost => html! { "Lost: the store was damaged here" },
-            Body::Remembered(remembered) => html! { "Remembered " q { (beginning(&remembered.text, 300)) } },
+            Body::Remembered(remembered) => {
+                html! { "Remembered " q { (beginning(&remembered.text, 300)) } }
+            }
             other => html! { code { (other.kind()) } },
         }
     }
 
     fn message(&self, entry: &Entry, message: &Message) -> Markup {
         let seq = entry.seq;
-        let mut shown = message.content.0.iter().filter(|block| !self.is_with_its_call(block)).peekable();
+        let mut shown = message
+            .content
+            .0
+            .iter()
+            .filter(|block| !self.is_with_its_call(block))
+            .peekable();
         if shown.peek().is_none() && !message.content.0.is_empty() {
             // Only a place to link to: what it says is shown with the call.
             return html! { span.anchor id={ "e" (seq) } data-seq=(seq) {} };
@@ -247,7 +271,10 @@ impl<'a> Showing<'a> {
 
     fn checkpoint(&self, entry: &Entry, checkpoint: &Checkpoint, hides: bool) -> Markup {
         let seq = entry.seq;
-        let in_force = self.standing().checkpoint().is_some_and(|mark| mark.seq == seq);
+        let in_force = self
+            .standing()
+            .checkpoint()
+            .is_some_and(|mark| mark.seq == seq);
         html! {
             section.checkpoint id={ "e" (seq) } data-seq=(seq) tabindex="-1" data-at[self.at == Some(seq)]
                 aria-label={ "Summary, entry " (seq) } {
@@ -270,7 +297,9 @@ fn gist(call: &ToolCall) -> String {
     let value: Result<serde_json::Value, _> = call.input.decode();
     let text = match value {
         Ok(serde_json::Value::Object(members)) => {
-            let shown = members.values().find_map(|value| value.as_str().map(str::to_owned));
+            let shown = members
+                .values()
+                .find_map(|value| value.as_str().map(str::to_owned));
             shown.unwrap_or_else(|| call.input.to_string())
         }
         _ => call.input.to_string(),
@@ -285,7 +314,10 @@ fn foreign_kind(json: &throughline::Json) -> String {
         r#type: String,
     }
     let tagged: Result<Tagged, _> = json.decode();
-    tagged.map_or_else(|_| "something else".to_owned(), |tagged| beginning(&tagged.r#type, 60))
+    tagged.map_or_else(
+        |_| "something else".to_owned(),
+        |tagged| beginning(&tagged.r#type, 60),
+    )
 }
 
 fn pretty(json: &str) -> String {

@@ -38,5 +38,11 @@ pub(super) async fn page(
         }
         p.muted id="waiting" { "Waiting for something to happen." }
     };
-    Ok(layout::page(&visitor, Place::Events, "Events", &["live.js", "events.js"], &main))
+    Ok(layout::page(
+        &visitor,
+        Place::Events,
+        "Events",
+        &["live.js", "events.js"],
+        &main,
+    ))
 }

@@ -32,22 +32,43 @@ fn form(opened: &Opened, action: &str, name: &str, fields: &Markup) -> Response 
 
 pub(super) async fn rename(opened: Opened) -> Response {
     let name = opened.record.card.name.as_ref().map_or("", Name::as_str);
-    let about = opened.record.card.description.as_deref().unwrap_or_default();
-    form(&opened, "rename", "Rename", &html! {
-        label for="name" { "Name" }
-        input id="name" name="name" value=(name) maxlength="200" autofocus;
-        p.muted { "Letters, digits and dashes; everything else becomes a dash. Left empty, it has no name." }
-        label for="description" { "What it is about" }
-        textarea id="description" name="description" rows="2" { (about) }
-    })
+    let about = opened
+        .record
+        .card
+        .description
+        .as_deref()
+        .unwrap_or_default();
+    form(
+        &opened,
+        "rename",
+        "Rename",
+        &html! {
+            label for="name" { "Name" }
+            input id="name" name="name" value=(name) maxlength="200" autofocus;
+            p.muted { "Letters, digits and dashes; everything else becomes a dash. Left empty, it has no name." }
+            label for="description" { "What it is about" }
+            textarea id="description" name="description" rows="2" { (about) }
+        },
+    )
 }
 
 pub(super) async fn tags(opened: Opened) -> Response {
-    let tags: Vec<_> = opened.record.card.tags.iter().map(ToString::to_string).collect();
-    form(&opened, "tags", "Change tags", &html! {
-        label for="tags" { "Tags, with spaces between" }
-        input id="tags" name="tags" value=(tags.join(" ")) autofocus;
-    })
+    let tags: Vec<_> = opened
+        .record
+        .card
+        .tags
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    form(
+        &opened,
+        "tags",
+        "Change tags",
+        &html! {
+            label for="tags" { "Tags, with spaces between" }
+            input id="tags" name="tags" value=(tags.join(" ")) autofocus;
+        },
+    )
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -63,10 +84,15 @@ pub(super) async fn pin(opened: Opened, Query(query): Query<PinQuery>) -> Result
             text = beginning(&plain(&message.content), 500);
         }
     }
-    Ok(form(&opened, "pin", "Pin", &html! {
-        label for="text" { "A fact to keep always in view" }
-        textarea id="text" name="text" rows="4" required autofocus { (text) }
-    }))
+    Ok(form(
+        &opened,
+        "pin",
+        "Pin",
+        &html! {
+            label for="text" { "A fact to keep always in view" }
+            textarea id="text" name="text" rows="4" required autofocus { (text) }
+        },
+    ))
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -77,13 +103,18 @@ pub(super) struct ForkQuery {
 pub(super) async fn fork(opened: Opened, Query(query): Query<ForkQuery>) -> Response {
     let head = opened.record.card.head;
     let at = query.at.map_or(head, Seq).min(head);
-    form(&opened, "fork", "Fork", &html! {
-        p { "A new session that shares everything up to an entry and goes its own way from there. Neither changes the other." }
-        label for="at" { "Up to entry" }
-        input id="at" name="at" type="number" min="0" max=(head) value=(at) required;
-        label for="name" { "Name, if you like" }
-        input id="name" name="name" maxlength="200" autofocus;
-    })
+    form(
+        &opened,
+        "fork",
+        "Fork",
+        &html! {
+            p { "A new session that shares everything up to an entry and goes its own way from there. Neither changes the other." }
+            label for="at" { "Up to entry" }
+            input id="at" name="at" type="number" min="0" max=(head) value=(at) required;
+            label for="name" { "Name, if you like" }
+            input id="name" name="name" maxlength="200" autofocus;
+        },
+    )
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -94,11 +125,16 @@ pub(super) struct RewindQuery {
 pub(super) async fn rewind(opened: Opened, Query(query): Query<RewindQuery>) -> Response {
     let head = opened.record.card.head;
     let to = query.to.map_or(head, Seq).min(head);
-    form(&opened, "rewind", "Go back", &html! {
-        p { "What was said after this entry stays here to read, and the model no longer sees it." }
-        label for="to" { "Back to entry" }
-        input id="to" name="to" type="number" min="0" max=(head) value=(to) required;
-    })
+    form(
+        &opened,
+        "rewind",
+        "Go back",
+        &html! {
+            p { "What was said after this entry stays here to read, and the model no longer sees it." }
+            label for="to" { "Back to entry" }
+            input id="to" name="to" type="number" min="0" max=(head) value=(to) required;
+        },
+    )
 }
 
 pub(super) async fn merge(opened: Opened) -> Result<Response, Fault> {
@@ -109,7 +145,13 @@ pub(super) async fn merge(opened: Opened) -> Result<Response, Fault> {
         ..Filter::default()
     };
     let is_fork = |card: &Card| matches!(card.lineage, Lineage::Forked { .. });
-    let forks: Vec<Card> = tl.list(&filter, None, 200).await?.items.into_iter().filter(is_fork).collect();
+    let forks: Vec<Card> = tl
+        .list(&filter, None, 200)
+        .await?
+        .items
+        .into_iter()
+        .filter(is_fork)
+        .collect();
     let origin = match &card.lineage {
         Lineage::Forked { session, .. } => tl.session(session).await.ok(),
         Lineage::Root | Lineage::Continued { .. } => None,
@@ -120,21 +162,32 @@ pub(super) async fn merge(opened: Opened) -> Result<Response, Fault> {
             div.empty { p.big { "Nothing to merge" } p { "This session is no fork, and has none. "
                 a href={ (place(&card.id)) "/fork" } { "Fork it" } " first." } }
         };
-        return Ok(layout::page(&opened.visitor, Place::Sessions, "Merge", &[], &main));
+        return Ok(layout::page(
+            &opened.visitor,
+            Place::Sessions,
+            "Merge",
+            &[],
+            &main,
+        ));
     }
-    Ok(form(&opened, "merge", "Merge", &html! {
-        label for="which" { "What to merge" }
-        select id="which" name="which" {
-            @if let Some(origin) = &origin { option value="" { "This fork into " (origin.id()) } }
-            @for fork in &forks { option value=(fork.id) { (beginning(title(fork), 60)) " into this session" } }
-        }
-        fieldset {
-            legend { "If both have gone on since" }
-            label { input type="radio" name="style" value="append" checked; " Append what was said in the fork" }
-            label { input type="radio" name="style" value="fast_forward"; " Do not merge" }
-            label { input type="radio" name="style" value="summary"; " Only what it came to, in these words:" }
-            label.visually-hidden for="summary" { "What it came to" }
-            textarea id="summary" name="summary" rows="2" {}
-        }
-    }))
+    Ok(form(
+        &opened,
+        "merge",
+        "Merge",
+        &html! {
+            label for="which" { "What to merge" }
+            select id="which" name="which" {
+                @if let Some(origin) = &origin { option value="" { "This fork into " (origin.id()) } }
+                @for fork in &forks { option value=(fork.id) { (beginning(title(fork), 60)) " into this session" } }
+            }
+            fieldset {
+                legend { "If both have gone on since" }
+                label { input type="radio" name="style" value="append" checked; " Append what was said in the fork" }
+                label { input type="radio" name="style" value="fast_forward"; " Do not merge" }
+                label { input type="radio" name="style" value="summary"; " Only what it came to, in these words:" }
+                label.visually-hidden for="summary" { "What it came to" }
+                textarea id="summary" name="summary" rows="2" {}
+            }
+        },
+    ))
 }

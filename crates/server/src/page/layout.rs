@@ -71,7 +71,7 @@ pub(super) fn bare(status: StatusCode, title: &str, main: &Markup) -> Response {
 }
 
 /// What went wrong, as a page.
-pub(super) fn failed(problem: &Problem) -> Response {
+pub(crate) fn failed(problem: &Problem) -> Response {
     let main = html! {
         div.narrow.empty {
             p.big { (problem.status.as_u16()) }

@@ -7,7 +7,7 @@ use throughline::{Lineage, Tree};
 use super::layout::{self, Place};
 use super::session::{Tab, header};
 use super::visitor::{Fault, Opened};
-use super::words::{since, counted, entry_place, place, title};
+use super::words::{counted, entry_place, place, since, title};
 
 /// Of the drawing: a row's height, and a step to the right.
 const ROW: usize = 52;
@@ -65,7 +65,13 @@ pub(super) async fn page(opened: Opened) -> Result<Response, Fault> {
         }
     };
     let title = format!("Lineage of {}", title(&opened.record.card));
-    Ok(layout::page(&opened.visitor, Place::Sessions, &title, &[], &main))
+    Ok(layout::page(
+        &opened.visitor,
+        Place::Sessions,
+        &title,
+        &[],
+        &main,
+    ))
 }
 
 /// Lines and dots, a row each, beside the list that says what they are.
@@ -93,7 +99,10 @@ fn drawing(nodes: &[Node<'_>], opened: &Opened) -> Markup {
 
 fn family(node: &Node<'_>, opened: &Opened) -> Markup {
     let card = &node.tree.card;
-    let (now, zone) = (opened.visitor.caller.tl.now(), &opened.visitor.app.serving.zone);
+    let (now, zone) = (
+        opened.visitor.caller.tl.now(),
+        &opened.visitor.app.serving.zone,
+    );
     let current = card.id == *opened.session.id();
     html! {
         li {
@@ -122,9 +131,17 @@ mod tests {
         let tl = Throughline::open("memory:").await.unwrap();
         let root = tl.create(NewSession::named("root").unwrap()).await.unwrap();
         root.append(Message::text(Role::User, "a")).await.unwrap();
-        let one = root.fork(None, NewSession::named("one").unwrap()).await.unwrap();
-        one.session.fork(None, NewSession::named("inner").unwrap()).await.unwrap();
-        root.fork(None, NewSession::named("two").unwrap()).await.unwrap();
+        let one = root
+            .fork(None, NewSession::named("one").unwrap())
+            .await
+            .unwrap();
+        one.session
+            .fork(None, NewSession::named("inner").unwrap())
+            .await
+            .unwrap();
+        root.fork(None, NewSession::named("two").unwrap())
+            .await
+            .unwrap();
 
         let tree = root.tree().await.unwrap();
         let drawn: Vec<_> = rows(&tree)

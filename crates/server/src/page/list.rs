@@ -86,15 +86,15 @@ impl ListQuery {
                 parts.push(format!("{name}={}", encoded(value)));
             }
         }
-        match parts.is_empty() {
-            true => "/".to_owned(),
-            false => format!("/?{}", parts.join("&")),
+        if parts.is_empty() {
+            return "/".to_owned();
         }
+        format!("/?{}", parts.join("&"))
     }
 
     fn is_narrowed(&self) -> bool {
-        !(self.q.trim().is_empty() && self.tag.is_empty() && self.project.is_empty())
-            || !self.status.is_empty()
+        let all = [self.q.trim(), &self.tag, &self.project, &self.status];
+        all.iter().any(|part| !part.is_empty())
     }
 }
 
@@ -121,7 +121,13 @@ pub(super) async fn page(
         (toolbar(&query, &projects, &tags(&latest.items)))
         div id="list" data-live { (rows) }
     };
-    Ok(layout::page(&visitor, Place::Sessions, "Sessions", &["live.js", "list.js"], &main))
+    Ok(layout::page(
+        &visitor,
+        Place::Sessions,
+        "Sessions",
+        &["live.js", "list.js"],
+        &main,
+    ))
 }
 
 /// The tags that are used most, in their order.
@@ -183,14 +189,11 @@ async fn rows(visitor: &Visitor, query: &ListQuery, filter: &Filter) -> Result<M
     if !query.q.trim().is_empty() {
         return found(visitor, query, filter).await;
     }
-    let after: Option<Cursor> = query
-        .after
-        .as_deref()
-        .map(str::parse)
-        .transpose()
-        .map_err(|error: throughline::CursorError| {
+    let after: Option<Cursor> = query.after.as_deref().map(str::parse).transpose().map_err(
+        |error: throughline::CursorError| {
             Problem::bad_request("bad_query_string", error.to_string())
-        })?;
+        },
+    )?;
     let page = visitor.caller.tl.list(filter, after.as_ref(), PAGE).await?;
     if page.items.is_empty() {
         return Ok(nothing(query));
@@ -226,9 +229,17 @@ async fn found(visitor: &Visitor, query: &ListQuery, filter: &Filter) -> Result<
     let mut after = None;
     let mut looked_through = 0;
     while named.len() < PAGE && looked_through < LOOKED_THROUGH {
-        let page = visitor.caller.tl.list(filter, after.as_ref(), LATEST).await?;
+        let page = visitor
+            .caller
+            .tl
+            .list(filter, after.as_ref(), LATEST)
+            .await?;
         looked_through += page.items.len();
-        named.extend(page.items.into_iter().filter(|card| is_called(card, &words)));
+        named.extend(
+            page.items
+                .into_iter()
+                .filter(|card| is_called(card, &words)),
+        );
         after = page.next;
         if after.is_none() {
             break;
@@ -244,7 +255,9 @@ async fn found(visitor: &Visitor, query: &ListQuery, filter: &Filter) -> Result<
     if let Sought::Found(searched) = &sought {
         for hit in hits {
             let known = named.iter().any(|card| card.id == hit.session)
-                || said.iter().any(|(card, _): &(&Card, _)| card.id == hit.session);
+                || said
+                    .iter()
+                    .any(|(card, _): &(&Card, _)| card.id == hit.session);
             if !known
                 && let Some(card) = searched.card(&hit.session)
                 && fits(card, filter)
@@ -297,11 +310,7 @@ fn fits(card: &Card, filter: &Filter) -> bool {
 }
 
 /// One session.
-fn row(
-    visitor: &Visitor,
-    card: &Card,
-    hit: Option<&throughline::recalling::Hit>,
-) -> Markup {
+fn row(visitor: &Visitor, card: &Card, hit: Option<&throughline::recalling::Hit>) -> Markup {
     let (now, zone) = (visitor.caller.tl.now(), &visitor.app.serving.zone);
     let href = match hit {
         Some(hit) => entry_place(&card.id, hit.seq),

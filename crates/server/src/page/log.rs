@@ -27,7 +27,10 @@ pub(super) async fn page(opened: Opened, Query(query): Query<LogQuery>) -> Resul
     };
     let here = place(opened.session.id());
     let zone = &opened.visitor.app.serving.zone;
-    let older = entries.first().map(|entry| entry.seq).filter(|seq| *seq > Seq(1));
+    let older = entries
+        .first()
+        .map(|entry| entry.seq)
+        .filter(|seq| *seq > Seq(1));
     let main = html! {
         (header(&opened, Tab::Log, None))
         p.muted { "Newest first, as it happens: "
@@ -54,5 +57,11 @@ pub(super) async fn page(opened: Opened, Query(query): Query<LogQuery>) -> Resul
         @if let Some(seq) = older { p.more { a href={ (here) "/log?before=" (seq) } { "Earlier entries" } } }
     };
     let title = format!("Log of {}", title(&opened.record.card));
-    Ok(layout::page(&opened.visitor, Place::Sessions, &title, &[], &main))
+    Ok(layout::page(
+        &opened.visitor,
+        Place::Sessions,
+        &title,
+        &[],
+        &main,
+    ))
 }

@@ -67,10 +67,16 @@ pub(super) async fn enter(
         None => false,
     };
     // Nothing but a token goes into a header.
-    let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    let plain = text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     if !good || !plain {
         let why = "That token is not known here, has ended or was taken back.";
-        return Ok(bare(StatusCode::UNAUTHORIZED, "Log in", &form(next, Some(why))));
+        return Ok(bare(
+            StatusCode::UNAUTHORIZED,
+            "Log in",
+            &form(next, Some(why)),
+        ));
     }
     with_cookie(&app, text, KEPT, next)
 }

@@ -17,9 +17,32 @@ static CLEANER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
     cleaner
         .tags(
             [
-                "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6",
-                "hr", "input", "li", "ol", "p", "pre", "strong", "table", "tbody", "td", "th",
-                "thead", "tr", "ul",
+                "a",
+                "blockquote",
+                "br",
+                "code",
+                "del",
+                "em",
+                "h1",
+                "h2",
+                "h3",
+                "h4",
+                "h5",
+                "h6",
+                "hr",
+                "input",
+                "li",
+                "ol",
+                "p",
+                "pre",
+                "strong",
+                "table",
+                "tbody",
+                "td",
+                "th",
+                "thead",
+                "tr",
+                "ul",
             ]
             .into(),
         )
@@ -88,7 +111,12 @@ mod tests {
     #[test]
     fn markdown_is_rendered() {
         let html = shown("**bold** `code`\n\n```rust\nfn a() {}\n```\n\n| a |\n|---|\n| b |\n");
-        for part in ["<strong>bold</strong>", "<code>code</code>", "<pre>", "<td>b</td>"] {
+        for part in [
+            "<strong>bold</strong>",
+            "<code>code</code>",
+            "<pre>",
+            "<td>b</td>",
+        ] {
             assert!(html.contains(part), "{part}: {html}");
         }
     }
@@ -127,7 +155,10 @@ mod tests {
             assert!(!shown(text).contains("href="), "{text}: {}", shown(text));
         }
         let good = shown("[x](https://example.org/a?b=c)");
-        assert!(good.contains("href=\"https://example.org/a?b=c\""), "{good}");
+        assert!(
+            good.contains("href=\"https://example.org/a?b=c\""),
+            "{good}"
+        );
         assert!(good.contains("noopener"), "{good}");
     }
 

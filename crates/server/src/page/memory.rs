@@ -7,7 +7,7 @@ use throughline::{AddedHow, Fact, Memory, MemoryScope, NewFact, Seq};
 
 use super::layout::{self, Place, said};
 use super::visitor::{Fault, Form, Visitor};
-use super::words::{since, counted, encoded, entry_place};
+use super::words::{counted, encoded, entry_place, since};
 use crate::Problem;
 use crate::extract::Query;
 
@@ -37,9 +37,17 @@ pub(super) async fn page(
     let facts = memory.facts().await?;
     let standing: Vec<Fact> = match query.q.trim() {
         "" => memory.standing(&[], usize::MAX).await?,
-        words => memory.search(words).await?.into_iter().map(|found| found.fact).collect(),
+        words => memory
+            .search(words)
+            .await?
+            .into_iter()
+            .map(|found| found.fact)
+            .collect(),
     };
-    let proposed: Vec<&Fact> = facts.iter().filter(|fact| fact.proposed && fact.is_current()).collect();
+    let proposed: Vec<&Fact> = facts
+        .iter()
+        .filter(|fact| fact.proposed && fact.is_current())
+        .collect();
     let past: Vec<&Fact> = facts.iter().filter(|fact| !fact.is_current()).collect();
     let main = html! {
         (said(query.said.as_deref()))
@@ -132,7 +140,10 @@ pub(super) struct Change {
     fact: Option<u64>,
 }
 
-pub(super) async fn change(visitor: Visitor, Form(change): Form<Change>) -> Result<Response, Fault> {
+pub(super) async fn change(
+    visitor: Visitor,
+    Form(change): Form<Change>,
+) -> Result<Response, Fault> {
     let memory = memory(&visitor, &change.project)?;
     let said = match (change.act.as_str(), change.fact.map(Seq)) {
         ("add", _) => match memory.add(NewFact::said(change.text.trim())).await?.how {

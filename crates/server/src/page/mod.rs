@@ -31,48 +31,62 @@ mod trash;
 mod visitor;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
+
+pub(crate) use layout::failed;
 
 use crate::App;
 
+/// Every path of the page, and what answers there.
+fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
+    vec![
+        ("/", get(list::page)),
+        ("/new", post(actions::create)),
+        ("/search", get(search::page)),
+        ("/memory", get(memory::page).post(memory::change)),
+        ("/events", get(events::page)),
+        ("/trash", get(trash::page)),
+        ("/admin", get(admin::page).post(admin::change)),
+        ("/login", get(login::page).post(login::enter)),
+        ("/logout", post(login::leave)),
+        ("/assets/{hash}/{name}", get(asset::serve)),
+        ("/s/{id}", get(session::page)),
+        ("/s/{id}/entries", get(session::part)),
+        ("/s/{id}/e/{seq}", get(session::at)),
+        ("/s/{id}/e/{seq}/text", get(session::text)),
+        ("/s/{id}/side", get(side::part)),
+        ("/s/{id}/status", get(status::page)),
+        ("/s/{id}/gauge", get(status::part)),
+        ("/s/{id}/request", get(preview::page)),
+        ("/s/{id}/lineage", get(lineage::page)),
+        ("/s/{id}/log", get(log::page)),
+        ("/s/{id}/turns", post(actions::ask)),
+        ("/s/{id}/compact", post(actions::compact)),
+        ("/s/{id}/undo", post(actions::undo)),
+        ("/s/{id}/clear", post(actions::clear)),
+        ("/s/{id}/archive", post(actions::archive)),
+        ("/s/{id}/unarchive", post(actions::unarchive)),
+        ("/s/{id}/trash", post(actions::trash)),
+        ("/s/{id}/restore", post(actions::restore)),
+        ("/s/{id}/remove", post(actions::remove)),
+        ("/s/{id}/rename", get(forms::rename).post(actions::rename)),
+        ("/s/{id}/tags", get(forms::tags).post(actions::tags)),
+        ("/s/{id}/pin", get(forms::pin).post(actions::pin)),
+        ("/s/{id}/unpin", post(actions::unpin)),
+        ("/s/{id}/fork", get(forms::fork).post(actions::fork)),
+        ("/s/{id}/merge", get(forms::merge).post(actions::merge)),
+        ("/s/{id}/rewind", get(forms::rewind).post(actions::rewind)),
+    ]
+}
+
 /// Everything that is not an API.
 pub(crate) fn router() -> Router<App> {
-    Router::new()
-        .route("/", get(list::page))
-        .route("/new", post(actions::create))
-        .route("/search", get(search::page))
-        .route("/memory", get(memory::page).post(memory::change))
-        .route("/events", get(events::page))
-        .route("/trash", get(trash::page))
-        .route("/admin", get(admin::page).post(admin::change))
-        .route("/login", get(login::page).post(login::enter))
-        .route("/logout", post(login::leave))
-        .route("/assets/{hash}/{name}", get(asset::serve))
-        .route("/s/{id}", get(session::page))
-        .route("/s/{id}/entries", get(session::part))
-        .route("/s/{id}/e/{seq}", get(session::at))
-        .route("/s/{id}/e/{seq}/text", get(session::text))
-        .route("/s/{id}/side", get(side::part))
-        .route("/s/{id}/status", get(status::page))
-        .route("/s/{id}/gauge", get(status::part))
-        .route("/s/{id}/request", get(preview::page))
-        .route("/s/{id}/lineage", get(lineage::page))
-        .route("/s/{id}/log", get(log::page))
-        .route("/s/{id}/turns", post(actions::ask))
-        .route("/s/{id}/compact", post(actions::compact))
-        .route("/s/{id}/undo", post(actions::undo))
-        .route("/s/{id}/clear", post(actions::clear))
-        .route("/s/{id}/archive", post(actions::archive))
-        .route("/s/{id}/unarchive", post(actions::unarchive))
-        .route("/s/{id}/trash", post(actions::trash))
-        .route("/s/{id}/restore", post(actions::restore))
-        .route("/s/{id}/remove", post(actions::remove))
-        .route("/s/{id}/rename", get(forms::rename).post(actions::rename))
-        .route("/s/{id}/tags", get(forms::tags).post(actions::tags))
-        .route("/s/{id}/pin", get(forms::pin).post(actions::pin))
-        .route("/s/{id}/unpin", post(actions::unpin))
-        .route("/s/{id}/fork", get(forms::fork).post(actions::fork))
-        .route("/s/{id}/merge", get(forms::merge).post(actions::merge))
-        .route("/s/{id}/rewind", get(forms::rewind).post(actions::rewind))
+    let routes = routes().into_iter();
+    routes.fold(Router::new(), |router, (path, answers)| {
+        router.route(path, answers)
+    })
 }

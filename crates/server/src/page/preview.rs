@@ -23,9 +23,18 @@ pub(super) async fn page(
     opened: Opened,
     Query(query): Query<PreviewQuery>,
 ) -> Result<Response, Fault> {
-    let voice = opened.visitor.app.serving.voices.voice(&opened.session).await?;
+    let voice = opened
+        .visitor
+        .app
+        .serving
+        .voices
+        .voice(&opened.session)
+        .await?;
     let message = (!query.message.trim().is_empty()).then(|| Content::text(query.message.as_str()));
-    let request = opened.session.request(&voice.asking(message.as_ref())).await?;
+    let request = opened
+        .session
+        .request(&voice.asking(message.as_ref()))
+        .await?;
     let main = html! {
         (header(&opened, Tab::Request, None))
         form.card method="get" action={ (place(opened.session.id())) "/request" } {
@@ -71,5 +80,11 @@ pub(super) async fn page(
         }
     };
     let title = format!("Request of {}", title(&opened.record.card));
-    Ok(layout::page(&opened.visitor, Place::Sessions, &title, &[], &main))
+    Ok(layout::page(
+        &opened.visitor,
+        Place::Sessions,
+        &title,
+        &[],
+        &main,
+    ))
 }

@@ -94,7 +94,13 @@ pub(super) async fn page(
         }
         div id="results" aria-live="polite" { (results) }
     };
-    Ok(layout::page(&visitor, Place::Search, "Search", &["search.js"], &main))
+    Ok(layout::page(
+        &visitor,
+        Place::Search,
+        "Search",
+        &["search.js"],
+        &main,
+    ))
 }
 
 async fn results(visitor: &Visitor, typed: &str, typing: bool) -> Markup {

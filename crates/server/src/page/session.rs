@@ -10,9 +10,9 @@ use super::entry::{Showing, plain};
 use super::layout::{self, Place, part as part_of, said};
 use super::side;
 use super::visitor::{Fault, Opened};
-use super::words::{since, counted, encoded, entry_place, place, short, title};
-use crate::extract::{Number, Query};
+use super::words::{counted, encoded, entry_place, place, short, since, title};
 use crate::Problem;
+use crate::extract::{Number, Query};
 
 /// Entries on a page.
 const PAGE: usize = 50;
@@ -91,7 +91,10 @@ fn under_way(opened: &Opened) -> Option<String> {
     live.outcome().is_none().then(|| live.id().to_string())
 }
 
-pub(super) async fn page(opened: Opened, Query(query): Query<PageQuery>) -> Result<Response, Fault> {
+pub(super) async fn page(
+    opened: Opened,
+    Query(query): Query<PageQuery>,
+) -> Result<Response, Fault> {
     let head = opened.record.card.head;
     let stretch = Stretch::read(&opened.session, head, &query).await?;
     shown(&opened, &stretch, None, query.said.as_deref()).await
@@ -116,7 +119,10 @@ fn no_entry(opened: &Opened, seq: Seq) -> Fault {
 }
 
 /// Entries alone, for a script.
-pub(super) async fn part(opened: Opened, Query(query): Query<PageQuery>) -> Result<Response, Fault> {
+pub(super) async fn part(
+    opened: Opened,
+    Query(query): Query<PageQuery>,
+) -> Result<Response, Fault> {
     let stretch = Stretch::read(&opened.session, opened.record.card.head, &query).await?;
     Ok(part_of(&stretch.shown(&opened, None)))
 }
@@ -164,7 +170,13 @@ async fn shown(
         }
     };
     let scripts = ["live.js", "session.js"];
-    Ok(layout::page(&opened.visitor, Place::Sessions, title(card), &scripts, &main))
+    Ok(layout::page(
+        &opened.visitor,
+        Place::Sessions,
+        title(card),
+        &scripts,
+        &main,
+    ))
 }
 
 fn composer(opened: &Opened) -> Markup {
@@ -208,7 +220,10 @@ const TABS: [(Tab, &str, &str); 5] = [
 /// What every view of a session begins with.
 pub(super) fn header(opened: &Opened, tab: Tab, done: Option<&str>) -> Markup {
     let card = &opened.record.card;
-    let (now, zone) = (opened.visitor.caller.tl.now(), &opened.visitor.app.serving.zone);
+    let (now, zone) = (
+        opened.visitor.caller.tl.now(),
+        &opened.visitor.app.serving.zone,
+    );
     let here = place(&card.id);
     html! {
         (said(done))
@@ -246,7 +261,8 @@ fn actions(card: &Card) -> Markup {
     let button = |path: &str, name: &str| {
         html! { li { form method="post" action={ (here) "/" (path) } { button type="submit" { (name) } } } }
     };
-    let link = |path: &str, name: &str| html! { li { a href={ (here) "/" (path) } { (name) "…" } } };
+    let link =
+        |path: &str, name: &str| html! { li { a href={ (here) "/" (path) } { (name) "…" } } };
     let export = |format: &str, name: &str| {
         let api = encoded(card.id.as_str());
         html! { li { a href={ "/api/sessions/" (api) "/export?format=" (format) } download { "Export as " (name) } } }
@@ -277,4 +293,3 @@ fn actions(card: &Card) -> Markup {
         }
     }
 }
-

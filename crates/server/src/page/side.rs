@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::entry::summary;
 use super::layout::part as part_of;
 use super::visitor::{Fault, Opened};
-use super::words::{since, beginning, entry_place, place};
+use super::words::{beginning, entry_place, place, since};
 
 /// Entries after the checkpoint that are looked at.
 const WINDOW: usize = 200;
@@ -22,11 +22,22 @@ pub(super) async fn shown(opened: &Opened) -> Result<Markup, Fault> {
     let set = session.working_set(0, 0, WINDOW).await?;
     let standing = &opened.record.standing;
     let here = place(session.id());
-    let (now, zone) = (opened.visitor.caller.tl.now(), &opened.visitor.app.serving.zone);
+    let (now, zone) = (
+        opened.visitor.caller.tl.now(),
+        &opened.visitor.app.serving.zone,
+    );
     // What the checkpoint or a pin says is not said again.
-    let told = checkpoint.as_ref().map(|(_, checkpoint)| &checkpoint.summary);
+    let told = checkpoint
+        .as_ref()
+        .map(|(_, checkpoint)| &checkpoint.summary);
     let told: Vec<&String> = told.map_or_else(Vec::new, |told| {
-        let lists = [&told.facts, &told.decisions, &told.open_tasks, &told.pending, &told.files_touched];
+        let lists = [
+            &told.facts,
+            &told.decisions,
+            &told.open_tasks,
+            &told.pending,
+            &told.files_touched,
+        ];
         lists.into_iter().flatten().collect()
     });
     let besides = |items: &'_ [String]| -> Vec<String> {

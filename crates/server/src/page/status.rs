@@ -9,7 +9,7 @@ use super::chart::{costs, gauge, legend, turns};
 use super::layout::{self, Place, part as part_of};
 use super::session::{Tab, header};
 use super::visitor::{Fault, Opened};
-use super::words::{since, entry_place, full, moment, title};
+use super::words::{entry_place, full, moment, since, title};
 
 /// Entries looked at for what turns cost.
 const LOOKED_AT: usize = 1_000;
@@ -18,7 +18,13 @@ const DRAWN: usize = 120;
 
 /// Who would answer, and what they would be sent now.
 pub(super) async fn now(opened: &Opened) -> Result<(Voice, Request), Fault> {
-    let voice = opened.visitor.app.serving.voices.voice(&opened.session).await?;
+    let voice = opened
+        .visitor
+        .app
+        .serving
+        .voices
+        .voice(&opened.session)
+        .await?;
     let request = opened.session.request(&voice.asking(None)).await?;
     Ok((voice, request))
 }
@@ -69,12 +75,21 @@ pub(super) async fn page(opened: Opened) -> Result<Response, Fault> {
             (compactions(&opened, &entries))
         }
     };
-    Ok(layout::page(&opened.visitor, Place::Sessions, title(card), &["live.js", "status.js"], &main))
+    Ok(layout::page(
+        &opened.visitor,
+        Place::Sessions,
+        title(card),
+        &["live.js", "status.js"],
+        &main,
+    ))
 }
 
 fn totals(opened: &Opened, voice: &Voice) -> Markup {
     let card = &opened.record.card;
-    let (now, zone) = (opened.visitor.caller.tl.now(), &opened.visitor.app.serving.zone);
+    let (now, zone) = (
+        opened.visitor.caller.tl.now(),
+        &opened.visitor.app.serving.zone,
+    );
     html! {
         dl {
             dt { "Answered by" } dd { (voice.model_name().unwrap_or("the offline agent")) }
@@ -95,12 +110,20 @@ fn totals(opened: &Opened, voice: &Voice) -> Markup {
 /// Compactions on a line of time.
 fn compactions(opened: &Opened, entries: &[Entry]) -> Markup {
     let marks = &opened.record.standing.checkpoints;
-    let (now, zone) = (opened.visitor.caller.tl.now(), &opened.visitor.app.serving.zone);
+    let (now, zone) = (
+        opened.visitor.caller.tl.now(),
+        &opened.visitor.app.serving.zone,
+    );
     let id = opened.session.id();
     if opened.record.card.compactions == 0 {
         return html! { p.muted { "None yet." } };
     }
-    let time = |seq| entries.iter().find(|entry| entry.seq == seq).map(|entry| entry.at);
+    let time = |seq| {
+        entries
+            .iter()
+            .find(|entry| entry.seq == seq)
+            .map(|entry| entry.at)
+    };
     let last = marks.len().saturating_sub(1);
     html! {
         ol.timeline {

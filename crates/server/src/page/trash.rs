@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::layout::{self, Place, said};
 use super::visitor::{Fault, Visitor};
-use super::words::{since, counted, place, title};
+use super::words::{counted, place, since, title};
 use crate::extract::Query;
 
 /// Sessions shown, at most.

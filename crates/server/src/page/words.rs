@@ -65,7 +65,7 @@ pub(super) fn full(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -163,7 +163,13 @@ mod tests {
     #[test]
     fn only_paths_of_this_server_are_led_back_to() {
         assert_eq!(local(Some("/s/a?x=1")), "/s/a?x=1");
-        for away in ["//evil.example", "https://evil.example", "/\\evil", "", "/a\nb"] {
+        for away in [
+            "//evil.example",
+            "https://evil.example",
+            "/\\evil",
+            "",
+            "/a\nb",
+        ] {
             assert_eq!(local(Some(away)), "/", "{away}");
         }
         assert_eq!(local(None), "/");

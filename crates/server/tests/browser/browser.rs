@@ -44,7 +44,10 @@ impl Browser {
         let mut driver = match driver {
             Ok(driver) => driver,
             Err(error) => {
-                assert!(std::env::var_os("CI").is_none(), "chromedriver cannot be run: {error}");
+                assert!(
+                    std::env::var_os("CI").is_none(),
+                    "chromedriver cannot be run: {error}"
+                );
                 eprintln!("\nSKIPPED: chromedriver is not installed, so the page was not tested\n");
                 return None;
             }
@@ -87,7 +90,10 @@ impl Browser {
 
     /// Goes to a path of the server.
     pub(crate) async fn go(&self, path: &str) {
-        self.client.goto(&format!("{}{path}", self.url)).await.unwrap();
+        self.client
+            .goto(&format!("{}{path}", self.url))
+            .await
+            .unwrap();
     }
 
     /// What a script comes to.
@@ -110,8 +116,14 @@ impl Browser {
                 return value.clone();
             }
             if began.elapsed() > PATIENCE {
-                let text = self.client.execute("return document.body.innerText", Vec::new()).await;
-                panic!("it never came to: {script}\nlast: {found:?}\n{}\n{text:?}", self.place().await);
+                let text = self
+                    .client
+                    .execute("return document.body.innerText", Vec::new())
+                    .await;
+                panic!(
+                    "it never came to: {script}\nlast: {found:?}\n{}\n{text:?}",
+                    self.place().await
+                );
             }
             tokio::time::sleep(Duration::from_millis(40)).await;
         }
@@ -120,7 +132,10 @@ impl Browser {
     /// Waits until the page says this.
     pub(crate) async fn until_said(&self, text: &str) {
         let text = json!(text);
-        self.until(&format!("return document.querySelector('main')?.innerText.includes({text})")).await;
+        self.until(&format!(
+            "return document.querySelector('main')?.innerText.includes({text})"
+        ))
+        .await;
     }
 
     /// Waits for something to click on, and clicks on it.
@@ -190,15 +205,28 @@ impl Browser {
 
     /// How many things there are.
     pub(crate) async fn count(&self, css: &str) -> u64 {
-        let count = self.js(&format!("return document.querySelectorAll({}).length", json!(css))).await;
+        let count = self
+            .js(&format!(
+                "return document.querySelectorAll({}).length",
+                json!(css)
+            ))
+            .await;
         count.as_u64().unwrap()
     }
 
     /// What the browser complained about since it was last asked, missing files apart.
     pub(crate) async fn complaints(&self) -> Vec<String> {
-        let url = format!("http://127.0.0.1:{}/session/{}/se/log", self.port, self.session);
+        let url = format!(
+            "http://127.0.0.1:{}/session/{}/se/log",
+            self.port, self.session
+        );
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let log = client.post(url).json(&json!({"type": "browser"})).send().await.unwrap();
+        let log = client
+            .post(url)
+            .json(&json!({"type": "browser"}))
+            .send()
+            .await
+            .unwrap();
         let log: Value = log.json().await.unwrap();
         let lines = log["value"].as_array().unwrap().iter();
         lines

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use throughline::{
-    AgentRef, Attachment, Block, Body, Content, Json, MemoryScope, Message, NewFact,
-    NewSession, Project, Role, Summary, ToolCall, ToolResult,
+    AgentRef, Attachment, Block, Body, Content, Json, MemoryScope, Message, NewFact, NewSession,
+    Project, Role, Summary, ToolCall, ToolResult,
 };
 
 use crate::browser::browser;
@@ -48,19 +48,31 @@ async fn session(server: &Server) -> throughline::Session {
         .create(NewSession {
             key: Some(one.parse().unwrap()),
             project: Some(project.id.clone()),
-            agent: Some(AgentRef { name: all.clone(), path: Some(one.into()) }),
+            agent: Some(AgentRef {
+                name: all.clone(),
+                path: Some(one.into()),
+            }),
             workspace: Some(all.clone()),
             ..NewSession::default()
         })
         .await
         .unwrap();
     for attack in ATTACKS {
-        session.append(Message::text(Role::User, *attack)).await.unwrap();
+        session
+            .append(Message::text(Role::User, *attack))
+            .await
+            .unwrap();
     }
-    let blob = tl.put_blob(b"<script>window.ran=1</script>".to_vec()).await.unwrap();
+    let blob = tl
+        .put_blob(b"<script>window.ran=1</script>".to_vec())
+        .await
+        .unwrap();
     let blocks = vec![
         Block::Text(all.clone()),
-        Block::Thinking { text: all.clone(), signature: None },
+        Block::Thinking {
+            text: all.clone(),
+            signature: None,
+        },
         Block::ToolCall(ToolCall {
             id: one.into(),
             name: all.clone(),
@@ -81,35 +93,71 @@ async fn session(server: &Server) -> throughline::Session {
     });
     entry.author = Some(all.clone());
     session
-        .append_all(vec![entry], throughline::Expect::Any, throughline::Conflict::Reject)
+        .append_all(
+            vec![entry],
+            throughline::Expect::Any,
+            throughline::Conflict::Reject,
+        )
         .await
         .unwrap();
-    let result = ToolResult { call_id: one.into(), content: Content::text(&all), is_error: true };
-    session.append(Message::new(Role::Tool, Content(vec![Block::ToolResult(result)]))).await.unwrap();
-    let lost = ToolResult { call_id: all.clone(), content: Content::text(&all), is_error: false };
-    session.append(Message::new(Role::Tool, Content(vec![Block::ToolResult(lost)]))).await.unwrap();
-    session.append(throughline::Checkpoint {
-        covers: throughline::Seq(3),
-        summary: Summary {
-            background: all.clone(),
-            decisions: vec![all.clone()],
-            files_touched: vec![all.clone()],
-            ..Summary::default()
-        },
-        by: all.clone(),
-        messages: 3,
-        oldest: None,
-        newest: None,
-        usage: None,
-    }).await.unwrap();
+    let result = ToolResult {
+        call_id: one.into(),
+        content: Content::text(&all),
+        is_error: true,
+    };
+    session
+        .append(Message::new(
+            Role::Tool,
+            Content(vec![Block::ToolResult(result)]),
+        ))
+        .await
+        .unwrap();
+    let lost = ToolResult {
+        call_id: all.clone(),
+        content: Content::text(&all),
+        is_error: false,
+    };
+    session
+        .append(Message::new(
+            Role::Tool,
+            Content(vec![Block::ToolResult(lost)]),
+        ))
+        .await
+        .unwrap();
+    session
+        .append(throughline::Checkpoint {
+            covers: throughline::Seq(3),
+            summary: Summary {
+                background: all.clone(),
+                decisions: vec![all.clone()],
+                files_touched: vec![all.clone()],
+                ..Summary::default()
+            },
+            by: all.clone(),
+            messages: 3,
+            oldest: None,
+            newest: None,
+            usage: None,
+        })
+        .await
+        .unwrap();
     session.pin(&all).await.unwrap();
     session.decide(&all).await.unwrap();
     session.describe(Some(&all)).await.unwrap();
     session.set_context(&all, Some(&all)).await.unwrap();
     for scope in [MemoryScope::Owner, MemoryScope::Project(project.id)] {
-        tl.memory(scope).add(NewFact::said(beginning(&all))).await.unwrap();
+        tl.memory(scope)
+            .add(NewFact::said(beginning(&all)))
+            .await
+            .unwrap();
     }
-    session.append(Body::Moved { workspace: all.clone(), project: None }).await.unwrap();
+    session
+        .append(Body::Moved {
+            workspace: all.clone(),
+            project: None,
+        })
+        .await
+        .unwrap();
     session
 }
 
@@ -148,14 +196,28 @@ async fn nothing_that_was_said_runs_loads_or_leads_away() {
         browser.go(&path).await;
         browser.js("for (const part of document.querySelectorAll('details')) part.open = true; return 1").await;
         // Whatever would load or run has begun to once this has come back.
-        browser.client.execute_async("const done = arguments[0]; fetch('/health').then(() => setTimeout(done, 50))", Vec::new()).await.unwrap();
-        assert_eq!(browser.js("return window.ran ?? null").await, json!(null), "{path}");
+        browser
+            .client
+            .execute_async(
+                "const done = arguments[0]; fetch('/health').then(() => setTimeout(done, 50))",
+                Vec::new(),
+            )
+            .await
+            .unwrap();
+        assert_eq!(
+            browser.js("return window.ran ?? null").await,
+            json!(null),
+            "{path}"
+        );
         let foreign = browser.js("return [...document.querySelectorAll('script:not([src^=\"/assets/\"]), img, iframe, object, embed, base, link:not([href^=\"/assets/\"]), style, meta[http-equiv], main form[action^=http], [onerror], [onload], a[href^=\"javascript:\"], a[href^=\"data:\"]')].map((thing) => thing.outerHTML)").await;
         assert_eq!(foreign, json!([]), "{path}");
         let loaded = browser.js("return performance.getEntriesByType('resource').map((r) => r.name).filter((name) => !name.startsWith(location.origin))").await;
         assert_eq!(loaded, json!([]), "{path}");
         let complaints = browser.complaints().await;
-        let of_policy: Vec<_> = complaints.iter().filter(|text| text.contains("Security Policy")).collect();
+        let of_policy: Vec<_> = complaints
+            .iter()
+            .filter(|text| text.contains("Security Policy"))
+            .collect();
         assert!(of_policy.is_empty(), "{path}: {of_policy:?}");
     }
     // What it says is there to read all the same.
@@ -163,7 +225,10 @@ async fn nothing_that_was_said_runs_loads_or_leads_away() {
     browser.until_said("<script>window.ran=1</script>").await;
     browser.go(&format!("/s/{id}/e/1/text")).await;
     assert_eq!(browser.js("return window.ran ?? null").await, json!(null));
-    assert_eq!(browser.js("return document.contentType").await, json!("text/plain"));
+    assert_eq!(
+        browser.js("return document.contentType").await,
+        json!("text/plain")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -183,9 +248,15 @@ async fn an_answer_that_tries_to_run_script_does_not_as_it_streams() {
     browser.go(&format!("/s/{id}")).await;
     browser.write("#message", "Go on").await;
     browser.click("#composer button[type=submit]").await;
-    browser.until("return document.querySelector('.entry.assistant:not(.live)')").await;
+    browser
+        .until("return document.querySelector('.entry.assistant:not(.live)')")
+        .await;
     assert_eq!(browser.js("return window.ran ?? null").await, json!(null));
-    assert_eq!(browser.count("#entries img, #entries script, #entries svg, #entries iframe").await, 0);
+    assert_eq!(
+        browser
+            .count("#entries img, #entries script, #entries svg, #entries iframe")
+            .await,
+        0
+    );
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
-

@@ -17,35 +17,61 @@ async fn a_session_is_found_opened_and_talked_to_by_keyboard_alone() {
     let browser = browser!(server);
     browser.go("/").await;
     browser.keys(&key(Key::Tab)).await;
-    browser.until("return document.activeElement.className === 'skip'").await;
+    browser
+        .until("return document.activeElement.className === 'skip'")
+        .await;
 
     browser.keys("jjk").await;
-    browser.until("return document.activeElement === document.querySelector('a.row')").await;
+    browser
+        .until("return document.activeElement === document.querySelector('a.row')")
+        .await;
     browser.keys("/").await;
-    browser.until("return document.activeElement.id === 'q'").await;
+    browser
+        .until("return document.activeElement.id === 'q'")
+        .await;
     browser.keys("welcome").await;
-    browser.until("return document.querySelectorAll('#list a.row').length === 1").await;
+    browser
+        .until("return document.querySelectorAll('#list a.row').length === 1")
+        .await;
     browser.keys(&key(Key::Down)).await;
-    browser.until("return document.activeElement.matches('a.row')").await;
+    browser
+        .until("return document.activeElement.matches('a.row')")
+        .await;
     browser.keys(&key(Key::Enter)).await;
-    browser.until("return location.pathname.startsWith('/s/') && document.querySelector('#composer')").await;
+    browser
+        .until("return location.pathname.startsWith('/s/') && document.querySelector('#composer')")
+        .await;
 
     browser.keys("c").await;
-    browser.until("return document.activeElement.id === 'message'").await;
+    browser
+        .until("return document.activeElement.id === 'message'")
+        .await;
     browser.keys("shorter").await;
     browser.keys(&key(Key::Enter)).await;
-    browser.until("return document.querySelectorAll('.entry.assistant:not(.live)').length === 2").await;
-    browser.until("return document.querySelector('#message').value === ''").await;
+    browser
+        .until("return document.querySelectorAll('.entry.assistant:not(.live)').length === 2")
+        .await;
+    browser
+        .until("return document.querySelector('#message').value === ''")
+        .await;
     browser.keys(&key(Key::Escape)).await;
     browser.keys("k").await;
-    browser.until("return document.activeElement.matches('.entry')").await;
+    browser
+        .until("return document.activeElement.matches('.entry')")
+        .await;
 
     browser.keys("?").await;
-    browser.until("return document.querySelector('dialog').open").await;
+    browser
+        .until("return document.querySelector('dialog').open")
+        .await;
     browser.keys(&key(Key::Escape)).await;
-    browser.until("return !document.querySelector('dialog').open").await;
+    browser
+        .until("return !document.querySelector('dialog').open")
+        .await;
     browser.keys("gm").await;
-    browser.until("return location.pathname === '/memory'").await;
+    browser
+        .until("return location.pathname === '/memory'")
+        .await;
 }
 
 /// What a reader of screens needs: landmarks, one heading, a name for everything.
@@ -73,10 +99,26 @@ async fn every_page_can_be_read_aloud_and_fits_a_phone() {
     for width in [1280, 390] {
         browser.client.set_window_size(width, 844).await.unwrap();
         for path in [
-            "/", "/?q=redis", "/search?q=redis", "/memory", "/events", "/trash", "/admin",
-            "/s/ID", "/s/ID/e/4", "/s/ID/status", "/s/ID/request", "/s/ID/lineage", "/s/ID/log",
-            "/s/ID/rename", "/s/ID/fork", "/s/ID/merge", "/s/ID/tags", "/s/ID/pin?from=4",
-            "/s/ID/rewind?to=4", "/s/no-such-session",
+            "/",
+            "/?q=redis",
+            "/search?q=redis",
+            "/memory",
+            "/events",
+            "/trash",
+            "/admin",
+            "/s/ID",
+            "/s/ID/e/4",
+            "/s/ID/status",
+            "/s/ID/request",
+            "/s/ID/lineage",
+            "/s/ID/log",
+            "/s/ID/rename",
+            "/s/ID/fork",
+            "/s/ID/merge",
+            "/s/ID/tags",
+            "/s/ID/pin?from=4",
+            "/s/ID/rewind?to=4",
+            "/s/no-such-session",
         ] {
             browser.go(&path.replace("ID", &id)).await;
             let wrong = browser.js(AUDIT).await;

@@ -39,7 +39,10 @@ async fn an_answer_streams_in_two_windows_and_ends_as_markup() {
     browser.until(part).await;
     browser.switch(&windows[1]).await;
     let seen = browser.until(part).await;
-    assert!(seen.as_str().unwrap().starts_with("It is **kept**"), "from its start: {seen}");
+    assert!(
+        seen.as_str().unwrap().starts_with("It is **kept**"),
+        "from its start: {seen}"
+    );
 
     for window in &windows {
         browser.switch(window).await;
@@ -58,13 +61,21 @@ async fn a_page_opened_amid_an_answer_shows_it_from_its_start_and_can_stop_it() 
     browser.go(&format!("/s/{id}")).await;
     browser.write("#message", "Is it safe?").await;
     browser.click("#composer button[type=submit]").await;
-    browser.until("return document.querySelector('#live .words')?.textContent").await;
+    browser
+        .until("return document.querySelector('#live .words')?.textContent")
+        .await;
 
     browser.go(&format!("/s/{id}")).await;
-    browser.until("return document.querySelector('#live .words')?.textContent.startsWith('It is')").await;
+    browser
+        .until("return document.querySelector('#live .words')?.textContent.startsWith('It is')")
+        .await;
     browser.click("#stop").await;
-    browser.until("return document.querySelector('.entry.assistant:not(.live) .cut')").await;
-    let kept = browser.js("return document.querySelector('.entry.assistant').innerText").await;
+    browser
+        .until("return document.querySelector('.entry.assistant:not(.live) .cut')")
+        .await;
+    let kept = browser
+        .js("return document.querySelector('.entry.assistant').innerText")
+        .await;
     assert!(!kept.as_str().unwrap().contains("come back"), "{kept}");
 }
 
@@ -75,20 +86,35 @@ async fn what_happens_elsewhere_shows_in_the_list_and_in_the_events() {
     server.session(&["the second"]).await;
     let browser = browser!(server);
     browser.go("/").await;
-    browser.until("return document.querySelectorAll('#list a.row').length === 2").await;
-    assert!(browser.js("return document.querySelector('#list a.row').innerText").await.as_str().unwrap().contains("second"));
+    browser
+        .until("return document.querySelectorAll('#list a.row').length === 2")
+        .await;
+    assert!(
+        browser
+            .js("return document.querySelector('#list a.row').innerText")
+            .await
+            .as_str()
+            .unwrap()
+            .contains("second")
+    );
     let windows = browser.second_window().await;
     browser.go("/events").await;
-    browser.until("return document.querySelector('#state').innerText === 'live'").await;
+    browser
+        .until("return document.querySelector('#state').innerText === 'live'")
+        .await;
 
     server.say(&first, "again").await;
     server.session(&["the third"]).await;
-    browser.until("return document.querySelector('#events').innerText.includes('message_added')").await;
+    browser
+        .until("return document.querySelector('#events').innerText.includes('message_added')")
+        .await;
     browser.write("#filter", "created").await;
     browser.until("return [...document.querySelectorAll('#events tbody tr')].filter((row) => !row.hidden).length === 1").await;
 
     browser.switch(&windows[0]).await;
     browser.until("const rows = [...document.querySelectorAll('#list a.row')].map((row) => row.innerText); return rows.length === 3 && rows[0].includes('third') && rows[1].includes('first')").await;
     server.tl.trash(&first.parse().unwrap()).await.unwrap();
-    browser.until("return document.querySelectorAll('#list a.row').length === 2").await;
+    browser
+        .until("return document.querySelectorAll('#list a.row').length === 2")
+        .await;
 }

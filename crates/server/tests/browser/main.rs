@@ -8,7 +8,10 @@
 mod browser;
 #[path = "../demo/mod.rs"]
 mod demo;
-#[allow(dead_code, reason = "shared with the other tests, which need more of it")]
+#[allow(
+    dead_code,
+    reason = "shared with the other tests, which need more of it"
+)]
 #[path = "../it/harness.rs"]
 mod harness;
 mod hostile;

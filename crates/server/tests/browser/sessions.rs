@@ -19,7 +19,9 @@ async fn a_session_is_made_named_tagged_pinned_archived_thrown_away_and_restored
     browser.until_said("Nothing said yet").await;
     browser.write("#message", "How do we store sessions?").await;
     browser.click("#composer button[type=submit]").await;
-    browser.until("return document.querySelectorAll('.entry.assistant:not(.live)').length").await;
+    browser
+        .until("return document.querySelectorAll('.entry.assistant:not(.live)').length")
+        .await;
 
     act(&browser, "rename").await;
     browser.write("#name", "Storing Sessions!").await;
@@ -29,12 +31,18 @@ async fn a_session_is_made_named_tagged_pinned_archived_thrown_away_and_restored
     act(&browser, "tags").await;
     browser.write("#tags", "db design").await;
     browser.click("form.stack button").await;
-    browser.until("return document.querySelectorAll('.session-head .tag').length === 2").await;
+    browser
+        .until("return document.querySelectorAll('.session-head .tag').length === 2")
+        .await;
 
     act(&browser, "pin").await;
-    browser.write("#text", "Everything is appended, nothing changed").await;
+    browser
+        .write("#text", "Everything is appended, nothing changed")
+        .await;
     browser.click("form.stack button").await;
-    browser.until("return document.querySelector('.pins')?.innerText.includes('appended')").await;
+    browser
+        .until("return document.querySelector('.pins')?.innerText.includes('appended')")
+        .await;
     browser.click(".pins button").await;
     browser.until_said("Nothing is pinned").await;
 
@@ -59,7 +67,9 @@ async fn a_session_is_made_named_tagged_pinned_archived_thrown_away_and_restored
 async fn act(browser: &Browser, what: &str) {
     browser.click(".menu.actions summary").await;
     browser
-        .click(&format!(".menu.actions a[href$='/{what}'], .menu.actions form[action$='/{what}'] button"))
+        .click(&format!(
+            ".menu.actions a[href$='/{what}'], .menu.actions form[action$='/{what}'] button"
+        ))
         .await;
 }
 
@@ -79,16 +89,24 @@ async fn a_fork_is_made_at_a_message_and_merged_back() {
 
     browser.write("#message", "something else").await;
     browser.click("#composer button[type=submit]").await;
-    browser.until("return document.querySelectorAll('.entry.assistant:not(.live)').length").await;
+    browser
+        .until("return document.querySelectorAll('.entry.assistant:not(.live)').length")
+        .await;
     act(&browser, "merge").await;
     browser.click("form.stack button").await;
     browser.until_said("Merged").await;
-    assert!(browser.place().await.starts_with(&format!("/s/{id}?")), "{}", browser.place().await);
+    assert!(
+        browser.place().await.starts_with(&format!("/s/{id}?")),
+        "{}",
+        browser.place().await
+    );
     browser.until_said("something else").await;
     assert_eq!(browser.count("#entries .entry").await, 5);
 
     browser.click(".tabs a[href$='/lineage']").await;
-    browser.until("return document.querySelectorAll('.family li').length === 2").await;
+    browser
+        .until("return document.querySelectorAll('.family li').length === 2")
+        .await;
     assert_eq!(browser.count(".lineage circle").await, 2);
 }
 
@@ -96,15 +114,24 @@ async fn a_fork_is_made_at_a_message_and_merged_back() {
 async fn a_compaction_is_marked_and_can_be_undone_and_what_was_cleared_is_still_there() {
     let (server, _model) = live::talking("Noted.", 0).await;
     let long: Vec<String> = (0..30)
-        .map(|n| format!("Task {n}: we decided to move part {n}. {}", "It takes a while. ".repeat(20)))
+        .map(|n| {
+            format!(
+                "Task {n}: we decided to move part {n}. {}",
+                "It takes a while. ".repeat(20)
+            )
+        })
         .collect();
     let texts: Vec<&str> = long.iter().map(String::as_str).collect();
     let id = server.session(&texts).await;
     let browser = browser!(server);
     browser.go(&format!("/s/{id}")).await;
     act(&browser, "compact").await;
-    browser.until_said("Compacted: what came before is summarized").await;
-    browser.until("return document.querySelector('section.checkpoint .badge')").await;
+    browser
+        .until_said("Compacted: what came before is summarized")
+        .await;
+    browser
+        .until("return document.querySelector('section.checkpoint .badge')")
+        .await;
     assert!(browser.count(".entry.covered").await > 0);
 
     act(&browser, "undo").await;
@@ -113,32 +140,52 @@ async fn a_compaction_is_marked_and_can_be_undone_and_what_was_cleared_is_still_
 
     act(&browser, "clear").await;
     browser.until_said("A new start").await;
-    assert_eq!(browser.count(".entry.unseen").await, browser.count("#entries .entry").await);
+    assert_eq!(
+        browser.count(".entry.unseen").await,
+        browser.count("#entries .entry").await
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn links_lead_to_an_entry_and_the_back_button_leads_back() {
     let server = Server::start().await;
-    let session = server.tl.create(NewSession::named("long").unwrap()).await.unwrap();
+    let session = server
+        .tl
+        .create(NewSession::named("long").unwrap())
+        .await
+        .unwrap();
     for n in 1..=200 {
-        session.append(Message::text(Role::User, format!("word{n}"))).await.unwrap();
+        session
+            .append(Message::text(Role::User, format!("word{n}")))
+            .await
+            .unwrap();
     }
     let browser = browser!(server);
     let id = session.id();
 
     browser.go(&format!("/s/{id}#e70")).await;
-    browser.until("return document.activeElement?.id === 'e70'").await;
+    browser
+        .until("return document.activeElement?.id === 'e70'")
+        .await;
     assert_eq!(browser.place().await, format!("/s/{id}/e/70#e70"));
 
     browser.go("/").await;
     browser.click("a.row").await;
-    browser.until("return document.querySelector('#e200')").await;
+    browser
+        .until("return document.querySelector('#e200')")
+        .await;
     browser.click("#e200 a.num").await;
-    browser.until(&format!("return location.pathname === '/s/{id}/e/200'")).await;
+    browser
+        .until(&format!("return location.pathname === '/s/{id}/e/200'"))
+        .await;
     browser.client.back().await.unwrap();
-    browser.until(&format!("return location.pathname === '/s/{id}'")).await;
+    browser
+        .until(&format!("return location.pathname === '/s/{id}'"))
+        .await;
     browser.client.back().await.unwrap();
-    browser.until("return location.pathname === '/' && document.querySelector('a.row')").await;
+    browser
+        .until("return location.pathname === '/' && document.querySelector('a.row')")
+        .await;
 
     browser.go(&format!("/s/{id}/e/999")).await;
     browser.until_said("404").await;
@@ -165,6 +212,10 @@ async fn it_works_without_scripts() {
     browser.write("#name", "plain").await;
     browser.click("form.stack button").await;
     browser.click("p.said").await;
-    let card = server.tl.list(&throughline::Filter::default(), None, 1).await.unwrap();
+    let card = server
+        .tl
+        .list(&throughline::Filter::default(), None, 1)
+        .await
+        .unwrap();
     assert_eq!(json!(card.items[0].name.as_ref().unwrap()), json!("plain"));
 }
