@@ -30,7 +30,9 @@ pub(crate) fn get() -> Result<()> {
     if is_there() {
         return Ok(());
     }
-    if std::env::var_os("CI").is_some() {
+    #[allow(clippy::disallowed_methods, reason = "this is the edge")]
+    let in_ci = std::env::var_os("CI").is_some();
+    if in_ci {
         bail!(
             "there is no Chromium to test the page with: install {}",
             PACKAGES.join(" and ")

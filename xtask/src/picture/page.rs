@@ -27,15 +27,8 @@ impl Drop for Running {
 
 pub(super) fn draw() -> Result<()> {
     crate::browser::get()?;
-    run::run(cargo().args([
-        "build",
-        "--release",
-        "-p",
-        "throughline-server",
-        "--example",
-        "page",
-    ]))?;
-    let mut server = Command::new(built("release", "examples/page"))
+    run::run(cargo().args(["build", "-p", "throughline-server", "--example", "page"]))?;
+    let mut server = Command::new(built("debug", "examples/page"))
         .arg("127.0.0.1:0")
         .stdout(Stdio::piped())
         .spawn()

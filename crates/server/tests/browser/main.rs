@@ -3,7 +3,11 @@
 //! Chromium is driven by `chromedriver`. Where that is not installed, these tests say so
 //! loudly and pass, unless `CI` is set; `cargo xtask test` installs it.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test may panic, and is told by its environment whether it may be skipped"
+)]
 
 mod browser;
 #[path = "../demo/mod.rs"]
