@@ -107,6 +107,11 @@ impl Places {
         self.data.join("sessions.db")
     }
 
+    /// The folder of models that were added.
+    pub(crate) fn models(&self) -> PathBuf {
+        self.data.join("models")
+    }
+
     /// A file for what the program remembers between runs.
     pub(crate) fn state(&self, name: &str) -> PathBuf {
         self.data.join("state").join(name)

@@ -189,6 +189,7 @@ impl ContextArgs {
             model: asker.model,
         };
         let request = session.request(&asking).await?;
+        app.tell_trouble_comparing(app.tl().await?);
         if app.ui.json {
             app.ui.json(&request)?;
             return Ok(());

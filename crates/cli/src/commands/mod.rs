@@ -19,6 +19,7 @@ mod fork;
 mod import;
 pub(crate) mod memory;
 pub(crate) mod merge;
+mod models;
 pub(crate) mod new;
 mod open;
 mod pin;
@@ -88,6 +89,7 @@ pub(crate) enum Command {
     Stats(stats::StatsArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
+    Models(models::ModelsArgs),
     Config(config::ConfigArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -178,6 +180,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Token(args) => token::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,
+        Command::Models(args) => models::run(app, args),
         Command::Config(args) => config::run(app, &args),
         Command::Completions(args) => completions::run(&args),
     }?;

@@ -13,6 +13,7 @@ mod input;
 mod life;
 mod listing;
 mod memory;
+mod models;
 mod projects;
 mod search;
 mod serving;

@@ -89,6 +89,7 @@ impl Session {
         if !says_something(text) {
             return Ok(Vec::new());
         }
+        self.tl.get_ready_to_compare();
         let caught = self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
         let mut scope = Scope::new(self.reference.owner.clone());
         scope.sessions = Some(self.stretches(record).await?);
@@ -99,12 +100,12 @@ impl Session {
         if let Some(hits) = self.tl.shelf.lately(&query, caught.watermark) {
             return Ok(hits);
         }
-        let mut hits = self.tl.found(query.clone()).await?.hits;
+        let mut hits = self.found_for_request(&query).await?;
         let all = hits.len() < HITS;
         once_each(&mut hits, text);
         if !all && hits.len() < QUOTES {
             query.limit = MANY_HITS;
-            hits = self.tl.found(query.clone()).await?.hits;
+            hits = self.found_for_request(&query).await?;
             once_each(&mut hits, text);
             hits.truncate(HITS);
             query.limit = HITS;
@@ -115,6 +116,11 @@ impl Session {
             hits: hits.clone(),
         });
         Ok(hits)
+    }
+
+    async fn found_for_request(&self, query: &Query) -> Result<Vec<Hit>, Error> {
+        let found = self.tl.found(query.clone(), |within| within.request);
+        Ok(found.await?.hits)
     }
 
     /// This session, and the others of its project.

@@ -11,7 +11,7 @@ use super::visitor::{Fault, Form, Opened, Visitor};
 use super::words::{entry_place, place};
 use crate::Problem;
 use crate::extract::Id;
-use crate::turns::{Question, WhenBusy};
+use crate::turns::{Manner, Question, WhenBusy};
 
 type Done = Result<Response, Fault>;
 
@@ -43,6 +43,7 @@ pub(super) async fn ask(opened: Opened, Form(asking): Form<Asking>) -> Done {
         conflict: Conflict::Reject,
         key: None,
         when_busy: WhenBusy::Queue,
+        manner: Manner::default(),
     };
     let live =
         crate::turns::begin(&visitor.app, &visitor.caller, &opened.session, question).await?;
