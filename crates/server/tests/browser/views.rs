@@ -32,6 +32,17 @@ async fn every_view_of_a_session_shows_what_it_is_for() {
     );
     browser.until("return document.querySelector('#side').innerText.includes('Load test with 1,000 users')").await;
 
+    let export = "const done = arguments[0]; Promise.all([...document.querySelectorAll('.actions a[download]')].map(async (link) => { const answer = await fetch(link.href); return [answer.status, (await answer.text()).includes('token bucket')]; })).then(done)";
+    let exported = browser
+        .client
+        .execute_async(export, Vec::new())
+        .await
+        .unwrap();
+    assert_eq!(
+        exported,
+        serde_json::json!([[200, true], [200, true], [200, true]])
+    );
+
     browser.click(".tabs a[href$='/status']").await;
     browser
         .until("return document.querySelectorAll('.card .gauge rect').length > 3")
