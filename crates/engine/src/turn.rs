@@ -38,8 +38,6 @@ pub struct Turn<'a> {
     pub policy: &'a Policy,
     /// The model's window.
     pub window: u64,
-    /// The most tokens of a request, where less than the window and the policy allow.
-    pub budget: Option<u64>,
     /// How tokens are counted.
     pub encoding: Encoding,
     /// What the agent is and does.
@@ -181,7 +179,7 @@ impl Session {
         let mut usage: Option<Usage> = None;
         let mut asking = Asking {
             policy: turn.policy,
-            budget: turn.budget,
+            budget: None,
             window: turn.window,
             encoding: turn.encoding,
             agent: turn.agent,

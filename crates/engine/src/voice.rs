@@ -22,8 +22,6 @@ pub struct Voice {
     pub policy: Policy,
     /// The model's window.
     pub window: u64,
-    /// The most tokens of a request, where less than the window and the policy allow.
-    pub budget: Option<u64>,
     /// How tokens are counted.
     pub encoding: Encoding,
     /// Project context, besides what was set in the session.
@@ -40,7 +38,6 @@ impl Voice {
             agent: None,
             policy: Policy::default(),
             window: 200_000,
-            budget: None,
             encoding: Encoding::Rough,
             documents: Vec::new(),
             summarizer: None,
@@ -56,7 +53,7 @@ impl Voice {
     pub fn asking<'a>(&'a self, message: Option<&'a Content>) -> Asking<'a> {
         Asking {
             policy: &self.policy,
-            budget: self.budget,
+            budget: None,
             window: self.window,
             encoding: self.encoding,
             agent: self.agent.as_deref(),
@@ -92,7 +89,6 @@ impl Voice {
             model,
             policy: &self.policy,
             window: self.window,
-            budget: self.budget,
             encoding: self.encoding,
             agent: self.agent.as_deref(),
             documents: &self.documents,

@@ -129,7 +129,6 @@ async fn ask(session: &Session, question: &str) {
         model: &offline,
         policy: &policy,
         window: 100_000,
-        budget: None,
         encoding: Encoding::Rough,
         agent: None,
         documents: &[],

@@ -150,7 +150,6 @@ fn turn<'a>(model: &'a Scripted, policy: &'a Policy) -> Turn<'a> {
         model,
         policy,
         window: 10_000,
-        budget: None,
         encoding: Encoding::Rough,
         agent: Some("You help."),
         documents: &[],

@@ -21,9 +21,6 @@ use crate::report::Refusal;
 
 /// How long to wait for something to come through a pipe that nobody may be writing to.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How many tokens of a request the offline agent is given. Nobody sees how full its
-/// context is here, and a session is better summarized by a model that is connected later.
-const OFFLINE_READS: u64 = 8_000;
 
 pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     let prompt = prompt(args.print.clone().flatten())?;
@@ -39,11 +36,7 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     let said = session
         .say(Content::text(&prompt), Expect::Any, Conflict::Reject)
         .await?;
-    let mut voice = chat.answering(&session).await?;
-    if voice.model.is_none() {
-        // All it reads is the question and what bears on it.
-        voice.budget = Some(OFFLINE_READS);
-    }
+    let voice = chat.answering(&session).await?;
     let json = app.ui.json;
     let mut ends_with_newline = true;
     let mut failed = None;

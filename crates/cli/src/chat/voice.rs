@@ -203,7 +203,6 @@ impl Voice {
             agent: self.description.clone(),
             policy,
             window: self.window(app),
-            budget: None,
             encoding: self.encoding(app),
             documents: Vec::new(),
             summarizer,

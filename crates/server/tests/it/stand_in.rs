@@ -48,7 +48,6 @@ impl Voices for StandInVoices {
             agent: Some("You are the server's own agent.".to_owned()),
             policy: Policy::default(),
             window: 200_000,
-            budget: None,
             encoding: Encoding::Rough,
             documents: Vec::new(),
             summarizer: None,
