@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
+use crate::postgres::{self, Keeping};
 use crate::run::{self, built, cargo, workspace};
 
 /// Measure
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
     /// What to measure
-    #[arg(value_parser = ["store", "context", "chat", "recall"])]
+    #[arg(value_parser = ["store", "context", "chat", "recall", "postgres"])]
     what: String,
     /// A rough measure in a fraction of the time
     #[arg(long)]
@@ -43,6 +44,18 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         let venv = workspace().join("target/bench-venv");
         bench.arg("--venv").arg(venv);
     }
+    let mut postgres = None;
+    if args.what == "postgres" {
+        let found = postgres::get(Keeping::Durably)?;
+        let found = found.context("there is no PostgreSQL to measure")?;
+        bench.arg("--postgres").arg(&found.url);
+        if let Some(programs) = &found.programs {
+            bench.arg("--pgbench").arg(programs.join("pgbench"));
+        }
+        let venv = workspace().join("target/bench-postgres-venv");
+        bench.arg("--venv").arg(venv);
+        postgres = Some(found);
+    }
     if args.quick {
         bench.arg("--quick");
     }
@@ -58,6 +71,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
             .args(["--svg", &picture]);
     }
     run::run(&mut bench)?;
+    drop(postgres);
     if args.write {
         put_section(&args.what, &std::fs::read_to_string(&section)?)?;
     }

@@ -3,6 +3,7 @@
 mod bench;
 mod distill;
 mod picture;
+mod postgres;
 mod run;
 mod test;
 

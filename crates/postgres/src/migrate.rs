@@ -110,8 +110,11 @@ async fn applied(client: &impl GenericClient) -> Result<Vec<String>, StoreError>
     let failed = |error| StoreError::from(during("reading the schema's version")(error));
     let row = client
         .query_one(
-            "SELECT to_regnamespace('throughline') IS NOT NULL,
-                 to_regclass('throughline.migration') IS NOT NULL",
+            // Of the tables themselves: look-ups by name may be answered from what this
+            // connection knew before another one made the store.
+            "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'throughline'),
+                 EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                     WHERE n.nspname = 'throughline' AND c.relname = 'migration')",
             &[],
         )
         .await
