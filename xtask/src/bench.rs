@@ -19,6 +19,9 @@ pub(crate) struct BenchArgs {
     /// For recall: conversations with questions, as LoCoMo has them
     #[arg(long, value_name = "FILE")]
     locomo: Option<PathBuf>,
+    /// For recall: the folder of a contextual model
+    #[arg(long, value_name = "DIR")]
+    contextual: Option<PathBuf>,
     /// Write the table and picture into docs/ as well
     #[arg(long)]
     write: bool,
@@ -61,6 +64,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     }
     if let Some(file) = &args.locomo {
         bench.arg("--locomo").arg(std::path::absolute(file)?);
+    }
+    if let Some(folder) = &args.contextual {
+        bench.arg("--contextual").arg(std::path::absolute(folder)?);
     }
     let section = workspace().join("target/bench-section.md");
     if args.write {

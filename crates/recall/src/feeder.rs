@@ -27,7 +27,7 @@ use crate::window::{REACH, Window};
 use crate::{Batch, Passage, RecallError};
 
 /// What the engine may use before it writes a segment.
-const MEMORY: usize = 128 << 20;
+const MEMORY: usize = 64 << 20;
 
 /// So many sessions' last passages are remembered.
 const TAILS: usize = 4096;

@@ -41,7 +41,7 @@ pub struct Why {
     pub late: f32,
     /// How much the session is about it.
     pub session: f32,
-    /// Whether the query names the one who said it.
+    /// How much of the name of who said it is in the query.
     pub author: f32,
     /// Likeness word by word to a contextual model, where one was used.
     #[serde(skip_serializing_if = "Option::is_none")]

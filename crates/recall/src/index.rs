@@ -182,7 +182,21 @@ impl Index {
 
     /// Looks for something.
     pub fn search(&self, query: &Query) -> Result<Found, RecallError> {
-        search::search(&self.view()?, query)
+        search::search(&self.view()?, query, |_, _| {})
+    }
+
+    /// Looks for something, and lets a contextual model compare the first hits again for
+    /// as long as `limit` allows.
+    #[cfg(feature = "contextual")]
+    pub fn search_again(
+        &self,
+        query: &Query,
+        contextual: &crate::Contextual,
+        limit: std::time::Duration,
+    ) -> Result<Found, RecallError> {
+        search::search(&self.view()?, query, |asked, ranked| {
+            crate::contextual::rerank(contextual, query.mode, asked, ranked, limit);
+        })
     }
 
     pub(crate) fn engine(&self) -> &tantivy::Index {

@@ -5,11 +5,14 @@
 //! search it. A [`Query`] is answered within a [`Scope`], by words, by meaning, or by
 //! both fused, with a score that says what it is made of.
 //!
-//! Everything works offline: the semantic model is in the binary.
+//! Everything works offline: the semantic model is in the binary. A [`Contextual`] one can
+//! be added, and then compares the first hits again.
 //!
 //! This crate reads neither clock nor environment.
 
 mod best;
+#[cfg(feature = "contextual")]
+mod contextual;
 mod date;
 mod error;
 mod feeder;
@@ -24,6 +27,7 @@ mod model;
 mod passage;
 mod prepared;
 mod query;
+mod rank;
 mod scan;
 mod schema;
 mod scope;
@@ -38,6 +42,8 @@ mod vectors;
 mod window;
 mod words;
 
+#[cfg(feature = "contextual")]
+pub use contextual::{Contextual, ContextualError};
 pub use date::DateError;
 pub use error::{ErrorKind, RecallError};
 pub use feeder::Feeder;

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use throughline::llm::{Delta, Model, ModelError};
 use throughline::{
     CompactionEvent, Conflict, Content, Entry, Error, Expect, Read, Said, Seq, Session, StoreError,
-    Turn, TurnEvent, Turned,
+    Tell, Turn, TurnEvent, Turned, Usage,
 };
 use tokio::sync::Notify;
 
@@ -103,10 +103,7 @@ impl Chat<'_> {
         after_turn(self.app, session, &turned, checkpoint).await;
         self.seen = session.record().await?.card.head;
         self.context = Some((turned.request.tokens, budget));
-        if let Some(usage) = turned.usage {
-            self.spent += usage;
-            self.cost += self.voice.cost(&usage).unwrap_or_default();
-        }
+        self.spend(turned.usage.unwrap_or_default());
         if turned.answer.is_some() && (turned.stopped || turned.failed.is_some()) {
             self.app.ui.status("");
         }
@@ -127,14 +124,20 @@ impl Chat<'_> {
         self.give_a_title(session).await
     }
 
-    /// Has a message answered; tells what became of it, what the request might have cost,
-    /// and the checkpoint that was made on the way.
-    async fn answered(
+    /// Counts what was spent.
+    pub(super) fn spend(&mut self, usage: Usage) {
+        self.spent += usage;
+        self.cost += self.voice.cost(&usage).unwrap_or_default();
+    }
+
+    /// Has a message answered by whoever answers here.
+    pub(super) async fn answer(
         &self,
         session: &Session,
         question: &Entry,
-    ) -> Result<(Turned, u64, Option<Seq>)> {
-        let _hush = Hush::begin();
+        stop: Option<&Notify>,
+        tell: Tell<'_>,
+    ) -> Result<Turned> {
         let policy = self.policy().await?;
         let documents = documents_for(self.app, session).await?;
         let offline;
@@ -148,7 +151,6 @@ impl Chat<'_> {
             }
         };
         let summarizer = self.voice.summarizer();
-        let stop = Notify::new();
         let turn = Turn {
             model,
             policy: &policy,
@@ -158,12 +160,24 @@ impl Chat<'_> {
             documents: &documents,
             summarizer: summarizer.as_deref(),
             tools: None,
-            stop: Some(&stop),
+            stop,
         };
+        Ok(session.answer(question, &turn, tell).await?)
+    }
+
+    /// Has a message answered; tells what became of it, what the request might have cost,
+    /// and the checkpoint that was made on the way.
+    async fn answered(
+        &self,
+        session: &Session,
+        question: &Entry,
+    ) -> Result<(Turned, u64, Option<Seq>)> {
+        let _hush = Hush::begin();
+        let stop = Notify::new();
         let mut shown = Shown::new(&self.app.ui, self.voice.name());
         let mut tell = |event| shown.event(event);
         let turned = {
-            let answering = session.answer(question, &turn, &mut tell);
+            let answering = self.answer(session, question, Some(&stop), &mut tell);
             tokio::pin!(answering);
             loop {
                 tokio::select! {

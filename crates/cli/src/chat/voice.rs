@@ -171,11 +171,13 @@ impl Voice {
             .unwrap_or_else(|| app.config.window())
     }
 
-    /// How tokens are counted: as somebody said, or as the model does.
+    /// How tokens are counted: as somebody said, or as the model does. Where there is none
+    /// nothing is billed, and a rough count is there at once.
     pub(super) fn encoding(&self, app: &App) -> Encoding {
         match &self.model {
-            Some(model) if !app.config.was_set("encoding") => model.connection().encoding(),
-            _ => app.config.encoding(),
+            _ if app.config.was_set("encoding") => app.config.encoding(),
+            Some(model) => model.connection().encoding(),
+            None => Encoding::Rough,
         }
     }
 
@@ -192,8 +194,10 @@ impl Voice {
         Some(Box::new(summarizer))
     }
 
-    /// A few words for what was said first, by the model; none if it has none in time.
-    pub(super) async fn title(&self, model: &dyn Model, first: &[&Message]) -> Option<String> {
+    /// A few words for what was said first, by the model, and what they cost; none if it has
+    /// none in time.
+    pub(super) async fn title(&self, first: &[Message]) -> Option<(Option<String>, Usage)> {
+        let model = self.model()?;
         let mut said = String::new();
         for message in first.iter().take(2) {
             let text: String = message.content.to_text().chars().take(TITLE_FROM).collect();
@@ -214,7 +218,8 @@ impl Voice {
         let answer = tokio::time::timeout(TITLE_WITHIN, asked).await.ok()?.ok()?;
         let title = answer.content.to_text().trim().to_owned();
         let short = title.lines().count() == 1 && title.split_whitespace().count() <= 8;
-        (short && !title.is_empty()).then_some(title)
+        let title = (short && !title.is_empty()).then_some(title);
+        Some((title, answer.usage.unwrap_or_default()))
     }
 
     /// What is connected, and how to connect something else.

@@ -1,5 +1,6 @@
 //! What was said before that bears on a message: for the request, and for quoting.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -14,6 +15,8 @@ use crate::{Error, Session};
 
 /// How many are looked for: more than fit into any request.
 const HITS: usize = 80;
+/// How many where most of those say the same.
+const MANY_HITS: usize = 2_000;
 /// How many are told what was said just before them.
 const LEADS: usize = 4;
 /// How many are quoted to a person.
@@ -31,7 +34,7 @@ impl Session {
         text: &str,
         record: &Record,
     ) -> Result<Vec<Excerpt>, Error> {
-        let hits = self.bearing_on(text, record, HITS).await?;
+        let hits = self.bearing_on(text, record).await?;
         let mut excerpts = Vec::with_capacity(hits.len());
         for (index, hit) in hits.into_iter().enumerate() {
             let lead = if index < LEADS {
@@ -58,7 +61,7 @@ impl Session {
     /// What was said before in this project that bears on a text, for a person to read.
     pub(crate) async fn quotes(&self, text: &str, zone: &TimeZone) -> Result<Vec<Quote>, Error> {
         let record = self.record().await?;
-        let hits = self.bearing_on(text, &record, QUOTES * 4).await?;
+        let hits = self.bearing_on(text, &record).await?;
         let mut quotes = Vec::new();
         // What merely stands beside something that bears on it is no answer.
         let bears = |hit: &&Hit| !hit.snippet.marks.is_empty() && hit.why.late > 0.35;
@@ -81,12 +84,7 @@ impl Session {
         Ok(quotes)
     }
 
-    async fn bearing_on(
-        &self,
-        text: &str,
-        record: &Record,
-        limit: usize,
-    ) -> Result<Vec<Hit>, Error> {
+    async fn bearing_on(&self, text: &str, record: &Record) -> Result<Vec<Hit>, Error> {
         // "And now?" bears on nothing but what was said last.
         if !says_something(text) {
             return Ok(Vec::new());
@@ -94,14 +92,24 @@ impl Session {
         self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
         let mut scope = Scope::new(self.reference.owner.clone());
         scope.sessions = Some(self.stretches(record).await?);
-        let query = Query {
-            limit,
-            ..Query::new(text, scope)
-        };
-        let mut hits = self.tl.found(query).await?.hits;
-        // The message itself may be in the index by now.
-        hits.retain(|hit| hit.text.trim() != text.trim());
-        Ok(hits)
+        let mut limit = HITS;
+        loop {
+            let query = Query {
+                limit,
+                ..Query::new(text, scope.clone())
+            };
+            let mut hits = self.tl.found(query).await?.hits;
+            let all = hits.len() < limit;
+            // The message itself is in the index by now, and may have been asked before;
+            // what was said twice is told once, as it was said last.
+            let mut told = HashSet::from([text.trim().to_owned()]);
+            hits.retain(|hit| told.insert(hit.text.trim().to_owned()));
+            if all || hits.len() >= QUOTES || limit > HITS {
+                hits.truncate(HITS);
+                return Ok(hits);
+            }
+            limit = MANY_HITS;
+        }
     }
 
     /// This session, and the others of its project.

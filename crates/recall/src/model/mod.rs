@@ -32,6 +32,8 @@ pub(crate) type TokenId = u16;
 
 /// Token vectors, and how text is cut into tokens.
 pub(crate) struct Model {
+    #[cfg(feature = "contextual")]
+    names: &'static str,
     pieces: Pieces,
     table: Table,
 }
@@ -40,6 +42,8 @@ impl Model {
     fn new(file: &'static [u8]) -> Self {
         let (table, names) = Table::read(file);
         Self {
+            #[cfg(feature = "contextual")]
+            names,
             pieces: Pieces::new(names),
             table,
         }
@@ -50,6 +54,12 @@ impl Model {
         let mut tokens = Vec::new();
         self.pieces.cut(text, limit, &mut tokens);
         tokens
+    }
+
+    /// Whether these are the names of its tokens, one a line.
+    #[cfg(feature = "contextual")]
+    pub(crate) fn has_names(&self, names: &[u8]) -> bool {
+        self.names.trim_end().as_bytes() == names.trim_ascii_end()
     }
 
     /// The tokens' vectors.
