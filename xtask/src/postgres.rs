@@ -264,3 +264,23 @@ impl Drop for Postgres {
         let _ = std::fs::remove_dir_all(&running.folder);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_of_our_own_answers_and_leaves_nothing_behind() {
+        let Some(programs) = find() else {
+            eprintln!("SKIPPED: there is no PostgreSQL");
+            return;
+        };
+        let postgres = start(&programs, Keeping::Carelessly).unwrap();
+        let folder = postgres.running.as_ref().unwrap().folder.clone();
+        let mut ask = Command::new(programs.join("psql"));
+        let answer = ask.args([&postgres.url, "-Atc", "SHOW fsync"]).output();
+        assert_eq!(answer.unwrap().stdout, b"off\n");
+        drop(postgres);
+        assert!(!folder.exists());
+    }
+}
