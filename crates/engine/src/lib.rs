@@ -71,6 +71,7 @@ pub use world::{SystemWorld, World};
 pub use throughline_context as context;
 pub use throughline_llm as llm;
 pub use throughline_model::*;
+pub use throughline_postgres::redacted;
 pub use throughline_recall as recalling;
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{

@@ -45,4 +45,4 @@ mod writer;
 #[cfg(feature = "trial")]
 pub mod trial;
 
-pub use open::{Durability, Options, PostgresStore};
+pub use open::{Durability, Options, PostgresStore, redacted};

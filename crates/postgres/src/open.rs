@@ -68,6 +68,7 @@ pub(crate) struct Shared {
     pub(crate) manner: Manner,
     pub(crate) patience: Duration,
     pub(crate) config: Config,
+    identity: String,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -87,7 +88,7 @@ impl PostgresStore {
         let config = read_address(url)?;
         let pool = pool(&config, options.connections.max(1), options.wait)?;
         let lane = pool_of_one(&config, options.wait)?;
-        let role = prepare(&pool).await?;
+        let (role, identity) = prepare(&pool).await?;
         let manner = Manner {
             role,
             synchronous: match options.durability {
@@ -104,8 +105,14 @@ impl PostgresStore {
                 manner,
                 patience: options.patience,
                 config,
+                identity,
             }),
         })
+    }
+
+    /// What tells this store from any other that was or will be at its address.
+    pub fn identity(&self) -> &str {
+        &self.shared.identity
     }
 
     /// Starts reading on behalf of an owner.
@@ -148,8 +155,15 @@ fn read_address(url: &str) -> Result<Config, StoreError> {
     Ok(config)
 }
 
-/// An address without its password.
-pub(crate) fn redacted(url: &str) -> String {
+/// An address without its password, to be shown.
+pub fn redacted(url: &str) -> String {
+    let url = &match url.find("password=") {
+        None => url.to_owned(),
+        Some(at) => {
+            let end = url[at..].find('&').map_or(url.len(), |end| at + end);
+            format!("{}password=…{}", &url[..at], &url[end..])
+        }
+    };
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
     };
@@ -205,11 +219,11 @@ fn pool_of_one(config: &Config, wait: Duration) -> Result<Pool, StoreError> {
     pool(config, 1, wait)
 }
 
-/// Brings the schema up to date; tells the role to act in.
+/// Brings the schema up to date; tells the role to act in, and which store it is.
 ///
 /// Row-level security does not hold for superusers and their like: whoever logs in as one
 /// acts in the role that the schema's rights are given to.
-async fn prepare(pool: &Pool) -> Result<&'static str, StoreError> {
+async fn prepare(pool: &Pool) -> Result<(&'static str, String), StoreError> {
     let failed = during("opening the store");
     let connected = pool.get().await;
     let mut client =
@@ -223,5 +237,14 @@ async fn prepare(pool: &Pool) -> Result<&'static str, StoreError> {
         .map_err(failed)?;
     let above_the_law: bool = row.get(0);
     migrate(&mut client, above_the_law).await?;
-    Ok(if above_the_law { "throughline" } else { "none" })
+    let row = client
+        .query_one(
+            "SELECT (SELECT oid::text FROM pg_database WHERE datname = current_database())
+                 || ' ' || min(applied_at)::text FROM throughline.migration",
+            &[],
+        )
+        .await
+        .map_err(failed)?;
+    let role = if above_the_law { "throughline" } else { "none" };
+    Ok((role, crate::rows::get(&row, 0)?))
 }

@@ -13,6 +13,7 @@ mod input;
 mod life;
 mod listing;
 mod memory;
+mod postgres;
 mod projects;
 mod search;
 mod settings;
