@@ -67,3 +67,62 @@ pub(crate) async fn log(store: &PostgresStore, of: &SessionRef) -> Vec<StoredEnt
         log.extend(page);
     }
 }
+
+/// Says which role a process was started for.
+const ROLE: &str = "TL_TEST_ROLE";
+
+/// This very program, to be run again as a process in `role`: its test `child` is what
+/// it does then.
+pub(crate) fn process(role: &str) -> std::process::Command {
+    let this = std::env::current_exe().expect("this program");
+    let mut command = std::process::Command::new(this);
+    command
+        .args(["child", "--exact", "--nocapture", "--test-threads=1"])
+        .env(ROLE, role)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::inherit());
+    command
+}
+
+/// The words of the role this process was started in, if it was.
+#[expect(clippy::disallowed_methods, reason = "how a process learns its role")]
+pub(crate) fn role() -> Option<Vec<String>> {
+    let role = std::env::var(ROLE).ok()?;
+    // The name of the test precedes on the line.
+    say("");
+    Some(role.split('\n').map(ToOwned::to_owned).collect())
+}
+
+/// Says a line to whoever started this process, at once.
+pub(crate) fn say(line: &str) {
+    use std::io::Write as _;
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{line}\n").as_bytes())
+        .and_then(|()| out.flush())
+        .expect("somebody listens");
+}
+
+pub(crate) fn acknowledge(session: &SessionRef, seq: Seq, id: EntryId) {
+    say(&format!("ack {} {seq} {id}", session.id));
+}
+
+/// The acknowledgements in a process's output, by session: each number and id. A line
+/// without an end was never said.
+pub(crate) fn acknowledged(
+    output: &[u8],
+) -> std::collections::BTreeMap<String, Vec<(Seq, EntryId)>> {
+    let mut acknowledged = std::collections::BTreeMap::<String, Vec<_>>::new();
+    for line in String::from_utf8_lossy(output).split_inclusive('\n') {
+        let words: Vec<_> = line.split_whitespace().collect();
+        if let ["ack", session, seq, id] = words[..]
+            && line.ends_with('\n')
+        {
+            let place = (seq.parse().expect("a number"), id.parse().expect("an id"));
+            acknowledged
+                .entry(session.to_owned())
+                .or_default()
+                .push(place);
+        }
+    }
+    acknowledged
+}
