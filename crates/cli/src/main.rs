@@ -148,8 +148,10 @@ fn set_up(global: &Global, no_save: bool) -> Result<App> {
         no_save,
     };
     let config = Config::load(&places, &flags)?;
+    let dumb = places.variable("TERM").is_none_or(|term| term == "dumb");
     let plain = places.variable("NO_COLOR").is_some() || places.variable("TERM") == Some("dumb");
     let ui = Ui::new(global.json, config.color(), plain, config.pager());
+    let ui = if dumb { ui } else { ui.drawing_over() };
     Ok(App::new(ui, config, places))
 }
 

@@ -7,11 +7,13 @@
 mod carry;
 mod command;
 mod counts;
+mod draft;
 mod hush;
 mod input;
 mod leave;
 mod mark;
 mod print;
+mod shown;
 mod speak;
 mod start;
 mod status;

@@ -10,7 +10,7 @@ use throughline_model::{Entry, Record, Role};
 use throughline_recall::{Hit, Query, Scope, Stretch, says_something};
 use throughline_store::{Filter, Read};
 
-use super::Patience;
+use super::{Lately, Patience};
 use crate::{Error, Session};
 
 /// How many are looked for: more than fit into any request.
@@ -89,27 +89,32 @@ impl Session {
         if !says_something(text) {
             return Ok(Vec::new());
         }
-        self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
+        let caught = self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
         let mut scope = Scope::new(self.reference.owner.clone());
         scope.sessions = Some(self.stretches(record).await?);
-        let mut limit = HITS;
-        loop {
-            let query = Query {
-                limit,
-                ..Query::new(text, scope.clone())
-            };
-            let mut hits = self.tl.found(query).await?.hits;
-            let all = hits.len() < limit;
-            // The message itself is in the index by now, and may have been asked before;
-            // what was said twice is told once, as it was said last.
-            let mut told = HashSet::from([text.trim().to_owned()]);
-            hits.retain(|hit| told.insert(hit.text.trim().to_owned()));
-            if all || hits.len() >= QUOTES || limit > HITS {
-                hits.truncate(HITS);
-                return Ok(hits);
-            }
-            limit = MANY_HITS;
+        let mut query = Query {
+            limit: HITS,
+            ..Query::new(text, scope)
+        };
+        if let Some(hits) = self.tl.shelf.lately(&query, caught.watermark) {
+            return Ok(hits);
         }
+        let mut hits = self.tl.found(query.clone()).await?.hits;
+        let all = hits.len() < HITS;
+        once_each(&mut hits, text);
+        if !all && hits.len() < QUOTES {
+            query.limit = MANY_HITS;
+            hits = self.tl.found(query.clone()).await?.hits;
+            once_each(&mut hits, text);
+            hits.truncate(HITS);
+            query.limit = HITS;
+        }
+        self.tl.shelf.remember(Lately {
+            query,
+            at: caught.watermark,
+            hits: hits.clone(),
+        });
+        Ok(hits)
     }
 
     /// This session, and the others of its project.
@@ -151,6 +156,13 @@ impl Session {
             (speaker(author, message.role), said)
         }))
     }
+}
+
+/// Leaves out the message itself, which is in the index by now and may have been asked
+/// before; what was said twice is told once, as it was said last.
+fn once_each(hits: &mut Vec<Hit>, message: &str) {
+    let mut told = HashSet::from([message.trim().to_owned()]);
+    hits.retain(|hit| told.insert(hit.text.trim().to_owned()));
 }
 
 fn speaker(author: Option<&str>, role: Role) -> String {

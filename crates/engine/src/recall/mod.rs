@@ -13,7 +13,8 @@ mod within;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throughline_recall::{ErrorKind, Index, RecallError};
+use throughline_recall::{ErrorKind, Hit, Index, Query, RecallError};
+use throughline_store::Position;
 
 use crate::Error;
 
@@ -34,6 +35,17 @@ enum Folder {
 pub(crate) struct Shelf {
     folder: Folder,
     open: Mutex<Option<Index>>,
+    /// What was looked for last, at which watermark, and found: one message is answered
+    /// from more than one request.
+    lately: Mutex<Option<Lately>>,
+}
+
+/// What a search came to.
+#[derive(Debug)]
+struct Lately {
+    query: Query,
+    at: Position,
+    hits: Vec<Hit>,
 }
 
 impl Shelf {
@@ -56,6 +68,7 @@ impl Shelf {
         Arc::new(Self {
             folder,
             open: Mutex::default(),
+            lately: Mutex::default(),
         })
     }
 
@@ -74,6 +87,17 @@ impl Shelf {
                 Ok(made.insert(folder).path().to_owned())
             }
         }
+    }
+
+    /// What the same search came to, if nothing has happened since.
+    fn lately(&self, query: &Query, at: Position) -> Option<Vec<Hit>> {
+        let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |one: &&Lately| one.query == *query && one.at == at;
+        lately.as_ref().filter(same).map(|one| one.hits.clone())
+    }
+
+    fn remember(&self, lately: Lately) {
+        *self.lately.lock().unwrap_or_else(PoisonError::into_inner) = Some(lately);
     }
 
     /// The index, opened; one of another version or damaged is made anew, and empty.
