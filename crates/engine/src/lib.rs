@@ -34,6 +34,7 @@ mod error;
 mod import;
 mod memory;
 mod merge;
+mod migrate;
 mod offline;
 mod open;
 mod project;
@@ -57,6 +58,7 @@ pub use memory::{
     Similar, word_overlap,
 };
 pub use merge::{MergeStyle, Merged};
+pub use migrate::{Differing, Migrated, migrate};
 pub use open::{Address, Opening};
 pub use purge::{Purge, Purged};
 pub use recall::{Caught, Fed, Patience, Searched, Searching};

@@ -59,6 +59,20 @@ impl LogStore for PostgresStore {
         })
     }
 
+    async fn copy_of(
+        &self,
+        of: &SessionRef,
+        read: Read,
+    ) -> Result<(Birth, Vec<StoredEntry>), StoreError> {
+        reading!(self, &of.owner, |tx| {
+            let found = rows::find(tx, of)
+                .await?
+                .ok_or_else(|| StoreError::NoSuchSession(of.id.clone()))?;
+            let birth = rows::birth(tx, &of.owner, found.log).await?;
+            Ok((birth, read::page(tx, &of.owner, &found, read).await?))
+        })
+    }
+
     async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError> {
         self.fork_session(of, at, &birth).await
     }
