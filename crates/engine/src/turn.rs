@@ -36,6 +36,8 @@ pub struct Turn<'a> {
     pub policy: &'a Policy,
     /// The model's window.
     pub window: u64,
+    /// The most tokens of a request, where less than the window and the policy allow.
+    pub budget: Option<u64>,
     /// How tokens are counted.
     pub encoding: Encoding,
     /// What the agent is and does.
@@ -164,7 +166,7 @@ impl Session {
         let mut usage: Option<Usage> = None;
         let mut asking = Asking {
             policy: turn.policy,
-            budget: None,
+            budget: turn.budget,
             window: turn.window,
             encoding: turn.encoding,
             agent: turn.agent,

@@ -22,6 +22,8 @@ pub struct Voice {
     pub policy: Policy,
     /// The model's window.
     pub window: u64,
+    /// The most tokens of a request, where less than the window and the policy allow.
+    pub budget: Option<u64>,
     /// How tokens are counted.
     pub encoding: Encoding,
     /// Project context, besides what was set in the session.
@@ -38,6 +40,7 @@ impl Voice {
             agent: None,
             policy: Policy::default(),
             window: 200_000,
+            budget: None,
             encoding: Encoding::Rough,
             documents: Vec::new(),
             summarizer: None,
@@ -53,7 +56,7 @@ impl Voice {
     pub fn asking<'a>(&'a self, message: Option<&'a Content>) -> Asking<'a> {
         Asking {
             policy: &self.policy,
-            budget: None,
+            budget: self.budget,
             window: self.window,
             encoding: self.encoding,
             agent: self.agent.as_deref(),
@@ -89,6 +92,7 @@ impl Voice {
             model,
             policy: &self.policy,
             window: self.window,
+            budget: self.budget,
             encoding: self.encoding,
             agent: self.agent.as_deref(),
             documents: &self.documents,

@@ -98,7 +98,8 @@ impl Doorkeeper {
         }
     }
 
-    /// Whether there is no token that counts, so that nobody can be asked for one.
+    /// Whether there is no token, so that nobody can be asked for one. One that has ended
+    /// still says that somebody wanted the door closed; one that was taken back does not.
     pub(crate) async fn is_open(&self) -> Result<bool, Error> {
         let lately = *self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, open)) = lately
@@ -106,8 +107,8 @@ impl Doorkeeper {
         {
             return Ok(open);
         }
-        let now = self.tl.now();
-        let open = !self.tl.tokens().await?.iter().any(|t| t.is_good(now));
+        let tokens = self.tl.tokens().await?;
+        let open = tokens.iter().all(|token| token.revoked_at.is_some());
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), open));
         Ok(open)
     }

@@ -195,7 +195,7 @@ impl Voice {
         Some(Box::new(summarizer))
     }
 
-    /// The same for sessions that are not in a terminal.
+    /// The same as the engine knows it.
     pub(super) fn answering(&self, app: &App, policy: Policy) -> throughline::Voice {
         let summarizer = self.summarizer().map(Arc::from);
         throughline::Voice {
@@ -203,6 +203,7 @@ impl Voice {
             agent: self.description.clone(),
             policy,
             window: self.window(app),
+            budget: None,
             encoding: self.encoding(app),
             documents: Vec::new(),
             summarizer,
