@@ -13,6 +13,7 @@ mod machine;
 mod markdown;
 mod recall;
 mod rounds;
+mod server;
 mod store;
 mod svg;
 mod table;
@@ -33,6 +34,7 @@ enum Command {
     Chat(chat::ChatArgs),
     Context(context::ContextArgs),
     Recall(recall::RecallArgs),
+    Server(server::ServerArgs),
     /// The child of `store` whose memory is watched
     #[command(hide = true)]
     StoreMemory(store::memory::ChildArgs),
@@ -44,6 +46,7 @@ fn main() -> anyhow::Result<()> {
         Command::Chat(args) => chat::run(&args),
         Command::Context(args) => context::run(&args),
         Command::Recall(args) => recall::run(&args),
+        Command::Server(args) => server::run(&args),
         Command::StoreMemory(args) => store::memory::child(&args),
     }
 }

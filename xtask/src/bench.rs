@@ -11,7 +11,7 @@ use crate::run::{self, built, cargo, workspace};
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
     /// What to measure
-    #[arg(value_parser = ["store", "context", "chat", "recall", "postgres"])]
+    #[arg(value_parser = ["store", "context", "chat", "recall", "postgres", "server"])]
     what: String,
     /// A rough measure in a fraction of the time
     #[arg(long)]
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let mut bench = std::process::Command::new(built("release", "throughline-bench"));
     bench.current_dir(workspace());
     bench.arg(&args.what);
-    if matches!(args.what.as_str(), "store" | "chat") {
+    if matches!(args.what.as_str(), "store" | "chat" | "server") {
         bench.arg("--tl").arg(built("release", "tl"));
     }
     if args.what == "store" {

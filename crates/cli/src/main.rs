@@ -10,10 +10,12 @@ mod config;
 mod documents;
 mod entries;
 mod finder;
+mod keys;
 mod markdown;
 mod places;
 mod project;
 mod report;
+mod semantic;
 mod summary;
 mod time;
 mod ui;
@@ -85,9 +87,12 @@ struct Global {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     bear_full_disks();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    // One person keeps one thread busy; a server serves many.
+    let mut runtime = match &cli.command {
+        Some(Command::Serve(_)) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = runtime.enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(start(cli)),
         Err(error) => {

@@ -48,7 +48,7 @@ pub(crate) enum Start {
 }
 
 /// The terminal, or what stands in for it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ui {
     /// Whether data is printed as JSON.
     pub(crate) json: bool,

@@ -45,8 +45,10 @@ mod resolve;
 mod session;
 mod summary;
 mod throughline;
+mod token;
 mod tree;
 mod turn;
+mod voice;
 mod world;
 
 pub use chain::{Acknowledgement, Parent};
@@ -61,13 +63,15 @@ pub use merge::{MergeStyle, Merged};
 pub use migrate::{Differing, Migrated, migrate};
 pub use open::{Address, Opening};
 pub use purge::{Purge, Purged};
-pub use recall::{Caught, Fed, Patience, Searched, Searching};
+pub use recall::{Again, Caught, Embeddings, Fed, Patience, Searched, Searching, Within};
 pub use request::{Asking, POLICY_DOCUMENT};
 pub use session::{Conflict, Forked, Session};
 pub use summary::LeftBehind;
 pub use throughline::{NewSession, Throughline};
+pub use token::{MadeToken, NewToken};
 pub use tree::Tree;
 pub use turn::{Said, Tell, Toolbox, Turn, TurnEvent, Turned};
+pub use voice::Voice;
 pub use world::{SystemWorld, World};
 
 pub use throughline_context as context;
@@ -77,6 +81,6 @@ pub use throughline_postgres::redacted;
 pub use throughline_recall as recalling;
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{
-    Append, Appended, Cursor, ErrorKind, Expect, Filter, Finding, How, OnConflict, Page, Progress,
-    Read, Report, Scope, Store, StoreError, Trashed,
+    Append, Appended, Change, Cursor, CursorError, ErrorKind, Expect, Filter, Finding, How,
+    OnConflict, Page, Position, Progress, Read, Report, Scope, Store, StoreError, Trashed, What,
 };

@@ -45,6 +45,8 @@ pub struct Migrated {
     pub entries: u64,
     /// Entries that were brought over now.
     pub copied: u64,
+    /// Tokens there are.
+    pub tokens: u64,
     /// Attachments that were brought over now.
     pub blobs: u64,
     /// Attachments that entries name and the store does not have.
@@ -78,6 +80,7 @@ pub async fn migrate(
             break;
         }
     }
+    migrating.tokens().await?;
     migrating.compare().await?;
     Ok(migrating.result)
 }
@@ -273,6 +276,23 @@ impl Migrating<'_> {
                     Err(error) => return Err(error.into()),
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Brings over who may call, taken back or not.
+    async fn tokens(&mut self) -> Result<(), Error> {
+        let there = self.to.tokens().await?;
+        for token in self.from.tokens().await? {
+            match there.iter().find(|known| known.id == token.id) {
+                None => self.to.put_token(&token).await?,
+                Some(known) => {
+                    if let (Some(at), None) = (token.revoked_at, known.revoked_at) {
+                        self.to.revoke_token(&token.id, at).await?;
+                    }
+                }
+            }
+            self.result.tokens += 1;
         }
         Ok(())
     }

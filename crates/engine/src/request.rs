@@ -237,7 +237,12 @@ impl Session {
 
     /// The policy that was set for this session, as it was written.
     pub async fn policy_document(&self) -> Result<Option<String>, Error> {
-        match self.record().await?.standing.context.get(POLICY_DOCUMENT) {
+        self.context_document(POLICY_DOCUMENT).await
+    }
+
+    /// What a context document of this session says, where there is one.
+    pub async fn context_document(&self, name: &str) -> Result<Option<String>, Error> {
+        match self.record().await?.standing.context.get(name) {
             None => Ok(None),
             Some(seq) => self.document(*seq).await,
         }

@@ -36,6 +36,8 @@ pub struct Turn<'a> {
     pub policy: &'a Policy,
     /// The model's window.
     pub window: u64,
+    /// The most tokens of a request, where less than the window and the policy allow.
+    pub budget: Option<u64>,
     /// How tokens are counted.
     pub encoding: Encoding,
     /// What the agent is and does.
@@ -164,7 +166,7 @@ impl Session {
         let mut usage: Option<Usage> = None;
         let mut asking = Asking {
             policy: turn.policy,
-            budget: None,
+            budget: turn.budget,
             window: turn.window,
             encoding: turn.encoding,
             agent: turn.agent,
@@ -174,6 +176,9 @@ impl Session {
             model: Some(turn.model.name()),
         };
         let mut request = self.prepared(&asking, turn, tell).await?;
+        if let Some(trouble) = self.tl.trouble_comparing() {
+            tell(TurnEvent::Warning(trouble));
+        }
         let mut shortened = false;
         for round in 0.. {
             let asked_at = self.tl.now();
@@ -256,18 +261,16 @@ impl Session {
         turn: &Turn<'_>,
         tell: Tell<'_>,
     ) -> Result<Request, Error> {
-        let events = std::sync::Mutex::new(Vec::new());
-        let note = |event| {
-            if let Ok(mut events) = events.lock() {
-                events.push(event);
-            }
+        let (request, compacted) = {
+            let tell = std::sync::Mutex::new(&mut *tell);
+            let note = |event| {
+                if let Ok(mut tell) = tell.lock() {
+                    tell(TurnEvent::Compaction(event));
+                }
+            };
+            self.request_compacted(asking, turn.summarizer, Some(&note))
+                .await?
         };
-        let (request, compacted) = self
-            .request_compacted(asking, turn.summarizer, Some(&note))
-            .await?;
-        for event in events.into_inner().unwrap_or_default() {
-            tell(TurnEvent::Compaction(event));
-        }
         warn(&compacted, tell);
         Ok(request)
     }

@@ -150,6 +150,7 @@ fn turn<'a>(model: &'a Scripted, policy: &'a Policy) -> Turn<'a> {
         model,
         policy,
         window: 10_000,
+        budget: None,
         encoding: Encoding::Rough,
         agent: Some("You help."),
         documents: &[],

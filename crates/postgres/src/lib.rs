@@ -19,6 +19,7 @@ macro_rules! params {
     };
 }
 
+mod access;
 mod append;
 mod batch;
 mod blob;

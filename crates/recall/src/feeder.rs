@@ -89,7 +89,7 @@ impl Feeder {
         self.writer.set_merge_policy(Box::new(merge_policy()));
         scrubbed?;
         self.writer.garbage_collect_files().wait().during(during)?;
-        Ok(())
+        self.index.forget_encoded()
     }
 
     /// Waits until files that are being merged are, and lets go of the index.

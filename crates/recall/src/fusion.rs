@@ -38,7 +38,6 @@ impl Weights {
 
     /// What the parts are worth where a contextual model has read the passages, too: it
     /// says the same as the static one, and says it better.
-    #[cfg(feature = "contextual")]
     pub(crate) fn with_contextual(mode: Mode) -> Self {
         let first = Self::of(mode);
         Self {

@@ -7,11 +7,12 @@ use std::collections::HashSet;
 
 use tantivy::DocAddress;
 
+use crate::compare::Again;
 use crate::filter::Filter;
 use crate::index::View;
 use crate::late::weighted;
 use crate::model::{TokenId, model};
-use crate::rank::{Candidate, Ranked, rank};
+use crate::rank::{Candidate, rank};
 use crate::scan::by_likeness;
 use crate::shelf::kept;
 use crate::terms::Asked;
@@ -25,11 +26,12 @@ const BY_LIKENESS: usize = 50;
 /// Where no passage has any of the words, those less alike are there by chance: so alike
 /// are the most alike of passages about something else.
 const LEAST_LIKENESS: f32 = 0.22;
+
 /// Looks for something in one commit; `again` may change the order of what is found.
 pub(crate) fn search(
     view: &View,
     query: &Query,
-    again: impl FnOnce(&Asked, &mut Vec<Ranked>),
+    again: Option<&Again<'_>>,
 ) -> Result<Found, RecallError> {
     let mut found = Found {
         watermark: view.watermark,
@@ -52,7 +54,7 @@ pub(crate) fn search(
     let tokens = weighted(&asked);
     let candidates = candidates(view, query, &filter, by_words, &tokens)?;
     let mut ranked = rank(view, query.mode, &asked, &tokens, candidates);
-    again(&asked, &mut ranked);
+    found.compared = again.map(|again| again.rerank(query.mode, &asked, &mut ranked));
     ranked.truncate(query.limit);
     let hits = ranked.into_iter().map(|one| one.hit(&asked, query.snippet));
     found.hits = hits.collect();

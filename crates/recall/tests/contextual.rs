@@ -12,88 +12,20 @@ use std::time::Duration;
 
 use common::{Fed, everywhere, places};
 use tempfile::TempDir;
-use throughline_recall::{Contextual, ContextualError};
+use throughline_model::Digest;
+use throughline_recall::{
+    Compare, CompareError, Contextual, ContextualError, Keeping, Question, Reading,
+};
 
-const WIDTH: usize = 8;
-const WIDE: usize = 16;
-const WORDS: usize = 30_522;
-
-/// The names of the static model's tokens.
-fn vocabulary() -> Vec<u8> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("model/static.bin");
-    let bytes = fs::read(file).unwrap();
-    bytes[16 + WORDS * (8 + 256)..].to_vec()
-}
-
-/// A model with one layer, whose weights are numbers of no meaning.
 fn small(folder: &Path) {
-    let layer = "encoder.layer.0";
-    let mut shapes = vec![
-        (
-            "embeddings.word_embeddings.weight".to_owned(),
-            vec![WORDS, WIDTH],
-        ),
-        (
-            "embeddings.position_embeddings.weight".to_owned(),
-            vec![512, WIDTH],
-        ),
-        (
-            "embeddings.token_type_embeddings.weight".to_owned(),
-            vec![2, WIDTH],
-        ),
-        (
-            format!("{layer}.intermediate.dense.weight"),
-            vec![WIDE, WIDTH],
-        ),
-        (format!("{layer}.intermediate.dense.bias"), vec![WIDE]),
-        (format!("{layer}.output.dense.weight"), vec![WIDTH, WIDE]),
-        (format!("{layer}.output.dense.bias"), vec![WIDTH]),
-    ];
-    for name in ["self.query", "self.key", "self.value", "output.dense"] {
-        shapes.push((
-            format!("{layer}.attention.{name}.weight"),
-            vec![WIDTH, WIDTH],
-        ));
-        shapes.push((format!("{layer}.attention.{name}.bias"), vec![WIDTH]));
-    }
-    for name in [
-        "embeddings",
-        &format!("{layer}.attention.output"),
-        &format!("{layer}.output"),
-    ] {
-        shapes.push((format!("{name}.LayerNorm.weight"), vec![WIDTH]));
-        shapes.push((format!("{name}.LayerNorm.bias"), vec![WIDTH]));
-    }
-    let mut header = serde_json::Map::new();
-    let mut bytes = Vec::new();
-    for (name, shape) in shapes {
-        let from = bytes.len();
-        for index in 0..shape.iter().product::<usize>() {
-            let value = u8::try_from((index * 31 + name.len() * 7) % 97).unwrap();
-            bytes.extend((f32::from(value) / 97.0 - 0.5).to_le_bytes());
-        }
-        let tensor = serde_json::json!({
-            "dtype": "F32", "shape": shape, "data_offsets": [from, bytes.len()],
-        });
-        header.insert(name, tensor);
-    }
-    let header = serde_json::to_vec(&header).unwrap();
-    let mut file = (header.len() as u64).to_le_bytes().to_vec();
-    file.extend(header);
-    file.extend(bytes);
-    fs::write(folder.join("model.safetensors"), file).unwrap();
-    fs::write(folder.join("vocab.txt"), vocabulary()).unwrap();
-    let config = r#"{"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1,
-                     "intermediate_size": 16, "max_position_embeddings": 512,
-                     "vocab_size": 30522, "layer_norm_eps": 1e-12}"#;
-    fs::write(folder.join("config.json"), config).unwrap();
+    common::small::small(folder, Contextual::vocabulary());
 }
 
 #[test]
 fn a_contextual_model_has_its_say_in_the_score() {
     let folder = TempDir::new().unwrap();
     small(folder.path());
-    let contextual = Contextual::load(folder.path()).unwrap();
+    let contextual = Contextual::load("small", folder.path()).unwrap();
     let fed = Fed::with(&["a cat on a mat", "a dog in the fog", "the cat again", ""]);
     let query = everywhere("cat");
     let again = |limit| fed.index.search_again(&query, &contextual, limit).unwrap();
@@ -107,12 +39,128 @@ fn a_contextual_model_has_its_say_in_the_score() {
 }
 
 #[test]
+fn what_a_model_made_of_a_passage_is_made_once_and_goes_with_what_is_erased() {
+    let folder = TempDir::new().unwrap();
+    small(folder.path());
+    let contextual = Contextual::load("small", folder.path()).unwrap();
+    let mut fed = Fed::with(&["a cat on a mat", "a dog in the fog", "the cat again"]);
+    let query = everywhere("cat");
+    let again = |fed: &Fed| {
+        let limit = Duration::from_secs(600);
+        fed.index.search_again(&query, &contextual, limit).unwrap()
+    };
+    let file = |fed: &Fed| {
+        let kept = fed.folder.path().join("encoded");
+        let mut files = fs::read_dir(kept).into_iter().flatten();
+        files.next().map(|file| file.unwrap().path())
+    };
+    let first = again(&fed);
+    let compared = first.compared.clone().unwrap();
+    assert_eq!((compared.by.as_str(), compared.count), ("small", 3));
+    let kept = file(&fed).unwrap();
+    let length = fs::metadata(&kept).unwrap().len();
+    assert_eq!(again(&fed), first);
+    assert_eq!(fs::metadata(&kept).unwrap().len(), length, "nothing is new");
+    // As it is read back, so it is made.
+    fs::remove_file(&kept).unwrap();
+    assert_eq!(again(&fed), first);
+    // What is known takes no time; what is not does.
+    let at_once = Duration::from_nanos(1);
+    let known = fed.index.search_again(&query, &contextual, at_once);
+    assert_eq!(known.unwrap(), first);
+    let new = everywhere("a cat in the fog");
+    let unknown = fed.index.search_again(&new, &contextual, at_once).unwrap();
+    assert_eq!(unknown.compared.unwrap().count, 3, "the passages are known");
+    fs::remove_file(&kept).unwrap();
+    let unknown = fed.index.search_again(&new, &contextual, at_once).unwrap();
+    let unable = unknown.compared.unwrap().unable;
+    assert_eq!(
+        unable.as_deref(),
+        Some("there was no time for it within 0 ms")
+    );
+    fed.remove("s", Some(3));
+    fed.feeder.scrub().unwrap();
+    assert_eq!(file(&fed), None);
+    assert_eq!(again(&fed).hits.len(), 2);
+}
+
+/// A model that prefers what is short, or fails.
+#[derive(Debug)]
+struct Short(bool);
+
+impl Compare for Short {
+    fn name(&self) -> &'static str {
+        "short"
+    }
+
+    fn digest(&self) -> Digest {
+        Digest::of(b"short")
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a length of a few words")]
+    fn likenesses(
+        &self,
+        question: &Question<'_>,
+        passages: &[Reading<'_>],
+        _: &Keeping<'_>,
+        _: Duration,
+    ) -> Result<Vec<f32>, CompareError> {
+        assert_eq!(question.text, "the cat");
+        let (range, rarity) = &question.words[0];
+        assert_eq!(&question.text[range.clone()], "cat");
+        assert!(*rarity > 0.0 && question.words.len() == 1);
+        if self.0 {
+            let length = |passage: &Reading<'_>| -(passage.text.len() as f32);
+            return Ok(passages.iter().map(length).collect());
+        }
+        Err("it is away".into())
+    }
+}
+
+#[test]
+fn whatever_compares_may_put_hits_in_order() {
+    let fed = Fed::with(&[
+        "a cat that sits on a mat and looks at the rain",
+        "cat",
+        "a cat on a mat",
+    ]);
+    let query = everywhere("the cat");
+    let found = fed
+        .index
+        .search_again(&query, &Short(true), Duration::from_secs(1))
+        .unwrap();
+    let likeness = |at: usize| {
+        found
+            .hits
+            .iter()
+            .find(|hit| hit.seq.0 == at as u64)
+            .unwrap()
+    };
+    assert_eq!(likeness(2).why.contextual, Some(1.0));
+    assert_eq!(likeness(1).why.contextual, Some(0.0));
+}
+
+#[test]
+fn a_model_that_fails_leaves_the_hits_as_they_were_and_says_why() {
+    let fed = Fed::with(&["a cat on a mat", "a dog in the fog", "the cat again"]);
+    let query = everywhere("the cat");
+    let found = fed
+        .index
+        .search_again(&query, &Short(false), Duration::from_secs(1))
+        .unwrap();
+    assert_eq!(found.hits, fed.search(&query).hits);
+    let compared = found.compared.unwrap();
+    assert_eq!(compared.count, 0);
+    assert_eq!(compared.unable.as_deref(), Some("it is away"));
+}
+
+#[test]
 fn what_is_no_model_says_what_is_wrong_with_it() {
     let load = |break_it: fn(&Path)| {
         let folder = TempDir::new().unwrap();
         small(folder.path());
         break_it(folder.path());
-        Contextual::load(folder.path()).unwrap_err()
+        Contextual::load("small", folder.path()).unwrap_err()
     };
     let error = load(|folder| fs::remove_file(folder.join("model.safetensors")).unwrap());
     assert!(matches!(error, ContextualError::File { .. }), "{error}");
@@ -127,6 +175,15 @@ fn what_is_no_model_says_what_is_wrong_with_it() {
         error.to_string().contains("[16, 8] and not [17, 8]"),
         "{error}"
     );
+    let error = load(|folder| {
+        let file = folder.join("model.safetensors");
+        let bytes = fs::read(&file).unwrap();
+        fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+    });
+    assert!(
+        error.to_string().contains("the file ends before"),
+        "{error}"
+    );
     for bytes in [
         &b""[..],
         b"\xff\xff\xff\xff\xff\xff\xff\xff",
@@ -135,7 +192,7 @@ fn what_is_no_model_says_what_is_wrong_with_it() {
         let folder = TempDir::new().unwrap();
         small(folder.path());
         fs::write(folder.path().join("model.safetensors"), bytes).unwrap();
-        let error = Contextual::load(folder.path()).unwrap_err();
+        let error = Contextual::load("small", folder.path()).unwrap_err();
         assert!(
             matches!(error, ContextualError::Malformed { .. }),
             "{error}"

@@ -13,6 +13,7 @@ mod input;
 mod leave;
 mod mark;
 mod print;
+mod served;
 mod shown;
 mod speak;
 mod start;
@@ -23,6 +24,7 @@ mod words;
 use std::process::ExitCode;
 
 use anyhow::Result;
+pub(crate) use served::ServedVoices;
 use throughline::context::Policy;
 use throughline::llm::Summarizer;
 use throughline::{Entry, NewSession, Seq, Session, SessionSpec, Throughline, Usage};

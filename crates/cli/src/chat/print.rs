@@ -21,6 +21,9 @@ use crate::report::Refusal;
 
 /// How long to wait for something to come through a pipe that nobody may be writing to.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How many tokens of a request the offline agent is given. Nobody sees how full its
+/// context is here, and a session is better summarized by a model that is connected later.
+const OFFLINE_READS: u64 = 8_000;
 
 pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     let prompt = prompt(args.print.clone().flatten())?;
@@ -36,6 +39,11 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     let said = session
         .say(Content::text(&prompt), Expect::Any, Conflict::Reject)
         .await?;
+    let mut voice = chat.answering(&session).await?;
+    if voice.model.is_none() {
+        // All it reads is the question and what bears on it.
+        voice.budget = Some(OFFLINE_READS);
+    }
     let json = app.ui.json;
     let mut ends_with_newline = true;
     let mut failed = None;
@@ -58,7 +66,9 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
         }
         _ => {}
     };
-    let turned = chat.answer(&session, &said.entry, None, &mut tell).await?;
+    let turned = voice
+        .answer(&session, &said.entry, &app.zone, None, None, &mut tell)
+        .await?;
     if !ends_with_newline {
         app.ui.data("")?;
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use throughline::llm::{Model, ModelError};
+use throughline::llm::ModelError;
 use throughline::{
     Conflict, Content, Entry, Error, Expect, Read, Said, Seq, Session, StoreError, Tell, Turn,
     Turned, Usage,
@@ -128,39 +128,13 @@ impl Chat<'_> {
         self.cost += self.voice.cost(&usage).unwrap_or_default();
     }
 
-    /// Has a message answered by whoever answers here.
-    pub(super) async fn answer(
-        &self,
-        session: &Session,
-        question: &Entry,
-        stop: Option<&Notify>,
-        tell: Tell<'_>,
-    ) -> Result<Turned> {
+    /// Who answers here, as the engine knows them.
+    pub(super) async fn answering(&self, session: &Session) -> Result<Voice> {
         let policy = self.policy().await?;
-        let documents = documents_for(self.app, session).await?;
-        let offline;
-        let model: &dyn Model = match self.voice.model() {
-            Some(model) => model,
-            None => {
-                let empty = Content::default();
-                let message = question.message().map_or(&empty, |m| &m.content);
-                offline = session.offline(message, &self.app.zone).await?;
-                &offline
-            }
-        };
-        let summarizer = self.voice.summarizer();
-        let turn = Turn {
-            model,
-            policy: &policy,
-            window: self.voice.window(self.app),
-            encoding: self.voice.encoding(self.app),
-            agent: self.voice.description(),
-            documents: &documents,
-            summarizer: summarizer.as_deref(),
-            tools: None,
-            stop,
-        };
-        Ok(session.answer(question, &turn, tell).await?)
+        Ok(Voice {
+            documents: documents_for(self.app, session).await?,
+            ..self.voice.answering(self.app, policy)
+        })
     }
 
     /// Has a message answered; tells what became of it, what the request might have cost,
@@ -171,11 +145,13 @@ impl Chat<'_> {
         question: &Entry,
     ) -> Result<(Turned, u64, Option<Seq>)> {
         let _hush = Hush::begin();
+        let voice = self.answering(session).await?;
         let stop = Notify::new();
         let mut shown = Shown::new(&self.app.ui, self.voice.name());
         let mut tell = |event| shown.event(event);
         let turned = {
-            let answering = self.answer(session, question, Some(&stop), &mut tell);
+            let zone = &self.app.zone;
+            let answering = voice.answer(session, question, zone, None, Some(&stop), &mut tell);
             tokio::pin!(answering);
             loop {
                 tokio::select! {

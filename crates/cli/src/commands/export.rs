@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use throughline::{Body, Digest, Name, Read, Seq, Session, SessionSpec, StoredEntry, Summary};
+use throughline::{
+    Body, Digest, Name, Read, Seq, Session, SessionSpec, StoreError, StoredEntry, Summary,
+};
 use throughline_formats::{DocumentWriter, LogWriter, MarkdownWriter, TranscriptHead};
 
 use crate::app::App;
@@ -30,7 +32,9 @@ enum Format {
 /// Write sessions to a file or stdout
 ///
 /// JSON and JSON Lines are complete: imported elsewhere they give the same session,
-/// digest for digest. Files appear whole or not at all.
+/// digest for digest. What looks like a key or a password is redacted, with a mark, and
+/// told; an entry without it cannot be imported, so --reveal leaves it in. Files appear
+/// whole or not at all.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExportArgs {
     /// Which session
@@ -48,6 +52,9 @@ pub(crate) struct ExportArgs {
     /// Every session, archived ones too (JSON Lines only)
     #[arg(long, conflicts_with = "session")]
     all: bool,
+    /// Leave in what looks like a key or a password, which is redacted otherwise
+    #[arg(long)]
+    reveal: bool,
     /// Write the attachments into this folder instead, a file each
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["all", "output"])]
     attachments: Option<PathBuf>,
@@ -79,7 +86,9 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
     }
     let Some(path) = &args.output else {
         let out = std::io::BufWriter::new(std::io::stdout());
-        write(app, &sessions, format, out).await?.flush()?;
+        write(app, &sessions, format, args.reveal, out)
+            .await?
+            .flush()?;
         return Ok(());
     };
     let file = app.path(path);
@@ -97,7 +106,7 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
     let cannot = || format!("{} cannot be written", path.display());
     let partial = tempfile::NamedTempFile::new_in(folder).with_context(cannot)?;
     let out = std::io::BufWriter::new(partial);
-    let out = write(app, &sessions, format, out).await?;
+    let out = write(app, &sessions, format, args.reveal, out).await?;
     let partial = out
         .into_inner()
         .map_err(std::io::IntoInnerError::into_error)?;
@@ -164,16 +173,60 @@ async fn all(app: &App, format: Format) -> Result<Vec<Session>> {
     Ok(sessions)
 }
 
-async fn write<W: Write>(app: &App, sessions: &[Session], format: Format, out: W) -> Result<W> {
-    match (format, sessions) {
-        (Format::Jsonl, sessions) => log(app, sessions, out).await,
-        (Format::Json, [session, ..]) => document(app, session, out).await,
-        (Format::Markdown, [session, ..]) => transcript(app, session, out).await,
+async fn write<W: Write>(
+    app: &App,
+    sessions: &[Session],
+    format: Format,
+    reveal: bool,
+    out: W,
+) -> Result<W> {
+    let mut secrets = Secrets { reveal, found: 0 };
+    let out = match (format, sessions) {
+        (Format::Jsonl, sessions) => log(app, sessions, &mut secrets, out).await,
+        (Format::Json, [session, ..]) => document(app, session, &mut secrets, out).await,
+        (Format::Markdown, [session, ..]) => transcript(app, session, &mut secrets, out).await,
         (_, []) => Ok(out),
+    }?;
+    if secrets.found > 0 {
+        let found = match secrets.found {
+            1 => "one entry had".to_owned(),
+            found => format!("{found} entries had"),
+        };
+        app.ui.warn(format_args!(
+            "{found} what looks like a secret, which was redacted; --reveal leaves it in"
+        ));
+    }
+    Ok(out)
+}
+
+/// What looks like a secret on its way out.
+#[derive(Debug, Default)]
+pub(crate) struct Secrets {
+    /// Whether it is left in.
+    reveal: bool,
+    /// How many entries had something that was taken out.
+    found: u64,
+}
+
+impl Secrets {
+    /// The entry as it may be seen.
+    fn shown(&mut self, stored: StoredEntry) -> StoredEntry {
+        match stored.redacted() {
+            Some(safe) if !self.reveal => {
+                self.found += 1;
+                safe
+            }
+            _ => stored,
+        }
     }
 }
 
-async fn log<W: Write>(app: &App, sessions: &[Session], out: W) -> Result<W> {
+async fn log<W: Write>(
+    app: &App,
+    sessions: &[Session],
+    secrets: &mut Secrets,
+    out: W,
+) -> Result<W> {
     let tl = app.tl().await?;
     let bar = app.ui.progress("Exporting", "sessions");
     bar.set_length(sessions.len() as u64);
@@ -200,14 +253,14 @@ async fn log<W: Write>(app: &App, sessions: &[Session], out: W) -> Result<W> {
                 break;
             };
             next = last.seq.next();
-            for entry in &page {
-                for blob in attachments(entry)
+            for entry in page {
+                for blob in attachments(&entry)
                     .into_iter()
                     .filter(|blob| written.insert(*blob))
                 {
                     writer.blob(&tl.blob(&blob).await?)?;
                 }
-                writer.entry(entry)?;
+                writer.entry(&secrets.shown(entry))?;
             }
         }
         bar.inc(1);
@@ -232,13 +285,18 @@ fn attachments(stored: &StoredEntry) -> Vec<Digest> {
         .collect()
 }
 
-async fn document<W: Write>(app: &App, session: &Session, out: W) -> Result<W> {
+async fn document<W: Write>(
+    app: &App,
+    session: &Session,
+    secrets: &mut Secrets,
+    out: W,
+) -> Result<W> {
     let card = session.record().await?.card;
     let mut writer = DocumentWriter::new(out, &session.birth().await?, card.head, &card.digest)?;
     let mut left_out = 0;
     entries(session, |entry| {
-        left_out += attachments(entry).len() as u64;
-        Ok(writer.entry(entry)?)
+        left_out += attachments(&entry).len() as u64;
+        Ok(writer.entry(&secrets.shown(entry))?)
     })
     .await?;
     if left_out > 0 {
@@ -251,10 +309,7 @@ async fn document<W: Write>(app: &App, session: &Session, out: W) -> Result<W> {
 }
 
 /// Every entry of a session, as stored, in order.
-async fn entries(
-    session: &Session,
-    mut each: impl FnMut(&throughline::StoredEntry) -> Result<()>,
-) -> Result<()> {
+async fn entries(session: &Session, mut each: impl FnMut(StoredEntry) -> Result<()>) -> Result<()> {
     let mut next = Seq(1);
     loop {
         let page = session.read_stored(Read::from(next, PAGE)).await?;
@@ -262,28 +317,40 @@ async fn entries(
             return Ok(());
         };
         next = last.seq.next();
-        page.iter().try_for_each(&mut each)?;
+        page.into_iter().try_for_each(&mut each)?;
     }
 }
 
 /// The transcript of a session.
-pub(crate) async fn transcript<W: Write>(app: &App, session: &Session, out: W) -> Result<W> {
+pub(crate) async fn transcript<W: Write>(
+    app: &App,
+    session: &Session,
+    secrets: &mut Secrets,
+    out: W,
+) -> Result<W> {
     let record = session.record().await?;
     let mut head = TranscriptHead::of(&session.birth().await?, &record.card);
     head.previous_session = previous(session).await?;
     let mut writer = MarkdownWriter::new(out, &head, app.zone.clone())?;
-    let mut next = Seq(1);
-    loop {
-        let page = session.entries(next, PAGE).await?;
-        let Some(last) = page.last() else {
-            break;
-        };
-        next = last.seq.next();
-        for entry in &page {
-            writer.entry(entry)?;
-        }
-    }
+    entries(session, |stored| {
+        let seq = stored.seq;
+        let entry = secrets.shown(stored).decode();
+        let entry = entry.map_err(|source| StoreError::Damaged {
+            id: session.id().clone(),
+            seq,
+            source,
+        })?;
+        Ok(writer.entry(&entry)?)
+    })
+    .await?;
     let summary: Option<Summary> = session.last_summary().await?.map(|known| known.summary);
+    let summary = summary.map(|summary| {
+        if secrets.reveal {
+            summary
+        } else {
+            summary.redacted()
+        }
+    });
     Ok(writer.finish(summary.as_ref())?)
 }
 

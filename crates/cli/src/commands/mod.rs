@@ -20,6 +20,7 @@ mod import;
 pub(crate) mod memory;
 pub(crate) mod merge;
 mod migrate_store;
+mod models;
 pub(crate) mod new;
 mod open;
 mod pin;
@@ -28,10 +29,12 @@ mod rename;
 mod rewind;
 mod salvage;
 pub(crate) mod search;
+mod serve;
 mod sessions;
 mod show;
 mod stats;
 mod tag;
+mod token;
 mod tree;
 mod workspace;
 
@@ -82,10 +85,13 @@ pub(crate) enum Command {
     Erase(erase::EraseArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
+    Serve(serve::ServeArgs),
+    Token(token::TokenArgs),
     Stats(stats::StatsArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
     MigrateStore(migrate_store::MigrateStoreArgs),
+    Models(models::ModelsArgs),
     Config(config::ConfigArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -102,8 +108,10 @@ pub(crate) struct ResumeArgs {
 impl Command {
     /// Whether it changes nothing, and so has no business making a store.
     pub(crate) fn only_reads(&self) -> bool {
-        if let Self::Memory(args) = self {
-            return args.only_reads();
+        match self {
+            Self::Memory(args) => return args.only_reads(),
+            Self::Token(args) => return args.only_reads(),
+            _ => {}
         }
         matches!(
             self,
@@ -171,8 +179,11 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Purge(args) => purge::run(app, args).await,
         Command::Erase(args) => erase::run(app, args).await,
         Command::Export(args) => export::run(app, args).await,
+        Command::Serve(args) => serve::run(app, args).await,
+        Command::Token(args) => token::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,
+        Command::Models(args) => models::run(app, args),
         Command::Config(args) => config::run(app, &args),
         Command::Completions(args) => completions::run(&args),
     }?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use throughline_context::{EntryRef, Excerpt};
 use throughline_llm::Quote;
-use throughline_model::{Entry, Record, Role};
+use throughline_model::{Entry, Record, Role, redact};
 use throughline_recall::{Hit, Query, Scope, Stretch, says_something};
 use throughline_store::{Filter, Read};
 
@@ -44,7 +44,7 @@ impl Session {
             };
             excerpts.push(Excerpt {
                 author: speaker(hit.author.as_deref(), hit.role),
-                text: shortened(&hit.text),
+                text: redact(&shortened(&hit.text)).into_owned(),
                 at: hit.at,
                 score: hit.score,
                 source: EntryRef {
@@ -89,6 +89,7 @@ impl Session {
         if !says_something(text) {
             return Ok(Vec::new());
         }
+        self.tl.get_ready_to_compare();
         let caught = self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
         let mut scope = Scope::new(self.reference.owner.clone());
         scope.sessions = Some(self.stretches(record).await?);
@@ -99,12 +100,12 @@ impl Session {
         if let Some(hits) = self.tl.shelf.lately(&query, caught.watermark) {
             return Ok(hits);
         }
-        let mut hits = self.tl.found(query.clone()).await?.hits;
+        let mut hits = self.found_for_request(&query).await?;
         let all = hits.len() < HITS;
         once_each(&mut hits, text);
         if !all && hits.len() < QUOTES {
             query.limit = MANY_HITS;
-            hits = self.tl.found(query.clone()).await?.hits;
+            hits = self.found_for_request(&query).await?;
             once_each(&mut hits, text);
             hits.truncate(HITS);
             query.limit = HITS;
@@ -115,6 +116,11 @@ impl Session {
             hits: hits.clone(),
         });
         Ok(hits)
+    }
+
+    async fn found_for_request(&self, query: &Query) -> Result<Vec<Hit>, Error> {
+        let found = self.tl.found(query.clone(), |within| within.request);
+        Ok(found.await?.hits)
     }
 
     /// This session, and the others of its project.
@@ -152,7 +158,7 @@ impl Session {
         };
         Ok(read.as_ref().and_then(Entry::message).map(|message| {
             let author = read.as_ref().and_then(|entry| entry.author.as_deref());
-            let said = message.content.to_text().into_owned();
+            let said = redact(&message.content.to_text()).into_owned();
             (speaker(author, message.role), said)
         }))
     }

@@ -4,6 +4,8 @@
 //! whichever process is first to need it, and made anew when it is of another version
 //! or damaged. What cannot be found because the index is behind is told, never hidden.
 
+mod again;
+mod embeddings;
 mod excerpts;
 mod feeding;
 mod passages;
@@ -18,6 +20,8 @@ use throughline_store::Position;
 
 use crate::Error;
 
+pub use again::{Again, Within};
+pub use embeddings::Embeddings;
 pub use feeding::{Caught, Fed, Patience};
 pub use search::{Searched, Searching};
 

@@ -72,6 +72,11 @@ impl Encoder {
         self.places.nrows()
     }
 
+    /// How long the vector of a token is.
+    pub(super) fn width(&self) -> usize {
+        self.words.ncols()
+    }
+
     /// What each token of each text means, as a vector of length one.
     pub(super) fn encode(&self, texts: &[Vec<TokenId>]) -> Vec<Array2<f32>> {
         let width = self.words.ncols();

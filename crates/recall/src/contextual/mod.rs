@@ -5,15 +5,14 @@
 //! time limit. Any BERT encoder with the vocabulary of the static model will do; the
 //! weights are read as they are published, from a folder.
 
+mod compare;
 mod encoder;
-mod rerank;
 mod weights;
-
-pub(crate) use rerank::rerank;
 
 use std::path::{Path, PathBuf};
 
 use encoder::Encoder;
+use throughline_model::Digest;
 use weights::{Config, Weights};
 
 use crate::model::{self, model};
@@ -45,13 +44,15 @@ pub enum ContextualError {
 
 /// A contextual model, loaded.
 pub struct Contextual {
+    name: String,
+    digest: Digest,
     encoder: Encoder,
 }
 
 impl Contextual {
     /// Loads the model in a folder: `config.json`, `model.safetensors` and `vocab.txt`, as
-    /// they are published for all-MiniLM-L6-v2.
-    pub fn load(folder: &Path) -> Result<Self, ContextualError> {
+    /// they are published for all-MiniLM-L6-v2. A person knows it by the `name`.
+    pub fn load(name: &str, folder: &Path) -> Result<Self, ContextualError> {
         let file = folder.join("vocab.txt");
         let names = read(&file)?;
         if !model().has_names(&names) {
@@ -62,14 +63,24 @@ impl Contextual {
             return Err(ContextualError::Vocabulary(file));
         }
         let weights = Weights::read(&folder.join("model.safetensors"))?;
-        let encoder = Encoder::new(&config, &weights)?;
-        Ok(Self { encoder })
+        Ok(Self {
+            name: name.to_owned(),
+            digest: weights.digest(),
+            encoder: Encoder::new(&config, &weights)?,
+        })
+    }
+
+    /// The names of the tokens that a model must have, as they stand in its `vocab.txt`.
+    pub fn vocabulary() -> &'static str {
+        model().names()
     }
 }
 
 impl std::fmt::Debug for Contextual {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Contextual").finish_non_exhaustive()
+        f.debug_struct("Contextual")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 

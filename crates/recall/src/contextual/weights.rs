@@ -8,11 +8,15 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, Array2};
 use serde::Deserialize;
+use throughline_model::Digest;
 
 use super::{ContextualError, read};
 
 /// A model must read texts of so many tokens at least.
 const LEAST_PLACES: usize = 256;
+
+/// Weights are told from others by blocks of so many bytes.
+const BLOCK: usize = 1024;
 
 /// The shape of the encoder.
 #[derive(Debug, Deserialize)]
@@ -94,6 +98,19 @@ impl Weights {
         })
     }
 
+    /// Says which weights these are: other weights have another, unless they differ in
+    /// few places only.
+    ///
+    /// One block in 256 is looked at. All of them would take longer than a search.
+    pub(super) fn digest(&self) -> Digest {
+        let mut looked_at = self.bytes.len().to_le_bytes().to_vec();
+        looked_at.extend(&self.bytes[..self.start]);
+        for block in self.bytes[self.start..].chunks(BLOCK).step_by(256) {
+            looked_at.extend(block);
+        }
+        Digest::of(&looked_at)
+    }
+
     /// A vector of this size.
     pub(super) fn vector(&self, name: &str, size: usize) -> Result<Array1<f32>, ContextualError> {
         Ok(Array1::from_vec(self.values(name, &[size])?))
@@ -119,7 +136,7 @@ impl Weights {
             .checked_add(from)
             .zip(self.start.checked_add(to))
             .and_then(|(from, to)| self.bytes.get(from..to))
-            .ok_or_else(missing)?;
+            .ok_or_else(|| self.malformed(format!("the file ends before {name} does")))?;
         let values: Vec<f32> = match tensor.dtype.as_str() {
             "F32" => {
                 let whole = bytes.as_chunks().0.iter();
