@@ -47,10 +47,12 @@ pub(crate) struct Manner {
 }
 
 /// Says on whose behalf: `$1` role, `$2` owners, `$3` servant or not, `$4` how sure commits
-/// are, or null.
+/// are, or nothing. A process that stands still in the middle of a transaction must not hold
+/// up the others for long.
 const TELL: &str = "SELECT set_config('role', $1, true),
     set_config('throughline.owners', ($2::text[])::text, true),
     set_config('throughline.servant', $3, true),
+    set_config('idle_in_transaction_session_timeout', '60s', true),
     CASE WHEN $4 <> '' THEN set_config('synchronous_commit', $4, true) END";
 
 /// A transaction under way. Dropped before its end, it takes its connection with it.
