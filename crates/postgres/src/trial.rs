@@ -60,6 +60,24 @@ impl Trial {
         Some(trial)
     }
 
+    /// Empties the store, for a test that needs many.
+    ///
+    /// # Panics
+    /// If it cannot be emptied.
+    #[allow(clippy::expect_used, reason = "for tests")]
+    pub fn empty(&self) {
+        let url = self.url();
+        aside(async move {
+            let client = connect(&url).await;
+            let tables = "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
+                WHERE relnamespace = 'throughline'::regnamespace AND relkind = 'r'
+                AND relname <> 'migration'";
+            let row = client.query_one(tables, &[]).await.expect("asked");
+            let empty = format!("TRUNCATE {}", row.get::<_, String>(0));
+            client.batch_execute(&empty).await.expect("emptied");
+        });
+    }
+
     /// The address of the database.
     pub fn url(&self) -> String {
         with_database(&self.server, &self.name)

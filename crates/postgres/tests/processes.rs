@@ -5,8 +5,7 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
-use std::time::Duration;
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use common::{acknowledge, acknowledged, append, birth, entry, log, open, owner, run, session};
 use throughline_model::{EntryId, Seq, SessionRef};
@@ -151,15 +150,16 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
             let role = format!("{}\n{me}\nendless", trial.url());
             common::process(&role).spawn().unwrap()
         };
-        let mut both = [start(format!("{round}-a")), start(format!("{round}-b"))];
-        let pause = 120 + (round * 37) % 100;
-        for process in &mut both {
-            std::thread::sleep(Duration::from_millis(pause));
-            process.kill().unwrap();
-        }
+        let both = [start(format!("{round}-a")), start(format!("{round}-b"))];
+        // Killed once it has said so much, in the middle of whatever comes next.
+        let wanted = 20 + usize::try_from(round * 37 % 90).unwrap();
         for mut process in both {
+            let mut said = BufReader::new(process.stdout.take().unwrap());
             let mut output = Vec::new();
-            let mut said = process.stdout.take().unwrap();
+            for _ in 0..wanted {
+                said.read_until(b'\n', &mut output).unwrap();
+            }
+            process.kill().unwrap();
             said.read_to_end(&mut output).unwrap();
             process.wait().unwrap();
             for (id, places) in acknowledged(&output) {
