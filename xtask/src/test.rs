@@ -14,6 +14,7 @@ pub(crate) struct TestArgs {
 
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
     get_nextest()?;
+    crate::browser::get()?;
     if let Some(filter) = &args.filter {
         let postgres = postgres::get()?;
         return run_tests(Some(filter), postgres.as_ref());

@@ -64,7 +64,7 @@ pub use migrate::{Differing, Migrated, migrate};
 pub use open::{Address, Opening};
 pub use purge::{Purge, Purged};
 pub use recall::{Again, Caught, Embeddings, Fed, Patience, Searched, Searching, Within};
-pub use request::{Asking, POLICY_DOCUMENT};
+pub use request::{Asking, METADATA_DOCUMENT, POLICY_DOCUMENT};
 pub use session::{Conflict, Forked, Session};
 pub use summary::LeftBehind;
 pub use throughline::{NewSession, Throughline};

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::auth::Admitted;
 use crate::listen::Peer;
-use crate::{App, Gate, Problem, openai};
+use crate::{App, Gate, Problem, openai, page};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a request that is taken over from whoever sent it.
@@ -266,11 +266,19 @@ fn finished(mut response: Response, path: &str, id: &str) -> Response {
     response
 }
 
-pub(crate) async fn not_found() -> Problem {
-    Problem::not_found(
+pub(crate) async fn not_found(headers: HeaderMap) -> Response {
+    let problem = Problem::not_found(
         "no_such_path",
         "nothing is served at this path; GET /api/openapi.json lists what is",
-    )
+    );
+    let accepts = headers
+        .get(header::ACCEPT)
+        .and_then(|kinds| kinds.to_str().ok());
+    // A person in a browser is told by a page.
+    if accepts.is_some_and(|kinds| kinds.contains("text/html")) {
+        return page::failed(&problem);
+    }
+    problem.into_response()
 }
 
 pub(crate) async fn wrong_method() -> Problem {

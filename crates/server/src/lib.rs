@@ -3,10 +3,10 @@
 //! [`Serving`] says what is served, to whom and within which limits; [`App`] is that at
 //! work, [`router`] the paths it answers at, and [`serve`] puts it behind a listener.
 //!
-//! - `/api`: everything that can be done with sessions ([`api`]), described by OpenAPI.
-//! - `/api/events`: what happens, as it happens ([`events`]).
-//! - `/v1`: the OpenAI Conversations and Responses APIs ([`openai`]) on the same sessions.
-//! - `/`: the page ([`page`]).
+//! - `/api`: everything that can be done with sessions (`api`), described by OpenAPI.
+//! - `/api/events`: what happens, as it happens (`events`).
+//! - `/v1`: the OpenAI Conversations and Responses APIs (`openai`) on the same sessions.
+//! - `/`: the page (`page`).
 //!
 //! Every request passes the guard once: hosts and origins, the caller, limits, a request
 //! id, a log line and a measurement. What a handler then gets is a [`Caller`], whose

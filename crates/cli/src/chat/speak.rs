@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use throughline::llm::ModelError;
 use throughline::{
-    Conflict, Content, Entry, Error, Expect, Read, Said, Seq, Session, StoreError, Tell, Turn,
-    Turned, Usage,
+    Conflict, Content, Entry, Error, Expect, Read, Said, Seq, Session, StoreError, Turned, Usage,
+    Voice,
 };
 use tokio::sync::Notify;
 

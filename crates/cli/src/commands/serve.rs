@@ -34,7 +34,7 @@ pub(crate) struct ServeArgs {
     /// or any where tokens are asked for]
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
-    /// Another place whose pages may call it: https://app.example.org (may be repeated)
+    /// Another place whose pages may call it: `https://app.example.org` (may be repeated)
     #[arg(long = "origin", value_name = "URL")]
     origins: Vec<String>,
     /// Speak TLS with these certificates, as PEM

@@ -8,7 +8,7 @@ use throughline_context::{EntryRef, Excerpt};
 use throughline_llm::Quote;
 use throughline_model::{Entry, Record, Role, redact};
 use throughline_recall::{Hit, Query, Scope, Stretch, says_something};
-use throughline_store::{Filter, Read};
+use throughline_store::Read;
 
 use super::{Lately, Patience};
 use crate::{Error, Session};
@@ -126,16 +126,12 @@ impl Session {
     /// This session, and the others of its project.
     async fn stretches(&self, record: &Record) -> Result<Vec<Stretch>, Error> {
         let mut stretches = self.whole_log().await?;
-        if record.card.project.is_some() {
-            let filter = Filter {
-                project: record.card.project.clone(),
-                ..Filter::default()
-            };
-            for card in self.tl.list_all(&filter).await? {
-                if card.id != *self.id() {
-                    stretches.retain(|stretch| stretch.session != card.id);
+        if let Some(project) = &record.card.project {
+            for session in self.tl.sessions_of(project).await?.iter() {
+                if session != self.id() {
+                    stretches.retain(|stretch| stretch.session != *session);
                     stretches.push(Stretch {
-                        session: card.id,
+                        session: session.clone(),
                         to: None,
                     });
                 }

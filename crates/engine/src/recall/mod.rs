@@ -9,6 +9,7 @@ mod embeddings;
 mod excerpts;
 mod feeding;
 mod passages;
+mod projects;
 mod search;
 mod within;
 
@@ -42,6 +43,8 @@ pub(crate) struct Shelf {
     /// What was looked for last, at which watermark, and found: one message is answered
     /// from more than one request.
     lately: Mutex<Option<Lately>>,
+    /// Which sessions the project that was asked about last has.
+    members: Mutex<Option<projects::Members>>,
 }
 
 /// What a search came to.
@@ -73,6 +76,7 @@ impl Shelf {
             folder,
             open: Mutex::default(),
             lately: Mutex::default(),
+            members: Mutex::default(),
         })
     }
 

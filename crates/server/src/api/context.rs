@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use throughline::context::{Repair, Request, RequestMessage, Section};
 use throughline::{
-    Asking, CheckpointView, Compacted, Compacting, CompactionEvent, Content, Seq, Summary,
+    Asking, CheckpointView, Compacted, Compacting, CompactionEvent, Content, Seq, Session, Summary,
     WorkingSet,
 };
 use utoipa::{IntoParams, ToSchema};
@@ -202,9 +202,14 @@ pub(crate) async fn compact(
     State(app): State<App>,
     opened: Opened,
 ) -> Result<Answer<CompactedView>, Problem> {
-    let voice = app.serving.voices.voice(&opened.session).await?;
-    let session = opened.session;
-    // It comes to its end whether or not somebody waits for it.
+    Ok(Answer(compacted(&app, &opened.session).await?.into()))
+}
+
+/// Compacts as the session's voice would, and tells of it. It comes to its end whether or
+/// not somebody waits for it.
+pub(crate) async fn compacted(app: &App, session: &Session) -> Result<Compacted, Problem> {
+    let voice = app.serving.voices.voice(session).await?;
+    let (app, session) = (app.clone(), session.clone());
     let compaction = tokio::spawn(async move {
         let tell = |event: CompactionEvent| {
             let data = told(&event, session.id());
@@ -233,7 +238,7 @@ pub(crate) async fn compact(
             "the compaction ended unexpectedly; nothing is lost",
         )
     })?;
-    Ok(Answer(compacted?.into()))
+    Ok(compacted?)
 }
 
 /// What is told of a compaction as it goes. That it is complete is told by its entry.

@@ -11,6 +11,7 @@ use utoipa::IntoParams;
 
 use crate::events::{Subscription, Wanted, resumed_from, speak, stream};
 use crate::extract::{Opened, Query};
+use crate::wire::StreamedEvent;
 use crate::{App, Caller, Problem};
 
 /// Which events.
@@ -60,7 +61,7 @@ async fn begun(app: &App, caller: &Caller, wanted: Wanted) -> Result<Subscriptio
 /// first event is `ready`; `reset` tells a reader that was too far behind.
 #[utoipa::path(get, path = "/api/events", tag = "events", params(EventsQuery,
     ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
-    responses((status = 200, body = String, content_type = "text/event-stream")))]
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn of_owner(
     State(app): State<App>,
     caller: Caller,
@@ -75,7 +76,7 @@ pub(crate) async fn of_owner(
 #[utoipa::path(get, path = "/api/sessions/{id}/events", tag = "events", params(EventsQuery,
     ("id" = String, Path, description = "The session"),
     ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
-    responses((status = 200, body = String, content_type = "text/event-stream")))]
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn of_session(
     State(app): State<App>,
     opened: Opened,

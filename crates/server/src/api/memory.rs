@@ -116,7 +116,9 @@ impl From<throughline::Added> for AddedView {
 
 /// Remember something
 #[utoipa::path(post, path = "/api/memory", tag = "memory", request_body = FactBody,
-    responses((status = 200, body = AddedView), (status = 201, body = AddedView)))]
+    responses((status = 200, body = AddedView), (status = 201, body = AddedView),
+        (status = 404, body = Problem, content_type = "application/problem+json",
+            description = "No fact that it could supersede")))]
 pub(crate) async fn add(caller: Caller, Json(body): Json<FactBody>) -> Result<Response, Problem> {
     let memory = memory(&caller, body.project.as_deref())?;
     let added = memory

@@ -39,7 +39,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Health>, Proble
 
 /// What was measured, for Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "server",
-    responses((status = 200, body = String, content_type = "text/plain")))]
+    responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
     caller.require_admin()?;
     let text = app.metrics.written().map_err(|_| {

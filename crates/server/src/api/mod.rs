@@ -22,6 +22,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use context::compacted;
 pub(crate) use document::described;
 
 use crate::{App, Problem};

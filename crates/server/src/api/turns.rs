@@ -12,8 +12,8 @@ use utoipa::ToSchema;
 use super::entries::OnConflictBody;
 use crate::extract::{IdempotencyKey, IfMatch, MaybeJson, Opened, param};
 use crate::guard::empty;
-use crate::turns::{Live, Outcome, Question, TurnId, WhenBusy};
-use crate::wire::{EntryView, UsageView};
+use crate::turns::{Live, Manner, Outcome, Question, TurnId, WhenBusy};
+use crate::wire::{EntryView, StreamedEvent, UsageView};
 use crate::{App, Problem};
 
 /// What to ask.
@@ -83,7 +83,7 @@ impl From<Outcome> for TurnView {
 ///
 /// The message is kept before the model is asked, and the answer when it ends, whether or
 /// not anybody still listens. Events: `turn:queued`, `turn:started`, `turn:sent`,
-/// `message:delta`, `message:thinking`, `message:tool_call`, `message:tool_result`,
+/// `message:started` (with the id of the entry to be), `message:delta`, `message:thinking`, `message:tool_call`, `message:tool_result`,
 /// `session:compaction-start`, `-complete` and `-error`, `turn:warning`, `turn:retrying`,
 /// and at the end `turn:complete`, `turn:stopped` or `turn:failed`.
 #[utoipa::path(post, path = "/api/sessions/{id}/turns", tag = "turns", request_body = TurnBody,
@@ -91,7 +91,7 @@ impl From<Outcome> for TurnView {
         ("If-Match" = Option<String>, Header, description = "The head the caller believes in"),
         ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this turn")),
     responses((status = 200, description = "What becomes of it, as it becomes so or at the end",
-        content((TurnView = "application/json"), (String = "text/event-stream")))))]
+        content((TurnView = "application/json"), (StreamedEvent = "text/event-stream")))))]
 pub(crate) async fn begin(
     State(app): State<App>,
     opened: Opened,
@@ -106,6 +106,7 @@ pub(crate) async fn begin(
         conflict: body.on_conflict.into(),
         key,
         when_busy: body.when_busy,
+        manner: Manner::default(),
     };
     let live = crate::turns::begin(&app, &opened.caller, &opened.session, question).await?;
     if body.stream {
@@ -144,7 +145,7 @@ fn seen(headers: &HeaderMap) -> Result<usize, Problem> {
 #[utoipa::path(get, path = "/api/sessions/{id}/turns/current", tag = "turns",
     params(("id" = String, Path, description = "The session"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
-    responses((status = 200, body = String, content_type = "text/event-stream")))]
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn current(
     State(app): State<App>,
     opened: Opened,
@@ -173,7 +174,7 @@ impl FromRequestParts<App> for Turn {
     params(("id" = String, Path, description = "The session"),
         ("turn" = String, Path, description = "The turn"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
-    responses((status = 200, body = String, content_type = "text/event-stream")))]
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn join(
     State(app): State<App>,
     opened: Opened,

@@ -18,7 +18,7 @@ use throughline::SessionRef;
 use tokio::sync::Semaphore;
 
 pub(crate) use live::{Live, TurnId};
-pub(crate) use run::{Outcome, Question, begin, compaction};
+pub(crate) use run::{Manner, Outcome, Question, begin, compaction};
 
 use crate::Problem;
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::json;
-use throughline::llm::Delta;
+use throughline::llm::{Delta, ToolSpec};
 use throughline::{
     Body, CompactionEvent, Conflict, Content, Entry, Expect, How, Message, NewEntry, Read, Role,
-    Session, SessionId, TurnEvent, Turned, Usage, Voice,
+    Session, SessionId, ToolCall, ToolResult, Toolbox, TurnEvent, Turned, Usage, Voice,
 };
 use tokio::sync::oneshot;
 
@@ -29,6 +30,44 @@ pub(crate) struct Question {
     pub(crate) key: Option<String>,
     /// What to do where a turn is under way.
     pub(crate) when_busy: WhenBusy,
+    /// How it is to be answered.
+    pub(crate) manner: Manner,
+}
+
+/// How a question is to be answered, besides what the session's voice says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Manner {
+    /// What is said instead of `content`, as entries; the last of them is the question.
+    pub(crate) entries: Vec<NewEntry>,
+    /// What the agent is told besides what it is.
+    pub(crate) instructions: Option<String>,
+    /// What the model may call; whoever asked runs it.
+    pub(crate) tools: Vec<ToolSpec>,
+    /// Whether those who listen to events are told nothing of it.
+    pub(crate) quiet: bool,
+}
+
+/// Tools that whoever asked runs.
+#[derive(Debug)]
+struct Offered(Vec<ToolSpec>);
+
+#[async_trait]
+impl Toolbox for Offered {
+    fn tools(&self) -> &[ToolSpec] {
+        &self.0
+    }
+
+    fn run_by_asker(&self) -> bool {
+        true
+    }
+
+    async fn run(&self, call: &ToolCall) -> ToolResult {
+        ToolResult {
+            call_id: call.id.clone(),
+            content: Content::text("this tool is run by whoever asked"),
+            is_error: true,
+        }
+    }
 }
 
 /// What became of a turn.
@@ -160,7 +199,15 @@ impl Task {
         &self,
         started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
     ) -> Result<Outcome, Problem> {
-        let voice = self.app.serving.voices.voice(&self.session).await?;
+        let mut voice = self.app.serving.voices.voice(&self.session).await?;
+        // There is nothing to recall in a session that is not kept.
+        voice.policy.recall &= !self.question.manner.quiet;
+        if let Some(more) = &self.question.manner.instructions {
+            voice.agent = Some(match voice.agent {
+                Some(agent) => format!("{agent}\n\n{more}"),
+                None => more.clone(),
+            });
+        }
         let (session, question, how) = self.asked().await?;
         self.app.hub.wake();
         self.live.tell(
@@ -212,8 +259,18 @@ impl Task {
             expect,
             conflict,
             key,
+            manner,
             ..
         } = &self.question;
+        if !manner.entries.is_empty() {
+            let entries = manner.entries.clone();
+            let appended = self.session.append_all(entries, *expect, *conflict).await?;
+            let mut entries = appended.entries;
+            let question = entries
+                .pop()
+                .ok_or(throughline::StoreError::NothingToAppend)?;
+            return Ok((self.session.of(&appended.session), question, appended.how));
+        }
         let Some(content) = content else {
             let waiting = self.session.unanswered().await?;
             let question = waiting.ok_or_else(|| {
@@ -262,11 +319,18 @@ impl Task {
     ) -> Result<Turned, Problem> {
         let reference = session.reference().clone();
         let (live, app) = (Arc::clone(&self.live), self.app.clone());
+        let Manner { tools, quiet, .. } = &self.question.manner;
+        let quiet = *quiet;
+        let offered = (!tools.is_empty()).then(|| Offered(tools.clone()));
+        let tools = offered.as_ref().map(|offered| offered as &dyn Toolbox);
         let mut tell = move |event: TurnEvent| {
             let Some((name, data)) = shown(&event) else {
                 return;
             };
             live.tell(name, &data);
+            if quiet {
+                return;
+            }
             let data = with_turn(data, live.id(), &reference.id);
             app.hub.pass(&reference, name, &data);
             if matches!(event, TurnEvent::Called(_) | TurnEvent::Returned(_)) {
@@ -275,7 +339,7 @@ impl Task {
         };
         let zone = &self.app.serving.zone;
         let stop = Some(&self.live.stop);
-        let turned = voice.answer(session, question, zone, None, stop, &mut tell);
+        let turned = voice.answer(session, question, zone, tools, stop, &mut tell);
         Ok(turned.await?)
     }
 }
@@ -317,6 +381,7 @@ fn with_turn(mut data: serde_json::Value, turn: &TurnId, session: &SessionId) ->
 /// What is told of an event of the engine's.
 fn shown(event: &TurnEvent) -> Option<(&'static str, serde_json::Value)> {
     Some(match event {
+        TurnEvent::Asked(entry) => ("message:started", json!({"entry": entry})),
         TurnEvent::Delta(Delta::Text(text)) => ("message:delta", json!({"text": text})),
         TurnEvent::Delta(Delta::Thinking(text)) => ("message:thinking", json!({"text": text})),
         TurnEvent::Delta(Delta::Retrying {

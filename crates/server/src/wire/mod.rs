@@ -2,9 +2,11 @@
 
 mod entry;
 mod session;
+mod streamed;
 
 pub(crate) use entry::EntryView;
 pub(crate) use session::{SessionDetail, SessionView, UsageView};
+pub(crate) use streamed::StreamedEvent;
 
 use serde::{Deserialize, Deserializer};
 

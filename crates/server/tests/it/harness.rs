@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 use throughline::{NewToken, Owner, Throughline, TokenRole};
-use throughline_server::{App, Gate, Limits, OfflineVoices, Serving, Voices, serve};
+use throughline_server::{App, Gate, Limits, OfflineVoices, Serving, Tls, Voices, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -29,6 +29,7 @@ pub(crate) struct Wish {
     pub(crate) voices: Arc<dyn Voices>,
     pub(crate) hosts: Vec<String>,
     pub(crate) origins: Vec<String>,
+    pub(crate) tls: Option<Tls>,
 }
 
 impl Default for Wish {
@@ -39,6 +40,7 @@ impl Default for Wish {
             voices: Arc::new(OfflineVoices),
             hosts: Vec::new(),
             origins: Vec::new(),
+            tls: None,
         }
     }
 }
@@ -81,7 +83,7 @@ impl Server {
             let stopped = async {
                 let _ = stopped.await;
             };
-            serve(listener, serving, None, stopped).await.unwrap();
+            serve(listener, serving, wish.tls, stopped).await.unwrap();
         });
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self {

@@ -5,9 +5,13 @@
 
 mod access;
 mod actions;
+mod clients;
 mod document;
 mod events;
 mod harness;
 mod hostile;
+mod openai;
 mod sessions;
+mod stand_in;
+mod tls;
 mod turns;
