@@ -4,6 +4,7 @@ mod bench;
 mod browser;
 mod distill;
 mod picture;
+mod postgres;
 mod run;
 mod test;
 

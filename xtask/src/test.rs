@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::postgres::{self, Postgres};
 use crate::run::{self, answers, cargo};
 
 /// Everything that must pass
@@ -15,7 +16,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     get_nextest()?;
     crate::browser::get()?;
     if let Some(filter) = &args.filter {
-        return run_tests(Some(filter));
+        let postgres = postgres::get()?;
+        return run_tests(Some(filter), postgres.as_ref());
     }
     run::run(cargo().args(["fmt", "--all", "--check"]))?;
     run::run(cargo().args([
@@ -39,7 +41,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         eprintln!("\ncargo-deny is not installed: licences were not checked");
     }
     run::run(cargo().args(["test", "--workspace", "--doc", "--all-features", "--quiet"]))?;
-    run_tests(None)
+    let postgres = postgres::get()?;
+    run_tests(None, postgres.as_ref())
 }
 
 /// The runner, where it is not there yet.
@@ -50,8 +53,11 @@ fn get_nextest() -> Result<()> {
     run::run(cargo().args(["install", "--locked", "cargo-nextest"]))
 }
 
-fn run_tests(filter: Option<&str>) -> Result<()> {
+fn run_tests(filter: Option<&str>, postgres: Option<&Postgres>) -> Result<()> {
     let mut nextest = cargo();
+    if let Some(postgres) = postgres {
+        nextest.env(postgres::VARIABLE, &postgres.url);
+    }
     nextest.args([
         "nextest",
         "run",

@@ -90,6 +90,7 @@ impl App {
         let opening = Opening {
             owner: self.owner()?,
             durability: self.config.durability(),
+            cache: Some(self.places.cache.clone()),
             ..Opening::default()
         };
         let address = url.parse()?;

@@ -36,7 +36,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "store",
         variable: "TL_STORE",
-        about: "where sessions are kept: sqlite:PATH or memory:",
+        about: "where sessions are kept: sqlite:PATH, postgres://… or memory:",
         in_projects: true,
     },
     Setting {
@@ -162,11 +162,23 @@ impl fmt::Display for Origin {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Value {
     pub(crate) key: &'static str,
+    #[serde(serialize_with = "without_password")]
     pub(crate) value: String,
     #[serde(serialize_with = "shown")]
     pub(crate) origin: Origin,
     #[serde(skip)]
     pub(crate) about: &'static str,
+}
+
+impl Value {
+    /// The value as it may be shown.
+    pub(crate) fn shown(&self) -> String {
+        throughline::redacted(&self.value)
+    }
+}
+
+fn without_password<S: serde::Serializer>(value: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&throughline::redacted(value))
 }
 
 fn shown<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
@@ -291,6 +303,14 @@ impl Config {
                 return Err(refused(
                     path,
                     "a project may name a model, and not where your keys are sent",
+                ));
+            }
+            let elsewhere = !value.starts_with("sqlite:") && value != "memory:";
+            if project && key == "store" && elsewhere {
+                return Err(refused(
+                    path,
+                    "a project's store may be a file of its own (sqlite:PATH), and not a place \
+                     where your sessions are sent",
                 ));
             }
             if project && key == "semantic" && ![STATIC, MINILM].contains(&value.as_str()) {

@@ -52,7 +52,7 @@ struct Cli {
 /// Flags that every command takes.
 #[derive(clap::Args, Debug)]
 struct Global {
-    /// Where sessions are kept: sqlite:PATH or memory: [env: TL_STORE]
+    /// Where sessions are kept: sqlite:PATH, postgres://… or memory: [env: TL_STORE]
     #[arg(
         long,
         global = true,

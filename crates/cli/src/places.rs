@@ -11,6 +11,8 @@ use etcetera::BaseStrategy;
 pub(crate) struct Places {
     /// Where data is kept.
     pub(crate) data: PathBuf,
+    /// Where things are kept that can be made again.
+    pub(crate) cache: PathBuf,
     /// The person's configuration.
     pub(crate) user_config: PathBuf,
     /// The folder the program was started in.
@@ -46,20 +48,26 @@ impl Places {
             })
             .collect();
         let folder = std::env::current_dir().context("the working folder cannot be read")?;
-        let (data, config) = match variables.get("THROUGHLINE_HOME").filter(|h| !h.is_empty()) {
-            Some(home) => {
-                let home = folder.join(home);
-                (home.clone(), home)
-            }
-            None => {
-                let base = etcetera::choose_base_strategy()
-                    .context("there is no home folder; set THROUGHLINE_HOME")?;
-                let name = "throughline";
-                (base.data_dir().join(name), base.config_dir().join(name))
-            }
-        };
+        let (data, config, cache) =
+            match variables.get("THROUGHLINE_HOME").filter(|h| !h.is_empty()) {
+                Some(home) => {
+                    let home = folder.join(home);
+                    (home.clone(), home.clone(), home.join("cache"))
+                }
+                None => {
+                    let base = etcetera::choose_base_strategy()
+                        .context("there is no home folder; set THROUGHLINE_HOME")?;
+                    let name = "throughline";
+                    (
+                        base.data_dir().join(name),
+                        base.config_dir().join(name),
+                        base.cache_dir().join(name),
+                    )
+                }
+            };
         Ok(Self {
             data,
+            cache,
             user_config: config.join("config.toml"),
             folder,
             variables,

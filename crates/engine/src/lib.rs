@@ -34,6 +34,7 @@ mod error;
 mod import;
 mod memory;
 mod merge;
+mod migrate;
 mod offline;
 mod open;
 mod project;
@@ -59,6 +60,7 @@ pub use memory::{
     Similar, word_overlap,
 };
 pub use merge::{MergeStyle, Merged};
+pub use migrate::{Differing, Migrated, migrate};
 pub use open::{Address, Opening};
 pub use purge::{Purge, Purged};
 pub use recall::{Again, Caught, Embeddings, Fed, Patience, Searched, Searching, Within};
@@ -75,6 +77,7 @@ pub use world::{SystemWorld, World};
 pub use throughline_context as context;
 pub use throughline_llm as llm;
 pub use throughline_model::*;
+pub use throughline_postgres::redacted;
 pub use throughline_recall as recalling;
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{

@@ -3,17 +3,25 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use throughline_model::Owner;
+use throughline_model::{Digest, Owner};
+use throughline_postgres::PostgresStore;
 use throughline_sqlite::{Durability, Options, SqliteStore};
 use throughline_store::{MemoryStore, Store, StoreError};
 
+use crate::recall::Shelf;
 use crate::{SystemWorld, World};
 
-/// Where a store is: `sqlite:PATH` or `memory:`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What an address may be, for whoever wrote another.
+const KINDS: &str = "sqlite:PATH, postgres://… or memory:";
+
+/// Where a store is: `sqlite:PATH`, `postgres://…` or `memory:`.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Address {
     /// One SQLite file.
     Sqlite(PathBuf),
+    /// A PostgreSQL database, as its own programs write it. There may be a password in it,
+    /// which is not shown.
+    Postgres(String),
     /// Nowhere: it lasts as long as the program.
     Memory,
 }
@@ -37,10 +45,16 @@ impl std::str::FromStr for Address {
             }
             Some(("memory", "")) => Ok(Self::Memory),
             Some(("memory", _)) => Err(wrong("nothing may follow `memory:`")),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                Ok(Self::Postgres(url.to_owned()))
+            }
+            Some(("postgres" | "postgresql", _)) => {
+                Err(wrong("it is written postgres://USER@HOST/DATABASE"))
+            }
             Some((scheme, _)) => Err(wrong(&format!(
-                "{scheme:?} is not a kind of store; use sqlite:PATH or memory:"
+                "{scheme:?} is not a kind of store; use {KINDS}"
             ))),
-            None => Err(wrong("it has no scheme; use sqlite:PATH or memory:")),
+            None => Err(wrong(&format!("it has no scheme; use {KINDS}"))),
         }
     }
 }
@@ -49,8 +63,15 @@ impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(url) => f.write_str(&throughline_postgres::redacted(url)),
             Self::Memory => f.write_str("memory:"),
         }
+    }
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Address({self})")
     }
 }
 
@@ -63,6 +84,9 @@ pub struct Opening {
     pub durability: Durability,
     /// Where time and chance come from.
     pub world: Arc<dyn World>,
+    /// A folder for the indexes of stores that have none beside them. Without it, such an
+    /// index is made anew each time and goes with the program.
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for Opening {
@@ -71,17 +95,43 @@ impl Default for Opening {
             owner: Owner::local(),
             durability: Durability::Full,
             world: Arc::new(SystemWorld),
+            cache: None,
         }
     }
 }
 
-pub(crate) fn store(
+/// Opens a store; tells where its index is.
+pub(crate) async fn store(
     address: &Address,
-    durability: Durability,
-) -> Result<Arc<dyn Store>, StoreError> {
+    opening: &Opening,
+) -> Result<(Arc<dyn Store>, Arc<Shelf>), StoreError> {
+    let durability = opening.durability;
     Ok(match address {
-        Address::Memory => Arc::new(MemoryStore::new()),
-        Address::Sqlite(path) => Arc::new(SqliteStore::open(path, Options { durability })?),
+        Address::Memory => (Arc::new(MemoryStore::new()), Shelf::passing()),
+        Address::Sqlite(path) => {
+            let store = SqliteStore::open(path, Options { durability })?;
+            (Arc::new(store), Shelf::beside(path))
+        }
+        Address::Postgres(url) => {
+            let options = throughline_postgres::Options {
+                durability: match durability {
+                    Durability::Full => throughline_postgres::Durability::Full,
+                    Durability::Normal => throughline_postgres::Durability::Normal,
+                },
+                ..throughline_postgres::Options::default()
+            };
+            let store = PostgresStore::open(url, options).await?;
+            let shelf = match &opening.cache {
+                None => Shelf::passing(),
+                Some(cache) => {
+                    // Another store at the same address has another index.
+                    let which = format!("{address} {}", store.identity());
+                    let digest = Digest::of(which.as_bytes()).short();
+                    Shelf::within(cache.join(format!("index-{digest}")))
+                }
+            };
+            (Arc::new(store), shelf)
+        }
     })
 }
 
@@ -101,11 +151,26 @@ mod tests {
             read("sqlite:///a.db").unwrap(),
             Address::Sqlite("/a.db".into())
         );
+        for url in [
+            "postgres://me:secret@host/db",
+            "postgresql://me:secret@host/db",
+        ] {
+            let address = read(url).unwrap();
+            assert_eq!(address, Address::Postgres(url.to_owned()));
+            assert!(!format!("{address} {address:?}").contains("secret"));
+        }
     }
 
     #[test]
     fn what_is_no_address_is_told_why() {
-        for url in ["", "x.db", "sqlite:", "mysql://x", "memory:x"] {
+        for url in [
+            "",
+            "x.db",
+            "sqlite:",
+            "mysql://x",
+            "memory:x",
+            "postgres:db",
+        ] {
             let error = url.parse::<Address>().unwrap_err().to_string();
             assert!(error.contains("is not the address of a store"), "{error}");
         }

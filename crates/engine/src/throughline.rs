@@ -84,28 +84,23 @@ pub struct Throughline {
 }
 
 impl Throughline {
-    /// Opens the store at an address (`sqlite:PATH` or `memory:`) for the local owner.
+    /// Opens the store at an address (`sqlite:PATH`, `postgres://…` or `memory:`)
+    /// for the local owner.
     pub async fn open(url: &str) -> Result<Self, Error> {
         Self::open_with(&url.parse()?, Opening::default()).await
     }
 
     /// Opens a store with everything said.
-    #[allow(
-        clippy::unused_async,
-        reason = "stores across a network will wait here"
-    )]
     pub async fn open_with(address: &Address, opening: Opening) -> Result<Self, Error> {
+        let (store, shelf) = open::store(address, &opening).await?;
         Ok(Self {
-            store: open::store(address, opening.durability)?,
+            store,
             owner: opening.owner,
             world: opening.world,
             similar: Similar::default(),
             again: None,
             calibration: Arc::default(),
-            shelf: match address {
-                Address::Sqlite(path) => Shelf::beside(path),
-                Address::Memory => Shelf::passing(),
-            },
+            shelf,
         })
     }
 

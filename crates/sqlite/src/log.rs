@@ -45,6 +45,22 @@ impl LogStore for SqliteStore {
             .await
     }
 
+    async fn copy_of(
+        &self,
+        of: &SessionRef,
+        read: Read,
+    ) -> Result<(Birth, Vec<StoredEntry>), StoreError> {
+        let of = of.clone();
+        self.readers
+            .read(move |connection| {
+                let found = rows::find(connection, &of)?
+                    .ok_or_else(|| StoreError::NoSuchSession(of.id.clone()))?;
+                let birth = rows::birth(connection, found.pk)?;
+                Ok((birth, read::stored(connection, found.end, read)?))
+            })
+            .await
+    }
+
     async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError> {
         self.fork_session(of, at, birth).await
     }

@@ -66,4 +66,13 @@ pub trait Feed: Debug + Send + Sync {
 
     /// The changes after a position, oldest first, at most `limit` of them.
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError>;
+
+    /// Waits until something may have happened after a position, and answers `true`.
+    ///
+    /// A store that is not told of what others write answers `false` at once: whoever asks
+    /// looks again in their own time.
+    async fn changed(&self, after: Position) -> Result<bool, StoreError> {
+        let _ = after;
+        Ok(false)
+    }
 }

@@ -100,6 +100,14 @@ pub trait LogStore: Send + Sync + Debug {
         read: Read,
     ) -> Result<Vec<StoredEntry>, StoreError>;
 
+    /// How a session was born and a stretch of its log, even of one in the trash: for
+    /// copying a whole store.
+    async fn copy_of(
+        &self,
+        of: &SessionRef,
+        read: Read,
+    ) -> Result<(Birth, Vec<StoredEntry>), StoreError>;
+
     /// Reads entries.
     async fn read(&self, of: &SessionRef, read: Read) -> Result<Vec<Entry>, StoreError> {
         let stored = self.read_stored(of, read).await?;

@@ -29,7 +29,7 @@ pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<()> {
         if app.ui.json {
             app.ui.json(value)?;
         } else {
-            app.ui.data(&value.value)?;
+            app.ui.data(value.shown())?;
         }
         return Ok(());
     }
@@ -38,8 +38,11 @@ pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<()> {
         return Ok(());
     }
     for value in values {
-        app.ui
-            .data(format_args!("{} = {}", app.ui.bold(value.key), value.value))?;
+        app.ui.data(format_args!(
+            "{} = {}",
+            app.ui.bold(value.key),
+            value.shown()
+        ))?;
         app.ui.data(
             app.ui
                 .dim(&format!("    {}  [{}]", value.about, value.origin)),

@@ -81,7 +81,7 @@ fn tell(app: &App, report: &Report) -> Result<ExitCode> {
     if app.ui.json {
         app.ui.json(&json!({
             "ok": ok,
-            "store": app.config.store(),
+            "store": throughline::redacted(app.config.store()),
             "sessions": report.sessions,
             "entries": report.entries,
             "blobs": report.blobs,

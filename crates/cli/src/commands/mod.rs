@@ -19,6 +19,7 @@ mod fork;
 mod import;
 pub(crate) mod memory;
 pub(crate) mod merge;
+mod migrate_store;
 mod models;
 pub(crate) mod new;
 mod open;
@@ -89,6 +90,7 @@ pub(crate) enum Command {
     Stats(stats::StatsArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
+    MigrateStore(migrate_store::MigrateStoreArgs),
     Models(models::ModelsArgs),
     Config(config::ConfigArgs),
     Completions(completions::CompletionsArgs),
@@ -147,6 +149,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Append(args) => return append::run(app, args).await,
         Command::Import(args) => return import::run(app, args).await,
         Command::Doctor(args) => return doctor::run(app, args).await,
+        Command::MigrateStore(args) => return migrate_store::run(app, args).await,
         Command::Sessions(args) => sessions::run(app, args).await,
         Command::Search(args) => search::run(app, args).await,
         Command::Show(args) => show::run(app, args).await,

@@ -14,6 +14,7 @@ mod life;
 mod listing;
 mod memory;
 mod models;
+mod postgres;
 mod projects;
 mod search;
 mod serving;

@@ -61,6 +61,11 @@ impl Shelf {
         Self::at(Folder::Beside(store.with_extension("index")))
     }
 
+    /// The index in a folder of its own: the store is elsewhere.
+    pub(crate) fn within(folder: PathBuf) -> Arc<Self> {
+        Self::at(Folder::Beside(folder))
+    }
+
     /// An index that goes with the program.
     pub(crate) fn passing() -> Arc<Self> {
         Self::at(Folder::Passing(Mutex::default()))

@@ -88,7 +88,7 @@ macro_rules! conformance {
             trash: what_is_trashed_is_gone_from_lists_and_reads, restoring_brings_it_back_whole,
                 removal_is_from_the_trash_only, a_key_is_free_once_its_session_is_trashed,
                 a_restore_cannot_take_a_key_back, an_id_in_the_trash_is_still_taken,
-                the_trash_is_listed_by_age;
+                the_trash_is_listed_by_age, what_is_trashed_can_be_copied;
             blobs: bytes_come_back, the_same_bytes_are_one_blob, an_append_needs_its_attachments,
                 removal_takes_attachments_nobody_has;
             isolation: nobody_reads_anothers_session, one_id_may_serve_two_owners,

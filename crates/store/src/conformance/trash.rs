@@ -116,3 +116,20 @@ pub async fn the_trash_is_listed_by_age<S: Store>(store: &S) {
     let ids: Vec<_> = old.iter().map(|t| (t.card.id.to_string(), t.at)).collect();
     assert_eq!(ids, [("b".to_owned(), at(10)), ("c".to_owned(), at(20))]);
 }
+
+/// Whoever copies a whole store gets at what is in the trash as well.
+pub async fn what_is_trashed_can_be_copied<S: Store>(store: &S) {
+    let session = session_with(store, "s", &["1", "2"]).await;
+    let all = Read::from(throughline_model::Seq(1), 10);
+    let log = store.read_stored(&session, all).await.unwrap();
+    let birth = store.birth(&session).await.unwrap();
+    assert_eq!(
+        store.copy_of(&session, all).await.unwrap(),
+        (birth.clone(), log.clone())
+    );
+    store.trash(&session, at(5)).await.unwrap();
+    assert_eq!(store.copy_of(&session, all).await.unwrap(), (birth, log));
+    store.remove(&session).await.unwrap();
+    let gone = store.copy_of(&session, all).await;
+    assert!(matches!(gone, Err(StoreError::NoSuchSession(_))));
+}

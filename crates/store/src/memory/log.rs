@@ -33,16 +33,18 @@ impl LogStore for MemoryStore {
         read: Read,
     ) -> Result<Vec<StoredEntry>, StoreError> {
         self.with(&of.owner, |space| {
-            let log = &space.live(&of.id)?.log;
-            let end = read.to.map_or(log.len(), |to| usize_of(to).min(log.len()));
-            let start = usize_of(read.from).max(1) - 1;
-            let stretch = log.get(start..end).unwrap_or(&[]);
-            let stretch = if read.from_end {
-                &stretch[stretch.len().saturating_sub(read.limit)..]
-            } else {
-                &stretch[..stretch.len().min(read.limit)]
-            };
-            Ok(stretch.iter().map(|entry| (**entry).clone()).collect())
+            Ok(stretch(&space.live(&of.id)?.log, read))
+        })
+    }
+
+    async fn copy_of(
+        &self,
+        of: &SessionRef,
+        read: Read,
+    ) -> Result<(Birth, Vec<StoredEntry>), StoreError> {
+        self.with(&of.owner, |space| match space.sessions.get(&of.id) {
+            None => Err(StoreError::NoSuchSession(of.id.clone())),
+            Some(session) => Ok((session.birth.clone(), stretch(&session.log, read))),
         })
     }
 
@@ -176,4 +178,17 @@ impl LogStore for MemoryStore {
             Ok(new)
         })
     }
+}
+
+/// The part of a log that is meant.
+fn stretch(log: &[Arc<StoredEntry>], read: Read) -> Vec<StoredEntry> {
+    let end = read.to.map_or(log.len(), |to| usize_of(to).min(log.len()));
+    let start = usize_of(read.from).max(1) - 1;
+    let stretch = log.get(start..end).unwrap_or(&[]);
+    let stretch = if read.from_end {
+        &stretch[stretch.len().saturating_sub(read.limit)..]
+    } else {
+        &stretch[..stretch.len().min(read.limit)]
+    };
+    stretch.iter().map(|entry| (**entry).clone()).collect()
 }

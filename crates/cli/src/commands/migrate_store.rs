@@ -1,0 +1,92 @@
+//! `tl migrate-store`
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use throughline::{Address, Migrated};
+
+use crate::app::App;
+use crate::report::Refusal;
+use crate::ui::{counted, thousands};
+
+/// Copy a whole store into another
+///
+/// Everybody's sessions, forks, trash, projects and attachments, while it is in use; then
+/// both are compared digest by digest. Can be stopped, and run again to bring over what
+/// came since: `tl migrate-store sqlite:sessions.db postgres://tl@db/tl`. Exits with 6 if
+/// anything is not the same.
+#[derive(clap::Args, Debug)]
+pub(crate) struct MigrateStoreArgs {
+    /// The store to copy
+    from: String,
+    /// The store to copy it into, which is made if it is not there
+    to: String,
+}
+
+pub(crate) async fn run(app: &App, args: MigrateStoreArgs) -> Result<ExitCode> {
+    let (from, to): (Address, Address) = (args.from.parse()?, args.to.parse()?);
+    if from == to {
+        return Err(Refusal::invalid("both are the same store").into());
+    }
+    if let Address::Sqlite(path) = &from
+        && !app.path(path).exists()
+    {
+        return Err(Refusal {
+            what: format!("there is no store at {}", path.display()),
+            hint: None,
+            kind: throughline::ErrorKind::NotFound,
+        }
+        .into());
+    }
+    let source = app.open(&args.from).await?;
+    let target = app.open(&args.to).await?;
+    let bar = app.ui.progress("Copying", "entries");
+    let progress = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let migrated = throughline::migrate(source.store(), target.store(), &progress).await;
+    bar.finish_and_clear();
+    source.close().await?;
+    target.close().await?;
+    tell(app, &migrated?)
+}
+
+fn tell(app: &App, migrated: &Migrated) -> Result<ExitCode> {
+    let same = migrated.differing.is_empty();
+    if app.ui.json {
+        let mut report = serde_json::to_value(migrated)?;
+        report["ok"] = serde_json::json!(same);
+        app.ui.json(&report)?;
+    } else {
+        for differing in migrated.differing.iter().chain(&migrated.only_there) {
+            let (session, owner) = (&differing.session, &differing.owner);
+            app.ui.data(format_args!(
+                "session {session} ({owner}): {}",
+                differing.what
+            ))?;
+        }
+        app.ui.status(format_args!(
+            "{} of {}, {} entries the same in both; {} brought over now",
+            counted(migrated.sessions, "session"),
+            counted(migrated.owners, "owner"),
+            thousands(migrated.entries),
+            thousands(migrated.copied),
+        ));
+        if migrated.missing_blobs > 0 {
+            app.ui.warn(format_args!(
+                "{} that entries name are not in the store",
+                counted(migrated.missing_blobs, "attachment")
+            ));
+        }
+        if !same {
+            app.ui
+                .status("The copy is not whole: run it again, or see `tl doctor`.");
+        }
+    }
+    Ok(if same {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(6)
+    })
+}

@@ -1,0 +1,148 @@
+//! The same program over a database: every command does what it does over a file.
+
+use serde_json::Value;
+use throughline_postgres::trial::Trial;
+
+use crate::harness::{Said, Tl};
+
+/// A `tl` whose store is in a database.
+struct Far {
+    tl: Tl,
+    url: String,
+}
+
+impl Far {
+    fn new(trial: &Trial) -> Self {
+        let url = trial.url();
+        Self { tl: Tl::new(), url }
+    }
+
+    fn run(&self, args: &[&str]) -> Said {
+        let args: Vec<_> = ["--store", &self.url].iter().chain(args).copied().collect();
+        self.tl.run(&args)
+    }
+
+    #[track_caller]
+    fn ok(&self, args: &[&str]) -> String {
+        self.run(args).ok()
+    }
+
+    #[track_caller]
+    fn json(&self, args: &[&str]) -> Value {
+        let args: Vec<_> = args.iter().copied().chain(["--json"]).collect();
+        serde_json::from_str(&self.ok(&args)).unwrap()
+    }
+
+    fn texts(&self, session: &str) -> Vec<String> {
+        let shown = self.json(&["show", session, "--all"]);
+        let entries = shown["entries"].as_array().unwrap();
+        let contents = entries.iter().filter_map(|entry| entry["content"].as_str());
+        contents.map(ToOwned::to_owned).collect()
+    }
+}
+
+#[test]
+fn a_session_lives_its_life_in_a_database() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let far = Far::new(&trial);
+    let id = far.ok(&["new", "--name", "auth"]).trim().to_owned();
+    far.ok(&["append", "auth", "Where do sessions live?"]);
+    far.ok(&[
+        "append",
+        "auth",
+        "--role",
+        "assistant",
+        "In PostgreSQL now.",
+    ]);
+    far.ok(&["tag", "auth", "storage"]);
+    far.ok(&["pin", "auth", "The database is called bluebird."]);
+    far.ok(&["rename", "auth", "sign-in"]);
+
+    let listed = far.json(&["sessions", "--tag", "storage"]);
+    assert_eq!(listed["sessions"][0]["name"], "sign-in");
+    far.ok(&["sessions"]);
+    assert_eq!(far.texts("1")[0], "Where do sessions live?");
+    let context = far.ok(&["context", "sign-in", "--json"]);
+    assert!(context.contains("bluebird"), "{context}");
+    let stats = far.json(&["stats"]);
+    assert_eq!(stats["sessions"], 1, "{stats}");
+
+    let found = far.json(&["search", "bluebird"]);
+    assert!(found.to_string().contains(&id), "{found}");
+
+    let fork = far.ok(&["fork", "sign-in"]).trim().to_owned();
+    far.ok(&["append", &fork, "What if it were a file?"]);
+    far.ok(&["merge", &fork]);
+    assert!(
+        far.texts(&id)
+            .contains(&"What if it were a file?".to_owned())
+    );
+
+    far.ok(&["erase", &id, "1", "--yes"]);
+    assert!(
+        !far.texts(&id)
+            .contains(&"Where do sessions live?".to_owned())
+    );
+    far.ok(&["delete", &fork]);
+    far.ok(&["restore", &fork]);
+    far.ok(&["archive", &fork]);
+    let report = far.json(&["doctor"]);
+    assert_eq!(report["ok"], true, "{report}");
+    assert_eq!(report["findings"], serde_json::json!([]));
+    let rebuilt = far.json(&["doctor", "--rebuild"]);
+    assert_eq!(rebuilt["ok"], true, "{rebuilt}");
+}
+
+#[test]
+fn sessions_move_between_a_file_and_a_database_whole() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let far = Far::new(&trial);
+    let id = far.tl.session("notes", &["one", "two"]);
+    let here = far.tl.ok(&["export", &id, "--format", "jsonl"]);
+    let file = far.tl.work().join("notes.jsonl");
+    std::fs::write(&file, &here).unwrap();
+
+    far.ok(&["import", "notes.jsonl"]);
+
+    assert_eq!(far.ok(&["export", &id, "--format", "jsonl"]), here);
+}
+
+#[test]
+fn what_one_machine_writes_another_finds() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let (one, other) = (Far::new(&trial), Far::new(&trial));
+    one.ok(&["new", "--name", "shared"]);
+    one.ok(&["append", "shared", "The heron stands in the reeds."]);
+    let found = other.json(&["search", "heron"]);
+    assert!(found.to_string().contains("reeds"), "{found}");
+    one.ok(&["append", "shared", "The heron has flown."]);
+    let found = other.json(&["search", "heron flown"]);
+    assert!(found.to_string().contains("flown"), "{found}");
+}
+
+#[test]
+fn a_password_is_not_shown_and_a_project_cannot_send_sessions_away() {
+    let tl = Tl::new();
+    let away = "postgres://me:hunter2@127.0.0.1:1/db";
+    let said = tl.run(&["--store", away, "sessions"]);
+    assert_eq!(said.code(), Some(7), "{said}");
+    let shown = tl.ok(&["--store", away, "config"]);
+    assert!(shown.contains("postgres://me@127.0.0.1:1/db"), "{shown}");
+    for text in [said.stderr(), shown] {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    let folder = tl.work().join(".throughline");
+    std::fs::create_dir(&folder).unwrap();
+    let config = "store = \"postgres://elsewhere/db\"\n";
+    std::fs::write(folder.join("config.toml"), config).unwrap();
+    let refused = tl.run(&["sessions"]);
+    assert_ne!(refused.code(), Some(0));
+    assert!(refused.stderr().contains("a project's store"), "{refused}");
+}

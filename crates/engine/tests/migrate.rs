@@ -1,0 +1,189 @@
+//! Copying a whole store into another, of whatever kind.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use throughline::{
+    Append, Attachment, Birth, Block, Body, EntryId, Expect, Message, Migrated, NewEntry,
+    OnConflict, Owner, Role, Seq, SessionRef, Throughline, Timestamp, migrate,
+};
+use throughline_postgres::trial::Trial;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+fn session(owner: &str, id: &str) -> SessionRef {
+    let owner: Owner = owner.parse().unwrap();
+    owner.session(&id.parse().unwrap())
+}
+
+async fn make(tl: &Throughline, of: &SessionRef, key: Option<&str>) {
+    let mut birth = Birth::new(of.id.clone(), at(0));
+    birth.key = key.map(|key| key.parse().unwrap());
+    tl.store().create(&of.owner, birth).await.unwrap();
+}
+
+async fn say(tl: &Throughline, to: &SessionRef, text: &str) {
+    let id = EntryId::derived(&[to.owner.as_str().as_bytes(), text.as_bytes()]);
+    let new = NewEntry::text(id, at(1), Role::User, text);
+    tl.store().append(to, Append::any(vec![new])).await.unwrap();
+}
+
+/// Some of everything, of two owners.
+async fn fill(tl: &Throughline) {
+    let store = tl.store();
+    for owner in ["alice", "bob"] {
+        let long = session(owner, "long");
+        make(tl, &long, None).await;
+        let entries = (0..2_500).map(|n| {
+            let id = EntryId::derived(&[owner.as_bytes(), format!("n{n}").as_bytes()]);
+            NewEntry::text(id, at(n), Role::User, format!("{n}"))
+        });
+        let append = Append::any(entries.collect());
+        store.append(&long, append).await.unwrap();
+        let fork = Birth::new("branch".parse().unwrap(), at(5));
+        store.fork(&long, Seq(2_400), fork).await.unwrap();
+        say(tl, &session(owner, "branch"), "another way").await;
+        let twig = Birth::new("a-twig".parse().unwrap(), at(6));
+        let branch = session(owner, "branch");
+        store.fork(&branch, Seq(2_401), twig).await.unwrap();
+
+        // One that was thrown away, and whose key another has now.
+        let old = session(owner, "old");
+        make(tl, &old, Some("bot:7")).await;
+        say(tl, &old, "old words").await;
+        store.trash(&old, at(50)).await.unwrap();
+        make(tl, &session(owner, "new"), Some("bot:7")).await;
+
+        let blob = store.put_blob(&long.owner, b"png".to_vec()).await.unwrap();
+        let mut picture = Message::text(Role::User, "look");
+        picture.content.0.push(Block::Attachment(Attachment {
+            blob,
+            media_type: "image/png".into(),
+            bytes: 3,
+            name: None,
+        }));
+        let id = EntryId::derived(&[owner.as_bytes(), b"picture"]);
+        let new = NewEntry::new(id, at(9), Body::Message(picture));
+        let append = Append {
+            expect: Expect::Any,
+            on_conflict: OnConflict::Reject,
+            entries: vec![new],
+        };
+        store.append(&session(owner, "new"), append).await.unwrap();
+        store.erase(&long, &[Seq(3)], Some("a slip")).await.unwrap();
+    }
+}
+
+async fn copy(from: &Throughline, to: &Throughline) -> Migrated {
+    let migrated = migrate(from.store(), to.store(), &|_, _| ()).await.unwrap();
+    assert_eq!(migrated.differing, [], "not the same");
+    assert_eq!(migrated.only_there, []);
+    migrated
+}
+
+/// Fills one store, copies it into another, changes it, and copies it again.
+async fn there_and_again(from: &Throughline, to: &Throughline) {
+    fill(from).await;
+    let first = copy(from, to).await;
+    assert_eq!((first.owners, first.sessions), (2, 10));
+    // Own entries only: what forks share is not copied for them.
+    assert_eq!(first.copied, 2 * (2_500 + 1 + 1 + 1));
+    assert_eq!(first.entries, 2 * (2_500 + 2_401 + 2_401 + 1 + 1));
+    assert_eq!((first.blobs, first.missing_blobs), (2, 0));
+
+    let again = copy(from, to).await;
+    assert_eq!((again.copied, again.blobs), (0, 0));
+    assert_eq!(again.entries, first.entries);
+
+    // What happens meanwhile comes the next time.
+    say(from, &session("alice", "long"), "later").await;
+    say(from, &session("alice", "a-twig"), "later still").await;
+    let store = from.store();
+    store.restore(&session("bob", "old")).await.unwrap_err();
+    store.trash(&session("bob", "new"), at(60)).await.unwrap();
+    store.restore(&session("bob", "old")).await.unwrap();
+    store
+        .erase(&session("alice", "long"), &[Seq(4)], Some("another"))
+        .await
+        .unwrap();
+    let later = copy(from, to).await;
+    assert_eq!(later.copied, 2);
+    let report = to.check(&|_, _| ()).await.unwrap();
+    assert_eq!(report.findings, []);
+    assert_eq!(report.sessions, 10);
+}
+
+#[tokio::test]
+async fn a_store_is_copied_from_memory_into_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("tl.db").display());
+    let from = Throughline::open("memory:").await.unwrap();
+    there_and_again(&from, &Throughline::open(&url).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_store_is_copied_from_a_file_into_a_database_and_back() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
+    let from = Throughline::open(&file("one.db")).await.unwrap();
+    let far = Throughline::open(&trial.url()).await.unwrap();
+    there_and_again(&from, &far).await;
+    let back = Throughline::open(&file("two.db")).await.unwrap();
+    copy(&far, &back).await;
+    copy(&from, &back).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_written_to_is_copied_all_the_same() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("tl.db").display());
+    let from = Throughline::open(&url).await.unwrap();
+    let to = Throughline::open(&trial.url()).await.unwrap();
+    fill(&from).await;
+    let writer = {
+        let from = from.clone();
+        tokio::spawn(async move {
+            for count in 0..200 {
+                say(
+                    &from,
+                    &session("alice", "new"),
+                    &format!("meanwhile {count}"),
+                )
+                .await;
+                tokio::task::yield_now().await;
+            }
+        })
+    };
+    // What came after it was looked at is not there yet, and nothing else is amiss.
+    let during = migrate(from.store(), to.store(), &|_, _| ()).await.unwrap();
+    for differing in &during.differing {
+        assert_eq!(differing.session.as_str(), "new", "{differing:?}");
+    }
+    writer.await.unwrap();
+    let after = copy(&from, &to).await;
+    assert_eq!(after.sessions, 10);
+}
+
+#[tokio::test]
+async fn what_has_gone_another_way_is_told_and_left_alone() {
+    let from = Throughline::open("memory:").await.unwrap();
+    let to = Throughline::open("memory:").await.unwrap();
+    let of = session("alice", "s");
+    make(&from, &of, None).await;
+    make(&to, &of, None).await;
+    say(&from, &of, "one").await;
+    say(&to, &of, "two").await;
+    make(&to, &session("alice", "extra"), None).await;
+    let migrated = migrate(from.store(), to.store(), &|_, _| ()).await.unwrap();
+    assert_eq!(migrated.differing.len(), 1);
+    assert_eq!(migrated.only_there[0].session.as_str(), "extra");
+    let kept = to.store().read(&of, throughline::Read::tail(9)).await;
+    assert_eq!(kept.unwrap()[0].message().unwrap().content.to_text(), "two");
+}

@@ -1,0 +1,703 @@
+//! Making sessions and appending to them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use deadpool_postgres::Object;
+use throughline_model::{
+    Birth, Body, Digest, Entry, EntryId, NewEntry, Owner, Record, Seq, SessionId, SessionRef,
+    StoredEntry, to_micros,
+};
+use throughline_store::{
+    Append, Appended, Created, How, OnConflict, Read, StoreError, refuse_large_entry,
+};
+use tokio_postgres::Statement;
+
+use crate::error::{Fault, during};
+use crate::feed::{Event, Notes};
+use crate::open::PostgresStore;
+use crate::patience::patiently;
+use crate::read;
+use crate::rows::{self, Counts, Found, Shown};
+use crate::tx::{Params, Tx};
+
+/// The record is kept every so many entries, so that a fork anywhere reads no more.
+const SNAPSHOT_EVERY: u64 = 1_024;
+
+/// About as many bytes of payload are sent in one statement.
+const STATEMENT_BYTES: usize = 32 * 1024 * 1024;
+
+/// An append with everything done that needs no transaction: whoever appends pays for
+/// encoding and hashing, not the one writer.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) append: Append,
+    pub(crate) payloads: Vec<(String, Digest)>,
+    pub(crate) attachments: Vec<Digest>,
+}
+
+impl Prepared {
+    fn new(append: Append) -> Result<Self, StoreError> {
+        let mut payloads = Vec::with_capacity(append.entries.len());
+        let mut attachments = Vec::new();
+        for new in &append.entries {
+            payloads.push(encode(new, None)?);
+            if let Some(message) = new.body.message() {
+                attachments.extend(message.content.attachments().map(|a| a.blob));
+            }
+        }
+        Ok(Self {
+            append,
+            payloads,
+            attachments,
+        })
+    }
+}
+
+fn encode(new: &NewEntry, rebased: Option<Seq>) -> Result<(String, Digest), StoreError> {
+    let payload = new.encode(rebased).map_err(|source| StoreError::Backend {
+        during: "encoding an entry",
+        source: source.into(),
+    })?;
+    refuse_large_entry(&payload)?;
+    let hash = Digest::of(payload.as_bytes());
+    Ok((payload, hash))
+}
+
+/// What the writer has to say of an append. What was said is with whoever said it, and
+/// need not come back from the writer.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// They are there, from here on.
+    There { start: Seq, how: How },
+    /// They are here now.
+    Placed {
+        rebased: Option<Seq>,
+        how: How,
+        places: Vec<(Seq, Digest)>,
+    },
+    /// They belong into a fork at this entry, which is not made in a batch.
+    Fork(Seq),
+}
+
+/// Rows of entries to be written, each to the end of its log.
+#[derive(Debug, Default)]
+pub(crate) struct NewRows {
+    owners: Vec<String>,
+    logs: Vec<i64>,
+    seqs: Vec<i64>,
+    ids: Vec<uuid::Uuid>,
+    ats: Vec<i64>,
+    digests: Vec<Vec<u8>>,
+    payloads: Vec<String>,
+}
+
+impl NewRows {
+    pub(crate) fn push(&mut self, owner: &Owner, log: i64, stored: StoredEntry) {
+        self.owners.push(owner.as_str().to_owned());
+        self.logs.push(log);
+        self.seqs.push(rows::seq(stored.seq));
+        self.ids.push(rows::uuid(stored.id));
+        self.ats.push(stored.at.as_microsecond());
+        self.digests.push(stored.digest.as_bytes().to_vec());
+        self.payloads.push(stored.payload);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// How many are sent together, so that no statement is too large.
+    pub(crate) fn chunks(&self) -> Vec<Range<usize>> {
+        let mut chunks = Vec::new();
+        let (mut from, mut bytes) = (0, 0);
+        for (place, payload) in self.payloads.iter().enumerate() {
+            if bytes >= STATEMENT_BYTES {
+                chunks.push(from..place);
+                (from, bytes) = (place, 0);
+            }
+            bytes += payload.len();
+        }
+        if from < self.len() {
+            chunks.push(from..self.len());
+        }
+        chunks
+    }
+
+    /// Writes some of them, at these positions. The statement is sent at once when this is
+    /// first looked after, so that others can be sent behind it.
+    pub(crate) async fn write_chunk(
+        &self,
+        client: &Object,
+        insert: &Statement,
+        chunk: Range<usize>,
+        positions: &[i64],
+    ) -> Result<(), Fault> {
+        let values: Params<'_> = params![
+            &self.owners[chunk.clone()],
+            &self.logs[chunk.clone()],
+            &self.seqs[chunk.clone()],
+            &self.ids[chunk.clone()],
+            &self.ats[chunk.clone()],
+            &self.digests[chunk.clone()],
+            &positions[chunk.clone()],
+            &self.payloads[chunk.clone()]
+        ];
+        let sending = client.execute(insert, values);
+        sending.await.map_err(during("appending"))?;
+        Ok(())
+    }
+
+    /// Writes them, at these positions.
+    pub(crate) async fn write(&self, tx: &Tx, positions: &[i64]) -> Result<(), Fault> {
+        let client = tx.client()?;
+        let insert = client.prepare_cached(INSERT).await;
+        let insert = insert.map_err(during("appending"))?;
+        for chunk in self.chunks() {
+            self.write_chunk(client, &insert, chunk, positions).await?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) const INSERT: &str = "INSERT INTO throughline.entry
+        (owner, log, seq, id, at, digest, position, payload)
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::uuid[], $5::bigint[],
+        $6::bytea[], $7::bigint[], $8::text[])";
+
+/// Puts an append's entries after the head of a record: the rows to write, and their
+/// places. The record takes them in.
+pub(crate) fn place(
+    owner: &Owner,
+    log: i64,
+    record: &mut Record,
+    prepared: &Prepared,
+    rebased: Option<Seq>,
+    new_rows: &mut NewRows,
+    kept: &mut Vec<Record>,
+) -> Result<Vec<(Seq, Digest)>, StoreError> {
+    let mut places = Vec::with_capacity(prepared.append.entries.len());
+    for (new, (payload, hash)) in prepared.append.entries.iter().zip(&prepared.payloads) {
+        let (payload, hash) = match rebased {
+            None => (payload.clone(), *hash),
+            Some(_) => encode(new, rebased)?,
+        };
+        let (seq, at) = (record.card.head.next(), to_micros(new.at));
+        let stored = StoredEntry::chained(&record.card.digest, seq, new.id, at, payload, &hash);
+        let digest = stored.digest;
+        record.apply_body(seq, at, digest, &new.body);
+        new_rows.push(owner, log, stored);
+        places.push((seq, digest));
+        if is_kept(seq) {
+            kept.push(record.clone());
+        }
+    }
+    Ok(places)
+}
+
+/// Whether the record is kept at this entry.
+pub(crate) fn is_kept(seq: Seq) -> bool {
+    seq.0.is_multiple_of(SNAPSHOT_EVERY)
+}
+
+/// Keeps a record as it is at its head.
+pub(crate) async fn write_snapshot(
+    tx: &Tx,
+    owner: &Owner,
+    log: i64,
+    record: &Record,
+) -> Result<(), Fault> {
+    tx.execute(
+        "keeping a record",
+        "INSERT INTO throughline.snapshot (owner, log, seq, json) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (owner, log, seq) DO UPDATE SET json = excluded.json",
+        params![
+            owner.as_str(),
+            log,
+            rows::seq(record.card.head),
+            rows::json(record)?
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+impl PostgresStore {
+    pub(crate) async fn create_session(
+        &self,
+        owner: &Owner,
+        birth: &Birth,
+    ) -> Result<Created, StoreError> {
+        patiently(self.shared.patience, |attempt| {
+            Box::pin(async move {
+                let tx = self.write(owner).await?;
+                let done = create(&tx, owner, birth).await;
+                let mut created = tx.finish(done).await?;
+                if attempt.may_be_done && created.record.card.head == Seq::ZERO {
+                    // Most likely our own first attempt made it.
+                    created.existed = false;
+                }
+                Ok(created)
+            })
+        })
+        .await
+    }
+
+    pub(crate) async fn append_entries(
+        &self,
+        to: &SessionRef,
+        new: Append,
+    ) -> Result<Appended, StoreError> {
+        let prepared = Arc::new(Prepared::new(new)?);
+        let answer = self.shared.writer.append(to, &prepared).await?;
+        match answer {
+            Answer::Fork(at) => self.append_to_fork(to, at, &prepared).await,
+            Answer::There { start, how } => {
+                let count = prepared.append.entries.len();
+                self.appended_there(to, start, count, how).await
+            }
+            Answer::Placed {
+                rebased,
+                how,
+                places,
+            } => Ok(Appended {
+                session: to.id.clone(),
+                entries: complete(&to.id, prepared, rebased, places)?,
+                how,
+            }),
+        }
+    }
+
+    /// The entries of an append that is in its place.
+    async fn appended_there(
+        &self,
+        to: &SessionRef,
+        start: Seq,
+        count: usize,
+        how: How,
+    ) -> Result<Appended, StoreError> {
+        let entries = patiently(self.shared.patience, |_| {
+            Box::pin(async move {
+                let tx = self.read(&to.owner).await?;
+                let reading = async {
+                    let found = rows::find_live(&tx, to).await?;
+                    read::decoded(&tx, &to.owner, &found, start, count).await
+                };
+                let done = reading.await;
+                tx.finish(done).await
+            })
+        })
+        .await?;
+        Ok(Appended {
+            session: to.id.clone(),
+            entries,
+            how,
+        })
+    }
+
+    /// Puts an append that came late into a fork, which is made if it is not there.
+    async fn append_to_fork(
+        &self,
+        of: &SessionRef,
+        at: Seq,
+        prepared: &Arc<Prepared>,
+    ) -> Result<Appended, StoreError> {
+        let OnConflict::Fork(birth) = &prepared.append.on_conflict else {
+            return Err(StoreError::Unsupported("fork without a birth"));
+        };
+        let fork = of.owner.session(&birth.id);
+        let into = Arc::new(Prepared {
+            append: Append::any(prepared.append.entries.clone()),
+            payloads: prepared.payloads.clone(),
+            attachments: prepared.attachments.clone(),
+        });
+        let into = &into;
+        let (session, how, entries) = patiently(self.shared.patience, |_| {
+            let fork = fork.clone();
+            Box::pin(async move {
+                let tx = self.write(&of.owner).await?;
+                let done = crate::fork::append_to_fork(&tx, of, at, birth, &fork, into).await;
+                tx.finish(done).await
+            })
+        })
+        .await?;
+        let entries = match entries {
+            Ok((rebased, places)) => complete(&session, Arc::clone(into), rebased, places)?,
+            Err(entries) => entries,
+        };
+        self.shared.writer.woke();
+        Ok(Appended {
+            session,
+            entries,
+            how,
+        })
+    }
+
+    pub(crate) async fn adopt_log(
+        &self,
+        owner: &Owner,
+        birth: &Birth,
+        entries: &[StoredEntry],
+    ) -> Result<u64, StoreError> {
+        let adopted = patiently(self.shared.patience, |_| {
+            Box::pin(async move {
+                let tx = self.write(owner).await?;
+                let done = adopt(&tx, owner, birth, entries).await;
+                tx.finish(done).await
+            })
+        })
+        .await?;
+        self.shared.writer.woke();
+        Ok(adopted)
+    }
+}
+
+/// The entries as stored, made of what was to be appended.
+fn complete(
+    session: &SessionId,
+    prepared: Arc<Prepared>,
+    rebased: Option<Seq>,
+    places: Vec<(Seq, Digest)>,
+) -> Result<Vec<Entry>, StoreError> {
+    let prepared = Arc::try_unwrap(prepared).unwrap_or_else(|shared| Prepared {
+        append: shared.append.clone(),
+        payloads: shared.payloads.clone(),
+        attachments: Vec::new(),
+    });
+    let parts = prepared.append.entries.into_iter().zip(prepared.payloads);
+    parts
+        .zip(places)
+        .map(|((new, (payload, _)), (seq, digest))| {
+            let at = to_micros(new.at);
+            if let Body::Unknown { .. } = new.body {
+                // Its author and outside id are inside what is kept verbatim.
+                let id = new.id;
+                let stored = StoredEntry {
+                    seq,
+                    id,
+                    at,
+                    digest,
+                    payload,
+                };
+                return read::decode(session, &stored);
+            }
+            Ok(Entry {
+                seq,
+                id: new.id,
+                at,
+                external_id: new.external_id,
+                author: new.author,
+                rebased,
+                body: new.body,
+                digest,
+            })
+        })
+        .collect()
+}
+
+async fn create(tx: &Tx, owner: &Owner, birth: &Birth) -> Result<Created, Fault> {
+    let existing = |record| Created {
+        record,
+        existed: true,
+    };
+    if let Some(holder) = key_holder(tx, owner, birth).await? {
+        let found = rows::find_live(tx, &holder).await?;
+        return Ok(existing(rows::record(tx, owner, found.log).await?));
+    }
+    if let Some(found) = rows::find(tx, &owner.session(&birth.id)).await? {
+        if !found.trashed && rows::birth(tx, owner, found.log).await? == *birth {
+            return Ok(existing(rows::record(tx, owner, found.log).await?));
+        }
+        return Err(StoreError::SessionExists(birth.id.clone()).into());
+    }
+    let record = Record::new(birth);
+    insert_session(tx, owner, birth, Seq::ZERO, &record).await?;
+    let mut notes = Notes::default();
+    notes.add(owner, &birth.id, Event::Created);
+    notes.write(tx).await?;
+    Ok(Created {
+        record,
+        existed: false,
+    })
+}
+
+/// The session in use that holds the birth's key, if it has one.
+pub(crate) async fn key_holder(
+    tx: &Tx,
+    owner: &Owner,
+    birth: &Birth,
+) -> Result<Option<SessionRef>, Fault> {
+    let Some(key) = &birth.key else {
+        return Ok(None);
+    };
+    let row = tx
+        .optional(
+            "looking up a key",
+            "SELECT id FROM throughline.session
+             WHERE owner = $1 AND key = $2 AND trashed_at IS NULL",
+            params![owner.as_str(), key.as_str()],
+        )
+        .await?;
+    let id = row
+        .map(|row| rows::parsed::<SessionId>(&row, 0))
+        .transpose()?;
+    Ok(id.map(|id| owner.session(&id)))
+}
+
+/// Refuses a birth whose key another session holds.
+pub(crate) async fn refuse_taken_key(tx: &Tx, owner: &Owner, birth: &Birth) -> Result<(), Fault> {
+    match (key_holder(tx, owner, birth).await?, &birth.key) {
+        (Some(holder), Some(key)) => Err(StoreError::KeyTaken {
+            key: key.clone(),
+            held_by: holder.id,
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the rows of a session that shares so many entries; tells its log's number.
+pub(crate) async fn insert_session(
+    tx: &Tx,
+    owner: &Owner,
+    birth: &Birth,
+    shared: Seq,
+    record: &Record,
+) -> Result<i64, Fault> {
+    let doing = "making a session";
+    rows::know(tx, owner).await?;
+    let shown = Shown::of(&record.card)?;
+    let parent = birth.lineage.parent().map(SessionId::as_str);
+    let key = birth.key.as_ref().map(throughline_model::Key::as_str);
+    let row = tx
+        .optional(
+            doing,
+            "INSERT INTO throughline.session (owner, log, id, key, parent, shared, birth, card,
+                 status, name, project, agent)
+             VALUES ($1, nextval('throughline.log_number'), $2, $3, $4, $5, $6, $7, $8, $9,
+                 $10, $11)
+             RETURNING log",
+            params![
+                owner.as_str(),
+                birth.id.as_str(),
+                key,
+                parent,
+                rows::seq(shared),
+                rows::json(birth)?,
+                shown.card,
+                shown.status,
+                shown.name,
+                shown.project,
+                shown.agent
+            ],
+        )
+        .await?
+        .ok_or(StoreError::Closed)?;
+    let log: i64 = rows::get(&row, 0)?;
+    let counts = Counts::of(&record.card)?;
+    tx.execute(
+        doing,
+        "INSERT INTO throughline.head (owner, log, id, head, digest, last_activity, messages,
+             queries, latest)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        params![
+            owner.as_str(),
+            log,
+            birth.id.as_str(),
+            counts.head,
+            counts.digest,
+            counts.last_activity,
+            counts.messages,
+            counts.queries,
+            counts.latest
+        ],
+    )
+    .await?;
+    // A fork starts with tags and standing that are not yet written for it.
+    if !record.card.tags.is_empty() {
+        rows::write_tags(tx, owner, log, &record.card.tags).await?;
+    }
+    if record.standing != throughline_model::Standing::default() {
+        rows::write_standing(tx, owner, log, &record.standing).await?;
+    }
+    Ok(log)
+}
+
+/// Where in the session's own part of the log each of the ids is.
+pub(crate) async fn locate(
+    tx: &Tx,
+    owner: &Owner,
+    found: &Found,
+    ids: &[EntryId],
+) -> Result<Vec<Option<Seq>>, Fault> {
+    let wanted: Vec<_> = ids.iter().map(|id| rows::uuid(*id)).collect();
+    let rows = tx
+        .query(
+            "looking up entries by id",
+            "SELECT e.seq FROM unnest($3::uuid[]) WITH ORDINALITY AS wanted (id, place)
+             LEFT JOIN throughline.entry e
+                 ON e.owner = $1 AND e.log = $2 AND e.id = wanted.id
+             ORDER BY wanted.place",
+            params![owner.as_str(), found.log, wanted],
+        )
+        .await?;
+    let seqs = rows.iter().map(|row| {
+        let seq: Option<i64> = rows::get(row, 0)?;
+        Ok(seq.map(rows::to_seq))
+    });
+    Ok(seqs.collect::<Result<_, StoreError>>()?)
+}
+
+/// Looks for attachments, all of which must be there, and keeps them from being removed.
+pub(crate) async fn hold_blobs(tx: &Tx, owner: &Owner, digests: &[Digest]) -> Result<(), Fault> {
+    for digest in digests {
+        if !hold_blob(tx, owner, digest).await? {
+            return Err(StoreError::NoSuchBlob(*digest).into());
+        }
+    }
+    Ok(())
+}
+
+async fn hold_blob(tx: &Tx, owner: &Owner, digest: &Digest) -> Result<bool, Fault> {
+    let row = tx
+        .optional(
+            "looking up attachments",
+            "SELECT FROM throughline.blob WHERE owner = $1 AND digest = $2 FOR KEY SHARE",
+            params![owner.as_str(), digest.as_bytes().as_slice()],
+        )
+        .await?;
+    Ok(row.is_some())
+}
+
+/// Notes that a log's own entries name attachments.
+pub(crate) async fn use_blobs(
+    tx: &Tx,
+    owner: &Owner,
+    log: i64,
+    digests: &[Digest],
+) -> Result<(), Fault> {
+    if digests.is_empty() {
+        return Ok(());
+    }
+    let digests: Vec<&[u8]> = digests.iter().map(|d| d.as_bytes().as_slice()).collect();
+    tx.execute(
+        "noting attachments",
+        "INSERT INTO throughline.blob_use (owner, log, digest)
+         SELECT $1, $2, digest FROM unnest($3::bytea[]) AS digest ON CONFLICT DO NOTHING",
+        params![owner.as_str(), log, digests],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Brings in a log as it is, after checking that it continues what is there.
+async fn adopt(
+    tx: &Tx,
+    owner: &Owner,
+    birth: &Birth,
+    entries: &[StoredEntry],
+) -> Result<u64, Fault> {
+    let to = owner.session(&birth.id);
+    let mut notes = Notes::default();
+    if rows::find(tx, &to).await?.is_none() {
+        refuse_taken_key(tx, owner, birth).await?;
+        insert_session(tx, owner, birth, Seq::ZERO, &Record::new(birth)).await?;
+        notes.add(owner, &birth.id, Event::Created);
+    }
+    let found = rows::lock_live(tx, &to).await?;
+    refuse_divergence(tx, owner, &found, entries).await?;
+    let mut record = rows::record(tx, owner, found.log).await?;
+    let (mut new_rows, mut kept) = (NewRows::default(), Vec::new());
+    let mut attachments = Vec::new();
+    for stored in entries {
+        let card = &record.card;
+        let diverged = || StoreError::Moved {
+            id: birth.id.clone(),
+            expected: Seq(stored.seq.0.saturating_sub(1)),
+            found: card.head,
+        };
+        if stored.seq <= found.head {
+            continue;
+        }
+        if stored.seq != card.head.next() {
+            return Err(diverged().into());
+        }
+        refuse_large_entry(&stored.payload)?;
+        stored
+            .verify(&card.digest)
+            .map_err(|source| StoreError::Damaged {
+                id: birth.id.clone(),
+                seq: stored.seq,
+                source,
+            })?;
+        let entry = read::decode(&to.id, stored)?;
+        record.apply(&entry);
+        new_rows.push(owner, found.log, stored.clone());
+        if is_kept(stored.seq) {
+            kept.push(record.clone());
+        }
+        let message = entry.message().into_iter();
+        attachments.extend(
+            message
+                .flat_map(|m| m.content.attachments())
+                .map(|a| a.blob),
+        );
+    }
+    let new = new_rows.len();
+    if new > 0 {
+        let positions = notes.positions(tx, new).await?;
+        new_rows.write(tx, &positions).await?;
+        rows::write_card(tx, owner, found.log, &record).await?;
+        for record in &kept {
+            write_snapshot(tx, owner, found.log, record).await?;
+        }
+        // Those that are not here may yet come.
+        let mut here = Vec::new();
+        for digest in attachments {
+            if hold_blob(tx, owner, &digest).await? {
+                here.push(digest);
+            }
+        }
+        use_blobs(tx, owner, found.log, &here).await?;
+    } else {
+        notes.write(tx).await?;
+    }
+    Ok(new as u64)
+}
+
+/// Refuses a log that differs from what is there.
+async fn refuse_divergence(
+    tx: &Tx,
+    owner: &Owner,
+    found: &Found,
+    entries: &[StoredEntry],
+) -> Result<(), Fault> {
+    let old: Vec<_> = entries.iter().filter(|e| e.seq <= found.head).collect();
+    let (Some(first), Some(last)) = (old.first(), old.last()) else {
+        return Ok(());
+    };
+    let mut kept = Vec::new();
+    let mut next = first.seq;
+    while next <= last.seq {
+        let page = read::page(tx, owner, found, Read::between(next, last.seq, 1_000)).await?;
+        let Some(last) = page.last() else {
+            break;
+        };
+        next = last.seq.next();
+        kept.extend(page.iter().map(|entry| (entry.seq, entry.digest)));
+    }
+    for stored in old {
+        let same = kept
+            .binary_search_by_key(&stored.seq, |(seq, _)| *seq)
+            .is_ok_and(|place| kept[place].1 == stored.digest);
+        if !same {
+            return Err(StoreError::Moved {
+                id: found.id.clone(),
+                expected: Seq(stored.seq.0.saturating_sub(1)),
+                found: found.head,
+            }
+            .into());
+        }
+    }
+    Ok(())
+}

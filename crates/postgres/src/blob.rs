@@ -1,0 +1,129 @@
+//! Attachments, once by content.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use throughline_model::{Digest, Owner};
+use throughline_store::{BlobStore, Read, StoreError, admit_blob};
+
+use crate::error::Fault;
+use crate::log::reading;
+use crate::open::PostgresStore;
+use crate::patience::patiently;
+use crate::rows::Found;
+use crate::tx::Tx;
+use crate::{read, rows};
+
+#[async_trait]
+impl BlobStore for PostgresStore {
+    async fn put_blob(&self, owner: &Owner, bytes: Vec<u8>) -> Result<Digest, StoreError> {
+        let digest = admit_blob(&bytes)?;
+        let bytes = &bytes;
+        patiently(self.shared.patience, |_| {
+            Box::pin(async move {
+                let tx = self.write(owner).await?;
+                let putting = async {
+                    rows::know(&tx, owner).await?;
+                    tx.execute(
+                        "keeping an attachment",
+                        "INSERT INTO throughline.blob (owner, digest, data)
+                         VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                        params![owner.as_str(), digest.as_bytes().as_slice(), bytes],
+                    )
+                    .await
+                };
+                let done = putting.await;
+                tx.finish(done).await
+            })
+        })
+        .await?;
+        Ok(digest)
+    }
+
+    async fn blob(&self, owner: &Owner, digest: &Digest) -> Result<Vec<u8>, StoreError> {
+        reading!(self, owner, |tx| {
+            let row = tx
+                .optional(
+                    "reading an attachment",
+                    "SELECT data FROM throughline.blob WHERE owner = $1 AND digest = $2",
+                    params![owner.as_str(), digest.as_bytes().as_slice()],
+                )
+                .await?;
+            match row {
+                None => Err(StoreError::NoSuchBlob(*digest).into()),
+                Some(row) => Ok(rows::get(&row, 0)?),
+            }
+        })
+    }
+}
+
+/// Lets go of the attachments that a log's remaining entries do not name, and removes
+/// those that nobody else has.
+pub(crate) async fn release(tx: &Tx, owner: &Owner, found: &Found) -> Result<(), Fault> {
+    let doing = "removing attachments";
+    let used = tx
+        .query(
+            doing,
+            "SELECT digest FROM throughline.blob_use WHERE owner = $1 AND log = $2",
+            params![owner.as_str(), found.log],
+        )
+        .await?;
+    if used.is_empty() {
+        return Ok(());
+    }
+    let named = named(tx, owner, found).await?;
+    for row in &used {
+        let digest: &[u8] = rows::get(row, 0)?;
+        if named.contains(&rows::digest(digest)?) {
+            continue;
+        }
+        let values = params![owner.as_str(), digest];
+        tx.execute(
+            doing,
+            "DELETE FROM throughline.blob_use WHERE owner = $1 AND log = $3 AND digest = $2",
+            params![owner.as_str(), digest, found.log],
+        )
+        .await?;
+        // Whoever is about to use it holds it; once we have it, their use is seen.
+        tx.execute(
+            doing,
+            "SELECT FROM throughline.blob WHERE owner = $1 AND digest = $2 FOR UPDATE",
+            values,
+        )
+        .await?;
+        tx.execute(
+            doing,
+            "DELETE FROM throughline.blob b WHERE b.owner = $1 AND b.digest = $2
+             AND NOT EXISTS (SELECT FROM throughline.blob_use u
+                 WHERE u.owner = $1 AND u.digest = $2)",
+            values,
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// The attachments that a log's own entries name.
+pub(crate) async fn named(
+    tx: &Tx,
+    owner: &Owner,
+    found: &Found,
+) -> Result<BTreeSet<Digest>, Fault> {
+    let mut named = BTreeSet::new();
+    let mut next = found.shared.next();
+    loop {
+        let page = read::page(tx, owner, found, Read::from(next, 256)).await?;
+        let Some(last) = page.last() else {
+            return Ok(named);
+        };
+        next = last.seq.next();
+        for stored in &page {
+            // What cannot be decoded names nothing that could be shown.
+            if let Ok(entry) = stored.decode() {
+                let message = entry.message().into_iter();
+                let attachments = message.flat_map(|m| m.content.attachments());
+                named.extend(attachments.map(|a| a.blob));
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What happened, in the order it happened.
+//!
+//! Two tables share one row of positions: the log itself, and what happened to sessions
+//! as a whole. Reading merges them.
+//!
+//! Positions come from a sequence, and transactions need not be committed in the order in
+//! which they took theirs. So that a reader never passes over one that comes later, a
+//! writer first takes a shared lock whose key is the last position there was, and holds it
+//! until it is committed; a reader reads the last position, then looks for such locks, and
+//! then reads no further than the lowest of them. Any writer it does not see has either
+//! committed, and is seen by the read, or has yet to take positions, which are later.
+//! Writers do not wait for one another here, nor for readers.
+//!
+//! Within a session positions grow with its numbers: they are taken once the session's
+//! row is locked.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::join;
+use throughline_model::{Owner, Seq, SessionId};
+use throughline_store::{Change, Feed, Position, StoreError, What};
+use tokio_postgres::Row;
+
+use crate::error::{Fault, damaged, during};
+use crate::open::PostgresStore;
+use crate::patience::patiently;
+use crate::rows;
+use crate::tx::{Purpose, Tx};
+
+/// Marks our locks among those of others: "TLin".
+const MARK: i32 = 0x544c_696e;
+
+/// How often whoever waits looks without having been told to.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The last position that was taken.
+const LAST: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END
+    FROM throughline.feed_position";
+
+/// Tells from where on positions are taken by this transaction. `$1` is our mark. The key
+/// is the lower half of the position; a reader knows the upper.
+pub(crate) const BEGIN_TAKING: &str = "SELECT pg_advisory_xact_lock_shared($1,
+        (CASE WHEN is_called THEN last_value ELSE 0 END & 4294967295)::bit(32)::int)
+    FROM throughline.feed_position";
+
+/// Takes `$1` positions.
+pub(crate) const TAKE: &str =
+    "SELECT nextval('throughline.feed_position') FROM generate_series(1, $1::bigint)";
+
+/// The keys of those who are taking positions.
+const TAKING: &str = "SELECT objid::bigint FROM pg_locks
+    WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = $1::int
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// Our mark, as a statement's value.
+pub(crate) fn mark() -> i32 {
+    MARK
+}
+
+/// What happened to a session as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    Created,
+    Erased(Seq),
+    Trashed,
+    Restored,
+    Removed,
+}
+
+impl Event {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Erased(_) => "erased",
+            Self::Trashed => "trashed",
+            Self::Restored => "restored",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// What is to be noted in a transaction, before the entries it appends.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    owners: Vec<String>,
+    sessions: Vec<String>,
+    kinds: Vec<&'static str>,
+    seqs: Vec<Option<i64>>,
+}
+
+impl Notes {
+    pub(crate) fn add(&mut self, owner: &Owner, session: &SessionId, event: Event) {
+        self.owners.push(owner.as_str().to_owned());
+        self.sessions.push(session.to_string());
+        self.kinds.push(event.kind());
+        self.seqs.push(match event {
+            Event::Erased(seq) => Some(rows::seq(seq)),
+            _ => None,
+        });
+    }
+
+    /// Writes the notes; nothing is appended.
+    pub(crate) async fn write(self, tx: &Tx) -> Result<(), Fault> {
+        self.positions(tx, 0).await?;
+        Ok(())
+    }
+
+    /// Writes the notes; gives the positions after them, for so many entries.
+    pub(crate) async fn positions(self, tx: &Tx, entries: usize) -> Result<Vec<i64>, Fault> {
+        let doing = "noting changes";
+        let noted = self.kinds.len();
+        let wanted = rows::number((noted + entries) as u64);
+        if wanted == 0 {
+            return Ok(Vec::new());
+        }
+        tx.query(doing, BEGIN_TAKING, params![MARK]).await?;
+        let taken = tx.query(doing, TAKE, params![wanted]).await?;
+        let mut positions = taken
+            .iter()
+            .map(|row| rows::get(row, 0))
+            .collect::<Result<Vec<i64>, _>>()?;
+        let later = positions.split_off(noted);
+        if noted > 0 {
+            tx.execute(
+                doing,
+                "INSERT INTO throughline.change (position, owner, session, kind, seq)
+                 SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[],
+                     $5::bigint[])",
+                params![positions, self.owners, self.sessions, self.kinds, self.seqs],
+            )
+            .await?;
+        }
+        Ok(later)
+    }
+}
+
+/// The position up to which everything is committed that ever will be.
+async fn settled(tx: &Tx) -> Result<i64, Fault> {
+    let failed = during("finding the end of the feed");
+    let client = tx.client()?;
+    let last = client.prepare_cached(LAST).await.map_err(failed)?;
+    let taking = client.prepare_cached(TAKING).await.map_err(failed)?;
+    let mark: &[&(dyn tokio_postgres::types::ToSql + Sync)] = params![MARK];
+    // In this order: the locks are looked at when the last position is known.
+    let (last, taking) = join(client.query_one(&last, &[]), client.query(&taking, mark)).await;
+    let last: i64 = rows::get(&last.map_err(failed)?, 0)?;
+    let mut settled = last;
+    for row in taking.map_err(failed)? {
+        let lower: i64 = rows::get(&row, 0)?;
+        // The nearest position below that has this lower half.
+        let behind = (last - lower) & 0xffff_ffff;
+        // One that is "behind" by nearly the whole range is ahead: taken meanwhile.
+        if behind < 0x8000_0000 {
+            settled = settled.min(last - behind);
+        }
+    }
+    Ok(settled)
+}
+
+#[async_trait]
+impl Feed for PostgresStore {
+    async fn last_position(&self) -> Result<Position, StoreError> {
+        patiently(self.shared.patience, |_| {
+            Box::pin(async move {
+                let tx = self.serve(Purpose::Follow).await?;
+                let done = last(&tx).await;
+                tx.finish(done).await
+            })
+        })
+        .await
+    }
+
+    async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError> {
+        patiently(self.shared.patience, |_| {
+            Box::pin(async move {
+                let tx = self.serve(Purpose::Follow).await?;
+                let done = changes(&tx, after, limit).await;
+                tx.finish(done).await
+            })
+        })
+        .await
+    }
+
+    async fn changed(&self, after: Position) -> Result<bool, StoreError> {
+        let mut heard = self.shared.wake.listen();
+        loop {
+            heard.mark_unchanged();
+            if self.last_position().await? > after {
+                return Ok(true);
+            }
+            // Whether told or not, it is looked at again: a word may have been lost.
+            if let Ok(Err(_)) = tokio::time::timeout(LOOK_AGAIN, heard.changed()).await {
+                return Err(StoreError::Closed);
+            }
+        }
+    }
+}
+
+/// The position of the last change.
+async fn last(tx: &Tx) -> Result<Position, Fault> {
+    let settled = settled(tx).await?;
+    let row = tx
+        .optional(
+            "finding the last change",
+            "SELECT greatest(
+                 coalesce((SELECT max(position) FROM throughline.entry WHERE position <= $1), 0),
+                 coalesce((SELECT max(position) FROM throughline.change WHERE position <= $1), 0))",
+            params![settled],
+        )
+        .await?;
+    Ok(match row {
+        None => Position(0),
+        Some(row) => to_position(rows::get(&row, 0)?),
+    })
+}
+
+async fn changes(tx: &Tx, after: Position, limit: usize) -> Result<Vec<Change>, Fault> {
+    let settled = settled(tx).await?;
+    let after = rows::number(after.0);
+    let most = rows::number(limit as u64);
+    let window = params![after, settled, most];
+    let columns = rows::ENTRY;
+    let sql = format!(
+        "SELECT e.position, e.owner, s.id, {columns} FROM throughline.entry e
+         JOIN throughline.session s ON s.owner = e.owner AND s.log = e.log
+         WHERE e.position > $1 AND e.position <= $2 ORDER BY e.position LIMIT $3"
+    );
+    let appended = tx.query("reading what was appended", &sql, window).await?;
+    let mut changes = appended
+        .iter()
+        .map(|row| {
+            Ok(Change {
+                position: to_position(rows::get(row, 0)?),
+                owner: rows::parsed(row, 1)?,
+                session: rows::parsed(row, 2)?,
+                what: What::Appended(rows::stored(row, 3)?),
+            })
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    let other = tx
+        .query(
+            "reading changes",
+            "SELECT position, owner, session, kind, seq FROM throughline.change
+             WHERE position > $1 AND position <= $2 ORDER BY position LIMIT $3",
+            window,
+        )
+        .await?;
+    for row in &other {
+        changes.push(Change {
+            position: to_position(rows::get(row, 0)?),
+            owner: rows::parsed(row, 1)?,
+            session: rows::parsed(row, 2)?,
+            what: what(row)?,
+        });
+    }
+    changes.sort_by_key(|change| change.position);
+    changes.truncate(limit);
+    Ok(changes)
+}
+
+fn what(row: &Row) -> Result<What, StoreError> {
+    let kind: &str = rows::get(row, 3)?;
+    let seq: Option<i64> = rows::get(row, 4)?;
+    match (kind, seq) {
+        ("created", _) => Ok(What::Created),
+        ("erased", Some(seq)) => Ok(What::Erased(rows::to_seq(seq))),
+        ("trashed", _) => Ok(What::Trashed),
+        ("restored", _) => Ok(What::Restored),
+        ("removed", _) => Ok(What::Removed),
+        _ => Err(damaged("a change of no known kind", kind.to_owned())),
+    }
+}
+
+fn to_position(position: i64) -> Position {
+    Position(u64::try_from(position).unwrap_or(0))
+}

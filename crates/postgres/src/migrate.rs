@@ -1,0 +1,153 @@
+//! Bringing a database up to this version's schema.
+//!
+//! Migrations are numbered by time and applied in order, all in one transaction under a
+//! lock of the database's, so that of several processes one does it. Their names are
+//! kept, and are those of the embedded store's.
+
+use deadpool_postgres::{GenericClient, Object, Transaction};
+use throughline_store::StoreError;
+
+use crate::error::{Fault, during};
+
+/// Every migration there has been, oldest first.
+pub(crate) const MIGRATIONS: &[(&str, &str)] = &[
+    (
+        "20261115090000_sessions",
+        include_str!("../migrations/20261115090000_sessions.sql"),
+    ),
+    (
+        "20261115100000_token_counts",
+        include_str!("../migrations/20261115100000_token_counts.sql"),
+    ),
+    (
+        "20261115110000_changes",
+        include_str!("../migrations/20261115110000_changes.sql"),
+    ),
+    (
+        "20261116090000_tokens",
+        include_str!("../migrations/20261116090000_tokens.sql"),
+    ),
+];
+
+/// Who migrates holds this: "TLine".
+const LOCK: i64 = 0x54_4c69_6e65;
+
+/// The role that may use the schema, and nothing else. Row-level security holds for it.
+const ROLE: &str = "
+    DO $$ BEGIN
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'throughline') THEN
+            CREATE ROLE throughline NOLOGIN;
+        END IF;
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN
+        -- Another database's store was made at the same time.
+        NULL;
+    END $$;
+    GRANT USAGE ON SCHEMA throughline TO throughline;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA throughline TO throughline;
+    GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA throughline TO throughline;
+    REVOKE INSERT, UPDATE, DELETE ON throughline.migration FROM throughline;
+";
+
+/// Looks at what has been applied; applies what is missing.
+pub(crate) async fn migrate(client: &mut Object, with_role: bool) -> Result<(), StoreError> {
+    let applied = applied(client).await?;
+    let ready = applied.len() == MIGRATIONS.len();
+    if ready && (!with_role || has_role(client).await?) {
+        return Ok(());
+    }
+    let failed = during("bringing the schema up to date");
+    let lost = |error| StoreError::from(failed(error));
+    let transaction = client.transaction().await.map_err(lost)?;
+    transaction
+        .execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
+        .await
+        .map_err(lost)?;
+    apply(&transaction).await?;
+    if with_role {
+        transaction.batch_execute(ROLE).await.map_err(lost)?;
+    }
+    transaction.commit().await.map_err(lost)
+}
+
+async fn apply(transaction: &Transaction<'_>) -> Result<(), Fault> {
+    let failed = during("bringing the schema up to date");
+    // Another process may have done it while this one waited.
+    let applied = applied(transaction).await?;
+    if applied.is_empty() {
+        let make = "CREATE SCHEMA throughline;
+            CREATE TABLE throughline.migration (
+                name text PRIMARY KEY,
+                applied_at timestamptz NOT NULL DEFAULT now()
+            )";
+        transaction.batch_execute(make).await.map_err(failed)?;
+    }
+    for (name, sql) in &MIGRATIONS[applied.len()..] {
+        transaction.batch_execute(sql).await.map_err(failed)?;
+        transaction
+            .execute(
+                "INSERT INTO throughline.migration (name) VALUES ($1)",
+                &[name],
+            )
+            .await
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+async fn has_role(client: &Object) -> Result<bool, StoreError> {
+    let row = client
+        .query_one(
+            "SELECT EXISTS (
+                 SELECT FROM pg_roles WHERE rolname = 'throughline'
+                 AND has_table_privilege(oid, 'throughline.entry', 'INSERT')
+             )",
+            &[],
+        )
+        .await
+        .map_err(during("looking for the role"))
+        .map_err(StoreError::from)?;
+    Ok(row.get(0))
+}
+
+/// The names of what has been applied, which must be ours.
+async fn applied(client: &impl GenericClient) -> Result<Vec<String>, StoreError> {
+    let failed = |error| StoreError::from(during("reading the schema's version")(error));
+    let row = client
+        .query_one(
+            // Of the tables themselves: look-ups by name may be answered from what this
+            // connection knew before another one made the store.
+            "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'throughline'),
+                 EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                     WHERE n.nspname = 'throughline' AND c.relname = 'migration')",
+            &[],
+        )
+        .await
+        .map_err(failed)?;
+    match (row.get(0), row.get(1)) {
+        (false, _) => return Ok(Vec::new()),
+        (true, false) => {
+            return Err(StoreError::DamagedStore {
+                what: "the database has a schema `throughline` of another program".to_owned(),
+                source: None,
+            });
+        }
+        (true, true) => {}
+    }
+    let rows = client
+        .query("SELECT name FROM throughline.migration ORDER BY name", &[])
+        .await
+        .map_err(failed)?;
+    let applied: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let known = MIGRATIONS.iter().map(|(name, _)| *name);
+    let ours = applied.len() <= MIGRATIONS.len() && applied.iter().zip(known).all(|(a, k)| a == k);
+    if !ours {
+        return Err(StoreError::Newer {
+            found: applied.last().cloned().unwrap_or_default(),
+            known: MIGRATIONS
+                .last()
+                .map_or("none", |(name, _)| name)
+                .to_owned(),
+        });
+    }
+    Ok(applied)
+}

@@ -1,0 +1,162 @@
+//! Reading a log: only the rows that are returned are touched.
+
+use throughline_model::{Entry, Owner, Record, Seq, SessionId, StoredEntry};
+use throughline_store::{Read, StoreError};
+
+use crate::error::Fault;
+use crate::rows::{self, Found};
+use crate::tx::Tx;
+
+/// A page of a log.
+pub(crate) async fn page(
+    tx: &Tx,
+    owner: &Owner,
+    found: &Found,
+    read: Read,
+) -> Result<Vec<StoredEntry>, Fault> {
+    let from = read.from.max(Seq(1));
+    let last = read.to.unwrap_or(found.head).min(found.head);
+    if from > last || read.limit == 0 {
+        return Ok(Vec::new());
+    }
+    let limit = u64::try_from(read.limit).unwrap_or(u64::MAX);
+    let (from, last) = if read.from_end {
+        (from.max(Seq(last.0.saturating_sub(limit - 1))), last)
+    } else {
+        (from, last.min(Seq(from.0.saturating_add(limit - 1))))
+    };
+    let stretches = found.stretches(from, last);
+    let logs: Vec<i64> = stretches.iter().map(|(log, ..)| *log).collect();
+    let firsts: Vec<i64> = stretches
+        .iter()
+        .map(|(_, from, _)| rows::seq(*from))
+        .collect();
+    let lasts: Vec<i64> = stretches.iter().map(|(.., to)| rows::seq(*to)).collect();
+    let order = if read.from_end { "DESC" } else { "ASC" };
+    let columns = rows::ENTRY;
+    // Sizes are known without reading what is large: only what fits the page is read.
+    let fits = format!(
+        "(sum(octet_length(e.payload)) OVER (ORDER BY e.seq {order}) - octet_length(e.payload))
+             < {}",
+        Read::PAGE_BYTES
+    );
+    let rows = if let ([log], [first], [last]) = (&logs[..], &firsts[..], &lasts[..]) {
+        let sql = format!(
+            "SELECT {columns}, {fits} FROM throughline.entry e
+             WHERE e.owner = $1 AND e.log = $2 AND e.seq BETWEEN $3 AND $4
+             ORDER BY e.seq {order}"
+        );
+        let sql = only_what_fits(&sql, order);
+        let params = params![owner.as_str(), log, first, last];
+        tx.query("reading entries", &sql, params).await?
+    } else {
+        let sql = format!(
+            "SELECT {columns}, {fits}
+             FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) AS part (log, first, last)
+             JOIN throughline.entry e
+                 ON e.owner = $1 AND e.log = part.log AND e.seq BETWEEN part.first AND part.last
+             ORDER BY e.seq {order}"
+        );
+        let sql = only_what_fits(&sql, order);
+        let params = params![owner.as_str(), logs, firsts, lasts];
+        tx.query("reading entries", &sql, params).await?
+    };
+    let mut entries = rows
+        .iter()
+        .map(|row| rows::stored(row, 0))
+        .collect::<Result<Vec<_>, _>>()?;
+    if read.from_end {
+        entries.reverse();
+    }
+    refuse_holes(&entries, from, last, read.from_end)?;
+    Ok(entries)
+}
+
+fn only_what_fits(sql: &str, order: &str) -> String {
+    format!(
+        "SELECT seq, id, at, digest, payload FROM ({sql})
+             AS p (seq, id, at, digest, payload, fits)
+         WHERE fits ORDER BY seq {order}"
+    )
+}
+
+/// Entries are numbered densely: one that is not there is missing.
+fn refuse_holes(
+    entries: &[StoredEntry],
+    from: Seq,
+    last: Seq,
+    from_end: bool,
+) -> Result<(), StoreError> {
+    let bytes: usize = entries.iter().map(|entry| entry.payload.len()).sum();
+    let is_short = bytes >= Read::PAGE_BYTES;
+    let count = entries.len() as u64;
+    let first = match (is_short, from_end) {
+        (true, true) => Seq(last.0.saturating_sub(count.saturating_sub(1))),
+        _ => from,
+    };
+    let end = if is_short {
+        Seq(first.0 + count.saturating_sub(1))
+    } else {
+        last
+    };
+    let numbers = (first.0..=end.0).map(Seq);
+    let mut found = entries.iter().map(|entry| entry.seq);
+    for seq in numbers {
+        if found.next() != Some(seq) {
+            return Err(StoreError::Missing { seq });
+        }
+    }
+    Ok(())
+}
+
+/// Exactly `count` entries, decoded.
+pub(crate) async fn decoded(
+    tx: &Tx,
+    owner: &Owner,
+    found: &Found,
+    from: Seq,
+    count: usize,
+) -> Result<Vec<Entry>, Fault> {
+    let mut entries = Vec::with_capacity(count);
+    let mut next = from;
+    while entries.len() < count {
+        let read = Read::from(next, count - entries.len());
+        let page = page(tx, owner, found, read).await?;
+        let Some(last) = page.last() else {
+            break;
+        };
+        next = last.seq.next();
+        for stored in &page {
+            entries.push(decode(&found.id, stored)?);
+        }
+    }
+    Ok(entries)
+}
+
+/// What an entry says.
+pub(crate) fn decode(of: &SessionId, stored: &StoredEntry) -> Result<Entry, StoreError> {
+    stored.decode().map_err(|source| StoreError::Damaged {
+        id: of.clone(),
+        seq: stored.seq,
+        source,
+    })
+}
+
+/// Takes a log into a record, from where the record is to the log's end, without holes,
+/// and tells of each entry.
+pub(crate) async fn fold_to(
+    tx: &Tx,
+    owner: &Owner,
+    record: &mut Record,
+    found: &Found,
+    mut each: impl FnMut(&Record) + Send,
+) -> Result<(), Fault> {
+    while record.card.head < found.head {
+        let next = record.card.head.next();
+        for stored in page(tx, owner, found, Read::from(next, 1_000)).await? {
+            record.apply(&decode(&found.id, &stored)?);
+            each(record);
+        }
+    }
+    Ok(())
+}

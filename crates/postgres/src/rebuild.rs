@@ -1,0 +1,81 @@
+//! Making everything derived anew from the logs.
+
+use throughline_model::{Owner, Record};
+
+use crate::append::{is_kept, use_blobs, write_snapshot};
+use crate::error::Fault;
+use crate::rows::{self, Found};
+use crate::tx::Tx;
+use crate::{blob, read};
+
+/// Makes everything derived of one log anew.
+///
+/// Changes nothing of one that is damaged: what is kept beside it may be the only word of
+/// what was lost.
+pub(crate) async fn rebuild_one(tx: &Tx, owner: &Owner, log: i64) -> Result<(), Fault> {
+    let Some(found) = rows::find_log(tx, owner, log).await? else {
+        return Ok(());
+    };
+    let mut record = Record::new(&rows::birth(tx, owner, log).await?);
+    let mut kept = Vec::new();
+    let shared = found.shared;
+    read::fold_to(tx, owner, &mut record, &found, |record| {
+        let head = record.card.head;
+        if (head > shared && is_kept(head)) || head == shared {
+            kept.push(record.clone());
+        }
+    })
+    .await?;
+    tx.execute(
+        "rebuilding a session",
+        "DELETE FROM throughline.snapshot WHERE owner = $1 AND log = $2",
+        params![owner.as_str(), log],
+    )
+    .await?;
+    for record in &kept {
+        write_snapshot(tx, owner, log, record).await?;
+    }
+    // Of one that is only kept, nothing of this is there to be written.
+    if is_in_use(tx, owner, log).await? {
+        rows::write_card(tx, owner, log, &record).await?;
+        rebuild_uses(tx, owner, &found).await?;
+    }
+    Ok(())
+}
+
+async fn is_in_use(tx: &Tx, owner: &Owner, log: i64) -> Result<bool, Fault> {
+    let row = tx
+        .optional(
+            "looking up a log",
+            "SELECT FROM throughline.session WHERE owner = $1 AND log = $2",
+            params![owner.as_str(), log],
+        )
+        .await?;
+    Ok(row.is_some())
+}
+
+async fn rebuild_uses(tx: &Tx, owner: &Owner, found: &Found) -> Result<(), Fault> {
+    let doing = "rebuilding the notes of attachments";
+    let named = blob::named(tx, owner, found).await?;
+    let digests: Vec<&[u8]> = named.iter().map(|d| d.as_bytes().as_slice()).collect();
+    tx.execute(
+        doing,
+        "DELETE FROM throughline.blob_use
+         WHERE owner = $1 AND log = $2 AND digest <> ALL ($3)",
+        params![owner.as_str(), found.log, digests],
+    )
+    .await?;
+    let rows = tx
+        .query(
+            doing,
+            "SELECT digest FROM throughline.blob
+             WHERE owner = $1 AND digest = ANY ($2) FOR KEY SHARE",
+            params![owner.as_str(), digests],
+        )
+        .await?;
+    let here = rows
+        .iter()
+        .map(|row| rows::digest(rows::get(row, 0)?))
+        .collect::<Result<Vec<_>, _>>()?;
+    use_blobs(tx, owner, found.log, &here).await
+}

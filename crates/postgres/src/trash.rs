@@ -1,0 +1,213 @@
+//! Into the trash, out of it, and gone for good.
+//!
+//! A session that forks share entries of is not forgotten when it is removed: what they
+//! share stays in its log, out of everybody's sight.
+
+use futures_util::future::BoxFuture;
+use throughline_model::{Owner, Seq, SessionRef, Timestamp};
+use throughline_store::StoreError;
+
+use crate::append::refuse_taken_key;
+use crate::error::Fault;
+use crate::feed::{Event, Notes};
+use crate::open::PostgresStore;
+use crate::patience::patiently;
+use crate::rows::{self, Found};
+use crate::tx::Tx;
+
+impl PostgresStore {
+    pub(crate) async fn trash_session(
+        &self,
+        session: &SessionRef,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let done = patiently(self.shared.patience, |_| {
+            Box::pin(async move {
+                let tx = self.write(&session.owner).await?;
+                let done = trash(&tx, session, at).await;
+                tx.finish(done).await
+            })
+        })
+        .await;
+        self.shared.writer.woke();
+        done
+    }
+
+    pub(crate) async fn restore_session(&self, session: &SessionRef) -> Result<(), StoreError> {
+        let done = patiently(self.shared.patience, |attempt| {
+            Box::pin(async move {
+                let tx = self.write(&session.owner).await?;
+                let done = restore(&tx, session).await;
+                match tx.finish(done).await {
+                    Err(Fault::Store(StoreError::NotInTrash(_))) if attempt.may_be_done => Ok(()),
+                    done => done,
+                }
+            })
+        })
+        .await;
+        self.shared.writer.woke();
+        done
+    }
+
+    pub(crate) async fn remove_session(&self, session: &SessionRef) -> Result<(), StoreError> {
+        let done = patiently(self.shared.patience, |attempt| {
+            Box::pin(async move {
+                let tx = self.write(&session.owner).await?;
+                let done = remove(&tx, session).await;
+                match tx.finish(done).await {
+                    Err(Fault::Store(StoreError::NoSuchSession(_))) if attempt.may_be_done => {
+                        Ok(())
+                    }
+                    done => done,
+                }
+            })
+        })
+        .await;
+        self.shared.writer.woke();
+        done
+    }
+}
+
+async fn trash(tx: &Tx, session: &SessionRef, at: Timestamp) -> Result<(), Fault> {
+    let owner = &session.owner;
+    let found = rows::lock(tx, session)
+        .await?
+        .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))?;
+    if found.trashed {
+        return Ok(());
+    }
+    put(tx, owner, found.log, Some(at)).await?;
+    let mut notes = Notes::default();
+    notes.add(owner, &session.id, Event::Trashed);
+    notes.write(tx).await
+}
+
+async fn restore(tx: &Tx, session: &SessionRef) -> Result<(), Fault> {
+    let owner = &session.owner;
+    let found = in_trash(tx, session).await?;
+    let birth = rows::birth(tx, owner, found.log).await?;
+    refuse_taken_key(tx, owner, &birth).await?;
+    put(tx, owner, found.log, None).await?;
+    let mut notes = Notes::default();
+    notes.add(owner, &session.id, Event::Restored);
+    notes.write(tx).await
+}
+
+/// Puts a session into the trash or takes it out.
+async fn put(tx: &Tx, owner: &Owner, log: i64, at: Option<Timestamp>) -> Result<(), Fault> {
+    let doing = match at {
+        Some(_) => "putting a session into the trash",
+        None => "taking a session out of the trash",
+    };
+    tx.execute(
+        doing,
+        "UPDATE throughline.session SET trashed_at = $3 WHERE owner = $1 AND log = $2",
+        params![owner.as_str(), log, at.map(Timestamp::as_microsecond)],
+    )
+    .await?;
+    tx.execute(
+        doing,
+        "UPDATE throughline.head SET trashed = $3, epoch = epoch + 1
+         WHERE owner = $1 AND log = $2",
+        params![owner.as_str(), log, at.is_some()],
+    )
+    .await?;
+    Ok(())
+}
+
+async fn in_trash(tx: &Tx, session: &SessionRef) -> Result<Found, Fault> {
+    match rows::lock(tx, session).await? {
+        None => Err(StoreError::NoSuchSession(session.id.clone()).into()),
+        Some(found) if !found.trashed => Err(StoreError::NotInTrash(session.id.clone()).into()),
+        Some(found) => Ok(found),
+    }
+}
+
+/// Removes a session, and then those that were kept for its sake.
+async fn remove(tx: &Tx, session: &SessionRef) -> Result<(), Fault> {
+    let owner = &session.owner;
+    let doing = "removing a session";
+    rows::lock_owner(tx, owner).await?;
+    let found = in_trash(tx, session).await?;
+    let mut notes = Notes::default();
+    notes.add(owner, &session.id, Event::Removed);
+    notes.write(tx).await?;
+    let of = params![owner.as_str(), found.log];
+    tx.execute(
+        doing,
+        "INSERT INTO throughline.kept (owner, log, id, shared, head, birth)
+         SELECT s.owner, s.log, s.id, s.shared, h.head, s.birth
+         FROM throughline.session s JOIN throughline.head h
+             ON h.owner = s.owner AND h.log = s.log
+         WHERE s.owner = $1 AND s.log = $2",
+        of,
+    )
+    .await?;
+    for sql in [
+        "DELETE FROM throughline.session_tag WHERE owner = $1 AND log = $2",
+        "DELETE FROM throughline.standing WHERE owner = $1 AND log = $2",
+        "DELETE FROM throughline.session WHERE owner = $1 AND log = $2",
+        "DELETE FROM throughline.head WHERE owner = $1 AND log = $2",
+    ] {
+        tx.execute(doing, sql, of).await?;
+    }
+    trim(tx, owner, found.log).await
+}
+
+/// Keeps of a removed session what others share, and nothing if nobody does.
+///
+/// As long as any of it is kept so is what it shares itself: whoever shares its entries
+/// shares those as well, and without them its own could not be verified.
+fn trim<'a>(tx: &'a Tx, owner: &'a Owner, log: i64) -> BoxFuture<'a, Result<(), Fault>> {
+    Box::pin(async move {
+        let doing = "removing entries";
+        // It may be gone already, as a base of a base.
+        let Some(found) = rows::find_log(tx, owner, log).await? else {
+            return Ok(());
+        };
+        let of = params![owner.as_str(), log];
+        let row = tx
+            .optional(
+                doing,
+                "SELECT max(upto) FROM throughline.inherits WHERE owner = $1 AND base = $2",
+                of,
+            )
+            .await?;
+        let shared_upto: Option<i64> = row.map_or(Ok(None), |row| rows::get(&row, 0))?;
+        let kept = shared_upto.map_or(Seq::ZERO, rows::to_seq);
+        let after = params![owner.as_str(), log, rows::seq(kept)];
+        for sql in [
+            "DELETE FROM throughline.entry WHERE owner = $1 AND log = $2 AND seq > $3",
+            "DELETE FROM throughline.token_count WHERE owner = $1 AND log = $2 AND seq > $3",
+            "DELETE FROM throughline.snapshot WHERE owner = $1 AND log = $2 AND seq > $3",
+            "UPDATE throughline.kept SET head = least(head, $3) WHERE owner = $1 AND log = $2",
+        ] {
+            tx.execute(doing, sql, after).await?;
+        }
+        crate::blob::release(tx, owner, &found.upto(kept.min(found.head))).await?;
+        if kept > Seq::ZERO {
+            return Ok(());
+        }
+        let bases = tx
+            .query(
+                doing,
+                "SELECT DISTINCT i.base FROM throughline.inherits i
+                 JOIN throughline.kept k ON k.owner = i.owner AND k.log = i.base
+                 WHERE i.owner = $1 AND i.log = $2",
+                of,
+            )
+            .await?;
+        for sql in [
+            "DELETE FROM throughline.inherits WHERE owner = $1 AND log = $2",
+            "DELETE FROM throughline.snapshot WHERE owner = $1 AND log = $2",
+            "DELETE FROM throughline.kept WHERE owner = $1 AND log = $2",
+        ] {
+            tx.execute(doing, sql, of).await?;
+        }
+        for row in &bases {
+            // Made earlier than what shares it, so this comes to an end.
+            trim(tx, owner, rows::get(row, 0)?).await?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,203 @@
+//! One transaction on one connection, on behalf of somebody.
+//!
+//! On whose behalf is told to the database for each transaction and forgotten with it,
+//! so that it holds through a proxy that shares connections between transactions.
+
+use deadpool_postgres::{Object, Pool};
+use futures_util::FutureExt;
+use throughline_model::Owner;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::error::{Fault, during};
+
+/// What a statement is given.
+pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// What a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Reading one state of things, whatever is written meanwhile.
+    Read,
+    /// Reading what others commit meanwhile: each statement sees what is committed when it
+    /// starts.
+    Follow,
+    /// Writing: each statement sees what is committed when it starts.
+    Write,
+}
+
+/// On whose behalf.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Behalf<'a> {
+    /// One owner's.
+    Owner(&'a Owner),
+    /// Those owners' that a batch is for, as the database writes a list.
+    Owners(&'a [String]),
+    /// The store's own: feed, upkeep, leases.
+    Servant,
+}
+
+/// How the database is told things.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    /// The role to act in: `none` for that of the login.
+    pub(crate) role: &'static str,
+    /// How sure a commit is: empty for what the database is set to.
+    pub(crate) synchronous: &'static str,
+}
+
+/// Says on whose behalf: `$1` role, `$2` owners, `$3` servant or not, `$4` how sure commits
+/// are, or nothing. A process that stands still in the middle of a transaction must not hold
+/// up the others for long.
+const TELL: &str = "SELECT set_config('role', $1, true),
+    set_config('throughline.owners', ($2::text[])::text, true),
+    set_config('throughline.servant', $3, true),
+    set_config('idle_in_transaction_session_timeout', '60s', true),
+    CASE WHEN $4 <> '' THEN set_config('synchronous_commit', $4, true) END";
+
+/// A transaction under way. Dropped before its end, it takes its connection with it.
+pub(crate) struct Tx {
+    client: Option<Object>,
+    purpose: Purpose,
+}
+
+impl Tx {
+    pub(crate) async fn begin(
+        pool: &Pool,
+        manner: &Manner,
+        purpose: Purpose,
+        behalf: Behalf<'_>,
+    ) -> Result<Self, Fault> {
+        let failed = during("starting a transaction");
+        let client = pool
+            .get()
+            .await
+            .map_err(|error| Fault::no_connection("connecting to the database", error))?;
+        let tell = client.prepare_cached(TELL).await.map_err(failed)?;
+        let owners = match behalf {
+            Behalf::Owner(owner) => vec![owner.as_str()],
+            Behalf::Owners(owners) => owners.iter().map(String::as_str).collect(),
+            Behalf::Servant => Vec::new(),
+        };
+        let servant = match behalf {
+            Behalf::Servant => "on",
+            Behalf::Owner(_) | Behalf::Owners(_) => "off",
+        };
+        let begin = match purpose {
+            Purpose::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Purpose::Follow => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
+            Purpose::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+        };
+        let tx = Self {
+            client: Some(client),
+            purpose,
+        };
+        // Sent with whatever comes next, so that they cost no trip of their own. If the
+        // database has anything against them, it refuses what comes next.
+        let params: Params<'_> = &[&manner.role, &owners, &servant, &manner.synchronous];
+        let client = tx.client()?;
+        let _ = client.batch_execute(begin).now_or_never();
+        let _ = client.query(&tell, params).now_or_never();
+        Ok(tx)
+    }
+
+    pub(crate) fn client(&self) -> Result<&Object, Fault> {
+        self.client
+            .as_ref()
+            .ok_or(Fault::Store(throughline_store::StoreError::Closed))
+    }
+
+    /// The rows that a statement gives.
+    pub(crate) async fn query(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, Fault> {
+        let failed = during(doing);
+        let client = self.client()?;
+        let statement = client.prepare_cached(sql).await.map_err(failed)?;
+        client.query(&statement, params).await.map_err(failed)
+    }
+
+    /// The one row that a statement gives, if any.
+    pub(crate) async fn optional(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Option<Row>, Fault> {
+        Ok(self.query(doing, sql, params).await?.into_iter().next())
+    }
+
+    /// Runs a statement; tells how many rows it was about.
+    pub(crate) async fn execute(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<u64, Fault> {
+        let failed = during(doing);
+        let client = self.client()?;
+        let statement = client.prepare_cached(sql).await.map_err(failed)?;
+        client.execute(&statement, params).await.map_err(failed)
+    }
+
+    /// Ends the transaction: commits what is done, undoes what has failed.
+    pub(crate) async fn finish<T>(self, done: Result<T, Fault>) -> Result<T, Fault> {
+        match done {
+            Ok(done) => {
+                self.commit().await?;
+                Ok(done)
+            }
+            Err(fault) => {
+                self.undo(&fault).await;
+                Err(fault)
+            }
+        }
+    }
+
+    async fn commit(mut self) -> Result<(), Fault> {
+        if self.purpose != Purpose::Write {
+            // Nothing hangs on the answer, and nobody waits for it.
+            if let Some(client) = self.client.take() {
+                let _ = client.batch_execute("COMMIT").now_or_never();
+            }
+            return Ok(());
+        }
+        self.client()?
+            .batch_execute("COMMIT")
+            .await
+            .map_err(during("committing"))?;
+        self.release();
+        Ok(())
+    }
+
+    /// Undoes everything, as far as the connection can still be told.
+    pub(crate) async fn undo(mut self, why: &Fault) {
+        if why.is_cut() || why.is_stale() {
+            return;
+        }
+        let rolled_back = match self.client() {
+            Ok(client) => client.batch_execute("ROLLBACK").await.is_ok(),
+            Err(_) => false,
+        };
+        if rolled_back {
+            self.release();
+        }
+    }
+
+    /// Gives the connection back: the transaction is over.
+    pub(crate) fn release(&mut self) {
+        self.client.take();
+    }
+}
+
+impl Drop for Tx {
+    fn drop(&mut self) {
+        // Half a transaction must not reach whoever gets the connection next.
+        if let Some(client) = self.client.take() {
+            drop(Object::take(client));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Keeping the store sound, as the trait has it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use async_trait::async_trait;
+use throughline_model::Owner;
+use throughline_store::{ErrorKind, Progress, Report, StoreError, Upkeep};
+
+use crate::error::Fault;
+use crate::open::PostgresStore;
+use crate::patience::patiently;
+use crate::tx::Purpose;
+use crate::{check, erase, rebuild, rows};
+
+#[async_trait]
+impl Upkeep for PostgresStore {
+    async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
+        patiently(self.shared.patience, |_| {
+            Box::pin(async move {
+                let tx = self.serve(Purpose::Read).await?;
+                let found = tx
+                    .query(
+                        "reading the owners",
+                        "SELECT owner FROM throughline.owner ORDER BY owner",
+                        &[],
+                    )
+                    .await;
+                let owners = tx.finish(found).await?;
+                let owners = owners.iter().map(|row| rows::parsed(row, 0));
+                Ok(owners.collect::<Result<_, _>>()?)
+            })
+        })
+        .await
+    }
+
+    async fn check(&self, progress: Progress<'_>) -> Result<Report, StoreError> {
+        let checking = async {
+            let tx = self.serve(Purpose::Read).await?;
+            let done = check::check(&tx, progress).await;
+            tx.finish(done).await
+        };
+        Ok(checking.await.map_err(StoreError::from)?)
+    }
+
+    async fn rebuild(&self, progress: Progress<'_>) -> Result<Report, StoreError> {
+        let listing = async {
+            let tx = self.serve(Purpose::Read).await?;
+            let done = check::numbers(&tx).await;
+            tx.finish(done).await
+        };
+        let logs = listing.await.map_err(StoreError::from)?;
+        let total = logs.len() as u64;
+        for (done, (owner, log)) in (0..).zip(&logs) {
+            progress(done, total);
+            let rebuilt = patiently(self.shared.patience, |_| {
+                Box::pin(self.rebuild_log(owner, *log))
+            })
+            .await;
+            match rebuilt {
+                // Left as it is; the check that follows tells of it.
+                Err(error) if error.kind() == ErrorKind::Damaged => {}
+                other => other?,
+            }
+        }
+        self.check(progress).await
+    }
+
+    async fn backup(&self, _: &Path, _: Progress<'_>) -> Result<(), StoreError> {
+        Err(StoreError::Unsupported(
+            "be copied to a file: use `tl migrate-store`, or pg_dump",
+        ))
+    }
+
+    async fn size(&self) -> Result<u64, StoreError> {
+        patiently(self.shared.patience, |_| {
+            Box::pin(async move {
+                let tx = self.serve(Purpose::Read).await?;
+                let found = tx
+                    .optional(
+                        "measuring the store",
+                        "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint
+                         FROM pg_class WHERE relkind IN ('r', 'm')
+                         AND relnamespace = 'throughline'::regnamespace",
+                        &[],
+                    )
+                    .await;
+                let row = tx.finish(found).await?;
+                let bytes: i64 = row.map_or(Ok(0), |row| rows::get(&row, 0))?;
+                Ok(u64::try_from(bytes).unwrap_or(0))
+            })
+        })
+        .await
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        self.shared.writer.close().await;
+        self.shared.pool.close();
+        Ok(())
+    }
+}
+
+impl PostgresStore {
+    /// Makes what is derived of one log anew, while nobody writes to it.
+    async fn rebuild_log(&self, owner: &Owner, log: i64) -> Result<(), Fault> {
+        let tx = self.write(owner).await?;
+        let rebuilding = async {
+            rows::lock_owner(&tx, owner).await?;
+            erase::lock(&tx, owner, &BTreeSet::from([log])).await?;
+            rebuild::rebuild_one(&tx, owner, log).await
+        };
+        let done = rebuilding.await;
+        tx.finish(done).await
+    }
+}

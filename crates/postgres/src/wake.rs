@@ -1,0 +1,159 @@
+//! Telling other processes that something happened, and being told.
+//!
+//! The database passes the word on; the tables are the truth. A process that missed a word
+//! finds what happened when it next looks, and looks every now and then in any case.
+//!
+//! The word is given after the commit and apart from it: transactions that notify are
+//! committed one after another, whoever's they are, and appends must not be. However many
+//! commits there were, one word is enough for all of them.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio_postgres::{AsyncMessage, Config, NoTls};
+
+/// What the word is passed on by.
+const CHANNEL: &str = "throughline";
+
+/// How long it takes until a lost connection for listening is made again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Tells and is told that something happened.
+pub(crate) struct Wake {
+    pool: Pool,
+    config: Config,
+    /// Something happened that others have not been told of.
+    untold: AtomicBool,
+    told: Arc<Notify>,
+    heard: watch::Sender<u64>,
+    tasks: Mutex<Tasks>,
+}
+
+#[derive(Default)]
+struct Tasks {
+    teller: Option<JoinHandle<()>>,
+    listener: Option<JoinHandle<()>>,
+    closed: bool,
+}
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wake").finish_non_exhaustive()
+    }
+}
+
+impl Wake {
+    pub(crate) fn new(pool: Pool, config: Config) -> Arc<Self> {
+        Arc::new(Self {
+            pool,
+            config,
+            untold: AtomicBool::new(false),
+            told: Arc::default(),
+            heard: watch::Sender::new(0),
+            tasks: Mutex::default(),
+        })
+    }
+
+    /// Something was committed: those who listen here know at once, others soon.
+    pub(crate) fn announce(self: &Arc<Self>) {
+        self.heard.send_modify(|count| *count += 1);
+        self.untold.store(true, Ordering::SeqCst);
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if tasks.teller.is_none() && !tasks.closed {
+            let (wake, told) = (Arc::downgrade(self), Arc::clone(&self.told));
+            tasks.teller = Some(tokio::spawn(async move {
+                while let Some(wake) = wake.upgrade() {
+                    wake.tell().await;
+                    drop(wake);
+                    told.notified().await;
+                }
+            }));
+        }
+        drop(tasks);
+        self.told.notify_one();
+    }
+
+    /// Tells others, if there is anything they have not been told.
+    async fn tell(&self) {
+        if !self.untold.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        // If it cannot be told, others find out by looking.
+        if let Ok(client) = self.pool.get().await {
+            let sql = "SELECT pg_notify($1, '')";
+            if let Ok(notify) = client.prepare_cached(sql).await {
+                let _ = client.query(&notify, &[&CHANNEL]).await;
+            }
+        }
+    }
+
+    /// Counts up whenever something may have happened.
+    pub(crate) fn listen(self: &Arc<Self>) -> watch::Receiver<u64> {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if tasks.listener.is_none() && !tasks.closed {
+            let (config, heard) = (self.config.clone(), self.heard.clone());
+            tasks.listener = Some(tokio::spawn(listen(config, heard)));
+        }
+        self.heard.subscribe()
+    }
+
+    /// Tells what is untold, and ends.
+    pub(crate) async fn close(&self) {
+        let tasks = {
+            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            let ended = std::mem::take(&mut *tasks);
+            tasks.closed = true;
+            ended
+        };
+        for task in [tasks.teller, tasks.listener].into_iter().flatten() {
+            task.abort();
+            // Cancelled, as it was asked to be.
+            let _ = task.await;
+        }
+        self.tell().await;
+    }
+}
+
+impl Drop for Wake {
+    fn drop(&mut self) {
+        let tasks = self.tasks.get_mut();
+        let tasks = tasks.unwrap_or_else(PoisonError::into_inner);
+        for task in [&tasks.teller, &tasks.listener].into_iter().flatten() {
+            task.abort();
+        }
+    }
+}
+
+/// Listens for as long as anybody may want to know.
+async fn listen(config: Config, heard: watch::Sender<u64>) {
+    loop {
+        if let Ok((client, mut connection)) = config.connect(NoTls).await {
+            let mut messages = futures_util::stream::poll_fn(move |cx| connection.poll_message(cx));
+            let listening = async {
+                let asked = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
+                // Whatever was said before is looked for by whoever waits.
+                heard.send_modify(|count| *count += 1);
+                asked?;
+                std::future::pending::<Result<(), tokio_postgres::Error>>().await
+            };
+            let hearing = async {
+                use futures_util::StreamExt as _;
+                while let Some(Ok(message)) = messages.next().await {
+                    if let AsyncMessage::Notification(_) = message {
+                        heard.send_modify(|count| *count += 1);
+                    }
+                }
+            };
+            tokio::select! {
+                _ = listening => {}
+                () = hearing => {}
+            }
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}

@@ -1,0 +1,44 @@
+//! The store for more than one machine passes the suite.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::cell::RefCell;
+
+use throughline_postgres::trial::Trial;
+use throughline_postgres::{Options, PostgresStore};
+use throughline_store::conformance;
+use throughline_store::conformance::Fixture;
+
+thread_local! {
+    /// The database that this thread's last case was done with: random tests need many, and
+    /// to empty one is cheaper than to make one.
+    static SPARE: RefCell<Option<Trial>> = const { RefCell::new(None) };
+}
+
+/// A database in use, which is spare afterwards.
+struct Kept(Option<Trial>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        SPARE.set(self.0.take());
+    }
+}
+
+async fn fixture() -> Option<Fixture<PostgresStore>> {
+    let trial = match SPARE.take() {
+        Some(spare) => {
+            spare.empty();
+            spare
+        }
+        None => Trial::new()?,
+    };
+    Some(Fixture {
+        store: trial.open(Options::default()).await,
+        keep: Box::new(Kept(Some(trial))),
+    })
+}
+
+conformance!(match fixture().await {
+    Some(fixture) => fixture,
+    None => return,
+});

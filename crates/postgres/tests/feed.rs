@@ -1,0 +1,176 @@
+//! The feed across writers: nothing is passed over, nothing out of order.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use common::{append, birth, entry, open, owner, run, session};
+use throughline_model::SessionId;
+use throughline_postgres::trial::Trial;
+use throughline_store::{Change, Feed, LogStore, Position, What};
+
+/// As a writer of ours takes positions, before it commits.
+const TAKE: &str = "BEGIN;
+    SELECT pg_advisory_xact_lock_shared(1414293870,
+        (CASE WHEN is_called THEN last_value ELSE 0 END & 4294967295)::bit(32)::int)
+        FROM throughline.feed_position;
+    SELECT set_config('throughline.owners', '{local}', true);
+    INSERT INTO throughline.change (position, owner, session, kind)
+        VALUES (nextval('throughline.feed_position'), 'local', 'slow', 'trashed')";
+
+fn told(changes: &[Change]) -> Vec<String> {
+    let tell = |change: &Change| match &change.what {
+        What::Appended(entry) => format!("{} {}", change.session, entry.seq),
+        What::Trashed => format!("{} trashed", change.session),
+        _ => format!("{} …", change.session),
+    };
+    changes.iter().map(tell).collect()
+}
+
+#[test]
+fn a_position_that_is_committed_late_is_not_passed_over() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let store = open(&trial.url()).await;
+        store.create(&owner(), birth("s")).await.unwrap();
+        let start = store.last_position().await.unwrap();
+        append(&store, &session("s"), entry("1", "before")).await;
+
+        let slow = trial.connect().await;
+        slow.batch_execute(TAKE).await.unwrap();
+        append(&store, &session("s"), entry("2", "after")).await;
+        append(&store, &session("s"), entry("3", "after")).await;
+
+        let seen = store.changes(start, 10).await.unwrap();
+        assert_eq!(told(&seen), ["s 1"]);
+        let last = store.last_position().await.unwrap();
+        assert_eq!(last, seen[0].position);
+
+        slow.batch_execute("COMMIT").await.unwrap();
+
+        let later = store.changes(last, 10).await.unwrap();
+        assert_eq!(told(&later), ["slow trashed", "s 2", "s 3"]);
+    });
+}
+
+#[test]
+fn a_writer_that_gives_up_holds_nobody_up() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let store = open(&trial.url()).await;
+        store.create(&owner(), birth("s")).await.unwrap();
+        let start = store.last_position().await.unwrap();
+        let slow = trial.connect().await;
+        slow.batch_execute(TAKE).await.unwrap();
+        append(&store, &session("s"), entry("1", "after")).await;
+        assert_eq!(store.changes(start, 10).await.unwrap(), []);
+
+        slow.batch_execute("ROLLBACK").await.unwrap();
+
+        let later = store.changes(start, 10).await.unwrap();
+        assert_eq!(told(&later), ["s 1"]);
+    });
+}
+
+/// Appends to all sessions in turn, from a process of its own as far as the database knows.
+async fn write(url: String, me: usize) {
+    let store = open(&url).await;
+    for count in 0..40 {
+        for id in ["a", "b", "c"] {
+            let name = format!("{me} {count} {id}");
+            append(&store, &session(id), entry(&name, &name)).await;
+        }
+    }
+}
+
+#[test]
+fn whoever_follows_sees_everything_once_and_each_session_in_order() {
+    const WRITERS: usize = 5;
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let store = open(&trial.url()).await;
+        for id in ["a", "b", "c"] {
+            store.create(&owner(), birth(id)).await.unwrap();
+        }
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|me| tokio::spawn(write(trial.url(), me)))
+            .collect();
+        let mut seen: Vec<Change> = Vec::new();
+        let expected = 3 + WRITERS * 40 * 3;
+        while seen.len() < expected {
+            let after = seen.last().map_or(Position(0), |last| last.position);
+            seen.extend(store.changes(after, 7).await.unwrap());
+        }
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        assert_eq!(seen, store.changes(Position(0), 10_000).await.unwrap());
+        let mut heads: BTreeMap<SessionId, u64> = BTreeMap::new();
+        for change in &seen {
+            if let What::Appended(entry) = &change.what {
+                let head = heads.entry(change.session.clone()).or_default();
+                assert_eq!(entry.seq.0, *head + 1, "{}", change.session);
+                *head += 1;
+            }
+        }
+        assert_eq!(heads.values().sum::<u64>(), (WRITERS * 40 * 3) as u64);
+    });
+}
+
+#[test]
+fn a_word_from_another_process_wakes_whoever_waits() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let (here, there) = (open(&trial.url()).await, open(&trial.url()).await);
+        there.create(&owner(), birth("s")).await.unwrap();
+        let mut after = here.last_position().await.unwrap();
+        for count in 0..20 {
+            let waiting = tokio::spawn({
+                let here = here.clone();
+                async move { here.changed(after).await.unwrap() }
+            });
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            assert!(!waiting.is_finished(), "nothing has happened yet");
+            append(&there, &session("s"), entry(&count.to_string(), "hello")).await;
+            assert!(waiting.await.unwrap());
+            let changes = here.changes(after, 10).await.unwrap();
+            assert_eq!(changes.len(), 1);
+            after = changes[0].position;
+        }
+    });
+}
+
+#[test]
+fn whoever_missed_the_word_finds_out_by_looking() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let store = open(&trial.url()).await;
+        store.create(&owner(), birth("s")).await.unwrap();
+        let after = store.last_position().await.unwrap();
+        let waiting = tokio::spawn({
+            let store = store.clone();
+            async move { store.changed(after).await.unwrap() }
+        });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        // Written past every process that would have told of it.
+        let other = trial.connect().await;
+        let silent = TAKE.replace("'slow', 'trashed'", "'s', 'trashed'");
+        other.batch_execute(&silent).await.unwrap();
+        other.batch_execute("COMMIT").await.unwrap();
+        assert!(waiting.await.unwrap());
+        assert_eq!(store.changes(after, 10).await.unwrap().len(), 1);
+    });
+}

@@ -1,0 +1,134 @@
+//! Databases of other versions, of other programs, and of none.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{append, birth, entry, open, owner, run, session};
+use throughline_postgres::trial::Trial;
+use throughline_postgres::{Options, PostgresStore};
+use throughline_store::{ErrorKind, LogStore, StoreError, Upkeep};
+
+/// The names of a store's migrations, as the files have them.
+fn migrations(store: &str) -> Vec<String> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let files = std::fs::read_dir(crates.join(store).join("migrations")).unwrap();
+    let name =
+        |file: std::io::Result<std::fs::DirEntry>| file.unwrap().file_name().into_string().unwrap();
+    let mut names: Vec<_> = files.map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn both_stores_have_the_same_migrations() {
+    assert_eq!(migrations("postgres"), migrations("sqlite"));
+}
+
+async fn refusal(url: &str) -> StoreError {
+    PostgresStore::open(url, Options::default())
+        .await
+        .expect_err("it opened")
+}
+
+#[test]
+fn a_store_of_every_earlier_schema_opens_and_works() {
+    let migrations = migrations("postgres");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    for known in 0..=migrations.len() {
+        let Some(trial) = Trial::new() else {
+            return;
+        };
+        run(async {
+            let admin = trial.connect().await;
+            admin
+                .batch_execute("DROP SCHEMA throughline CASCADE")
+                .await
+                .unwrap();
+            if known > 0 {
+                let make = "CREATE SCHEMA throughline; CREATE TABLE throughline.migration
+                    (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())";
+                admin.batch_execute(make).await.unwrap();
+            }
+            for file in &migrations[..known] {
+                let sql = std::fs::read_to_string(folder.join(file)).unwrap();
+                admin.batch_execute(&sql).await.unwrap();
+                let name = file.trim_end_matches(".sql");
+                let note = "INSERT INTO throughline.migration (name) VALUES ($1)";
+                admin.execute(note, &[&name]).await.unwrap();
+            }
+            let store = open(&trial.url()).await;
+            store.create(&owner(), birth("s")).await.unwrap();
+            append(&store, &session("s"), entry("one", "hello")).await;
+            let report = store.check(&|_, _| ()).await.unwrap();
+            assert_eq!(report.findings, [], "from schema {known}");
+        });
+    }
+}
+
+#[test]
+fn many_may_make_the_store_at_once() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let admin = trial.connect().await;
+        let drop = "DROP SCHEMA throughline CASCADE";
+        admin.batch_execute(drop).await.unwrap();
+        let opening: Vec<_> = (0..6)
+            .map(|_| {
+                let url = trial.url();
+                tokio::spawn(async move { open(&url).await })
+            })
+            .collect();
+        for one in opening {
+            one.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_store_of_a_later_version_is_left_alone() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let admin = trial.connect().await;
+        let later = "INSERT INTO throughline.migration (name) VALUES ('20990101000000_later')";
+        admin.batch_execute(later).await.unwrap();
+        let error = refusal(&trial.url()).await;
+        assert!(matches!(error, StoreError::Newer { .. }), "{error}");
+        assert!(error.to_string().contains("20990101000000_later"));
+    });
+}
+
+#[test]
+fn a_schema_of_another_program_is_left_alone() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let admin = trial.connect().await;
+        let other = "DROP SCHEMA throughline CASCADE; CREATE SCHEMA throughline;
+            CREATE TABLE throughline.plants (name text)";
+        admin.batch_execute(other).await.unwrap();
+        let error = refusal(&trial.url()).await;
+        assert_eq!(error.kind(), ErrorKind::Damaged);
+    });
+}
+
+#[test]
+fn what_is_no_address_is_told_without_the_password() {
+    run(async {
+        let error = refusal("postgres://me:hunter2@host/db?no_such_option=1").await;
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let said = error.to_string();
+        assert!(said.contains("no_such_option"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+        let away = refusal("postgres://me:hunter2@127.0.0.1:1/db").await;
+        assert_eq!(away.kind(), ErrorKind::Unavailable);
+        assert!(!format!("{away:?}").contains("hunter2"));
+    });
+}
