@@ -33,7 +33,7 @@ impl Cutter {
     /// Whether to cut here, and if so whether the database hears of the commit.
     fn cut(&self) -> Option<bool> {
         let commit = self.commits.fetch_add(1, Ordering::Relaxed);
-        let cut = (commit % 3 == 2).then_some(commit % 2 == 0);
+        let cut = (commit % 3 == 2).then_some(commit.is_multiple_of(2));
         if cut.is_some() {
             self.cuts.fetch_add(1, Ordering::Relaxed);
         }
