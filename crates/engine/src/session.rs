@@ -240,12 +240,27 @@ impl Session {
 
     /// Starts anew: the model no longer sees what came before, people still do.
     pub async fn clear(&self) -> Result<Entry, Error> {
-        self.append(Body::Cleared).await
+        self.clear_after(Expect::Any).await
+    }
+
+    /// The same, after the head the caller believes in.
+    pub async fn clear_after(&self, expect: Expect) -> Result<Entry, Error> {
+        let entry = self.entry(Body::Cleared);
+        let appended = self
+            .append_all(vec![entry], expect, Conflict::Reject)
+            .await?;
+        let cleared = appended.entries.into_iter().next_back();
+        cleared.ok_or_else(|| StoreError::NothingToAppend.into())
     }
 
     /// Takes back what was said after `to`; tells where it really went back to, which is
     /// later than asked for where that would have parted a tool's call from its result.
     pub async fn rewind(&self, to: Seq) -> Result<Seq, Error> {
+        self.rewind_after(to, Expect::Any).await
+    }
+
+    /// The same, after the head the caller believes in.
+    pub async fn rewind_after(&self, to: Seq, expect: Expect) -> Result<Seq, Error> {
         let head = self.record().await?.card.head;
         if to > head {
             return Err(StoreError::NoSuchEntry {
@@ -256,7 +271,9 @@ impl Session {
             .into());
         }
         let to = whole_turns(self, to, head).await?;
-        self.append(Body::Rewound { to }).await?;
+        let entry = self.entry(Body::Rewound { to });
+        self.append_all(vec![entry], expect, Conflict::Reject)
+            .await?;
         Ok(to)
     }
 

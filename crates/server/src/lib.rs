@@ -6,6 +6,7 @@
 //! - `/api`: everything that can be done with sessions (`api`), described by OpenAPI.
 //! - `/api/events`: what happens, as it happens (`events`).
 //! - `/v1`: the OpenAI Conversations and Responses APIs (`openai`) on the same sessions.
+//! - `/mcp`: sessions and memory as tools of the Model Context Protocol, for agents.
 //! - `/`: the page (`page`).
 //!
 //! Every request passes the guard once: hosts and origins, the caller, limits, a request
@@ -19,6 +20,7 @@ mod events;
 mod extract;
 mod guard;
 mod listen;
+mod mcp;
 mod metrics;
 mod openai;
 mod page;
@@ -45,6 +47,7 @@ pub fn router(app: &App) -> Router {
     let (api, document) = api::router();
     api.merge(api::described(document))
         .merge(openai::router())
+        .merge(mcp::router())
         .merge(page::router())
         .fallback(guard::not_found)
         .method_not_allowed_fallback(guard::wrong_method)

@@ -17,6 +17,7 @@ mod erase;
 pub(crate) mod export;
 mod fork;
 mod import;
+mod mcp;
 pub(crate) mod memory;
 pub(crate) mod merge;
 mod migrate_store;
@@ -86,6 +87,7 @@ pub(crate) enum Command {
     Export(export::ExportArgs),
     Import(import::ImportArgs),
     Serve(serve::ServeArgs),
+    Mcp(mcp::McpArgs),
     Token(token::TokenArgs),
     Stats(stats::StatsArgs),
     Doctor(doctor::DoctorArgs),
@@ -180,6 +182,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Erase(args) => erase::run(app, args).await,
         Command::Export(args) => export::run(app, args).await,
         Command::Serve(args) => serve::run(app, args).await,
+        Command::Mcp(args) => mcp::run(app, args).await,
         Command::Token(args) => token::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,

@@ -13,7 +13,7 @@ use throughline::{
 };
 use utoipa::{IntoParams, ToSchema};
 
-use crate::extract::{Json, MaybeJson, Opened, Query, param};
+use crate::extract::{IfMatch, Json, MaybeJson, Opened, Query, param};
 use crate::guard::empty;
 use crate::wire::EntryView;
 use crate::{App, Problem};
@@ -269,10 +269,14 @@ pub(crate) async fn undo(opened: Opened) -> Result<Answer<Retracted>, Problem> {
 
 /// Start anew: the model no longer sees what came before, people still do
 #[utoipa::path(post, path = "/api/sessions/{id}/clear", tag = "context",
-    params(("id" = String, Path, description = "The session")),
+    params(("id" = String, Path, description = "The session"),
+        ("If-Match" = Option<String>, Header, description = "The head the caller believes in")),
     responses((status = 200, body = EntryView)))]
-pub(crate) async fn clear(opened: Opened) -> Result<Answer<EntryView>, Problem> {
-    Ok(Answer(EntryView(opened.session.clear().await?)))
+pub(crate) async fn clear(
+    opened: Opened,
+    IfMatch(expect): IfMatch,
+) -> Result<Answer<EntryView>, Problem> {
+    Ok(Answer(EntryView(opened.session.clear_after(expect).await?)))
 }
 
 /// Where to go back to.
@@ -294,13 +298,15 @@ pub(crate) struct Rewound {
 
 /// Take back what was said after an entry
 #[utoipa::path(post, path = "/api/sessions/{id}/rewind", tag = "context",
-    request_body = RewindBody, params(("id" = String, Path, description = "The session")),
+    request_body = RewindBody, params(("id" = String, Path, description = "The session"),
+        ("If-Match" = Option<String>, Header, description = "The head the caller believes in")),
     responses((status = 200, body = Rewound)))]
 pub(crate) async fn rewind(
     opened: Opened,
+    IfMatch(expect): IfMatch,
     Json(body): Json<RewindBody>,
 ) -> Result<Answer<Rewound>, Problem> {
-    let to = opened.session.rewind(body.to).await?;
+    let to = opened.session.rewind_after(body.to, expect).await?;
     Ok(Answer(Rewound { to }))
 }
 

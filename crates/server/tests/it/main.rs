@@ -10,6 +10,7 @@ mod document;
 mod events;
 mod harness;
 mod hostile;
+mod installed;
 mod openai;
 mod sessions;
 mod stand_in;

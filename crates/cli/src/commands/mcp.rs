@@ -1,0 +1,30 @@
+//! `tl mcp`
+
+use anyhow::{Context, Result};
+use throughline_mcp::Mcp;
+
+use crate::app::App;
+use crate::project;
+
+/// Serve sessions and memory to an agent, by the Model Context Protocol
+///
+/// Speaks over standard input and output, so it is for an agent to start: register it there
+/// as `tl mcp`. What the agent remembers belongs to the project of the folder it is started
+/// in. `tl serve` has the same at /mcp.
+#[derive(clap::Args, Debug)]
+pub(crate) struct McpArgs {
+    /// Leave in what looks like a key or a password, which is redacted otherwise
+    #[arg(long)]
+    reveal: bool,
+}
+
+pub(crate) async fn run(app: &App, args: McpArgs) -> Result<()> {
+    let tl = app.tl().await?;
+    let project = project::of(tl, &app.places.folder).await?;
+    Mcp::new(tl.clone(), app.zone.clone())
+        .in_project(project.map(|project| project.id))
+        .revealing(args.reveal)
+        .serve_stdio()
+        .await
+        .context("the conversation with the agent broke off")
+}

@@ -1,0 +1,215 @@
+//! Resources: sessions and memory, by address.
+//!
+//! `throughline://memory`, `throughline://memory/PROJECT`, `throughline://sessions/ID` and
+//! `throughline://sessions/ID/from/SEQ`. A project is percent-encoded.
+
+use rmcp::model::{
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate,
+};
+use throughline::{Cursor, Filter, Seq, SessionId};
+
+use crate::Mcp;
+use crate::refusal::Refusal;
+use crate::shown::{FactShown, MOST, QUOTED, fitting};
+use crate::tools::parsed_cursor;
+
+const SESSIONS: &str = "throughline://sessions/";
+const MEMORY: &str = "throughline://memory";
+const MARKDOWN: &str = "text/markdown";
+/// Sessions on a page.
+const PAGE: usize = 50;
+/// Entries of a session in one resource.
+const ENTRIES: usize = 200;
+/// Characters of one entry.
+const LONGEST: usize = 8_000;
+
+/// Addresses that can be made up.
+pub(crate) fn templates() -> ListResourceTemplatesResult {
+    let template = |uri: String, name: &str, description: &str| {
+        ResourceTemplate::new(uri, name)
+            .with_description(description)
+            .with_mime_type(MARKDOWN)
+    };
+    ListResourceTemplatesResult::with_all_items(vec![
+        template(
+            format!("{SESSIONS}{{id}}"),
+            "session",
+            "What a session came to, and what was said last",
+        ),
+        template(
+            format!("{SESSIONS}{{id}}/from/{{seq}}"),
+            "session-entries",
+            "A session's entries from one on, as many as fit",
+        ),
+        template(
+            format!("{MEMORY}/{{project}}"),
+            "project-memory",
+            "What is remembered of a project, by its percent-encoded id",
+        ),
+    ])
+}
+
+impl Mcp {
+    /// One page of addresses: what is remembered first, then sessions.
+    pub(crate) async fn resources(
+        &self,
+        cursor: Option<&str>,
+    ) -> Result<ListResourcesResult, Refusal> {
+        let after: Option<Cursor> = parsed_cursor(cursor)?;
+        let mut listed = Vec::new();
+        if after.is_none() {
+            listed.push(
+                Resource::new(MEMORY, "memory")
+                    .with_title("What is remembered everywhere")
+                    .with_mime_type(MARKDOWN),
+            );
+            for project in self.tl.projects().await? {
+                let uri = format!("{MEMORY}/{}", encoded(project.id.as_str()));
+                listed.push(
+                    Resource::new(uri, format!("memory of {}", project.name))
+                        .with_title(format!("What is remembered of {}", project.name))
+                        .with_mime_type(MARKDOWN),
+                );
+            }
+        }
+        let page = self
+            .tl
+            .list(&Filter::default(), after.as_ref(), PAGE)
+            .await?;
+        listed.extend(page.items.iter().map(|card| {
+            Resource::new(format!("{SESSIONS}{}", card.id), card.id.as_str())
+                .with_title(self.safe(card.title()))
+                .with_description(self.safe(&card.preview))
+                .with_mime_type(MARKDOWN)
+        }));
+        let mut result = ListResourcesResult::with_all_items(listed);
+        result.next_cursor = page.next.map(|next| next.to_string());
+        Ok(result)
+    }
+
+    /// What is at an address.
+    pub(crate) async fn resource(&self, uri: &str) -> Result<ReadResourceResult, Refusal> {
+        let unknown = || {
+            Refusal::not_found(format!(
+                "there is no resource {uri}; resources/list and resources/templates/list \
+                 tell which there are"
+            ))
+        };
+        let text = if uri == MEMORY {
+            self.memory_text(None).await?
+        } else if let Some(project) = uri.strip_prefix(&format!("{MEMORY}/")) {
+            let project = decoded(project).ok_or_else(unknown)?;
+            self.memory_text(Some(&project)).await?
+        } else if let Some(rest) = uri.strip_prefix(SESSIONS) {
+            let (id, from) = match rest.split_once("/from/") {
+                None => (rest, None),
+                Some((id, from)) => (id, Some(from.parse::<u64>().map_err(|_| unknown())?)),
+            };
+            let id: SessionId = id.parse().map_err(|_| unknown())?;
+            let session = self.tl.session(&id).await.map_err(|error| {
+                if error.kind() == throughline::ErrorKind::NotFound {
+                    unknown()
+                } else {
+                    error.into()
+                }
+            })?;
+            match from {
+                None => self.passed_on(&session).await?,
+                Some(from) => self.stretch(&session, from).await?,
+            }
+        } else {
+            return Err(unknown());
+        };
+        let contents = ResourceContents::text(text, uri).with_mime_type(MARKDOWN);
+        Ok(ReadResourceResult::new(vec![contents]))
+    }
+
+    /// A session's entries from one on, and where to read on.
+    async fn stretch(&self, session: &throughline::Session, from: u64) -> Result<String, Refusal> {
+        let head = session.record().await?.card.head.0;
+        let entries = session.entries(Seq(from.max(1)), ENTRIES).await?;
+        let shown = entries
+            .into_iter()
+            .map(|entry| self.entry_shown(entry, LONGEST));
+        let entries = fitting(shown.collect(), false);
+        let mut text = format!("{QUOTED}\n\n<session-history>\n");
+        for entry in &entries {
+            text.push_str(&entry.lines());
+        }
+        text.push_str("</session-history>\n");
+        if let Some(last) = entries.last().filter(|last| last.seq < head) {
+            let next = last.seq + 1;
+            let id = session.id();
+            text.push_str(&format!("\nGoes on at {SESSIONS}{id}/from/{next}\n"));
+        }
+        Ok(text)
+    }
+
+    /// What is remembered of a project, or everywhere.
+    async fn memory_text(&self, project: Option<&str>) -> Result<String, Refusal> {
+        let memory = match project {
+            None => self.memory(None),
+            Some(named) => self.memory(self.project(Some(named)).await?),
+        };
+        let mut text = format!("{QUOTED}\n\n");
+        let mut left = 0;
+        for fact in memory.standing(&[], usize::MAX).await? {
+            let fact: FactShown = self.fact_shown(fact, "");
+            if text.chars().count() + fact.text.chars().count() > MOST {
+                left += 1;
+                continue;
+            }
+            text.push_str(&format!("- {}\n", fact.text));
+        }
+        if left > 0 {
+            text.push_str(&format!("\n{left} more: the tool recall has them.\n"));
+        }
+        Ok(text)
+    }
+}
+
+/// A text as a part of an address.
+fn encoded(text: &str) -> String {
+    let mut uri = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                uri.push(byte.into());
+            }
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}
+
+/// The text that was encoded, if it was one.
+fn decoded(part: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = part.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        let digits = std::str::from_utf8(&digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{decoded, encoded};
+
+    #[test]
+    fn a_project_survives_its_address() {
+        for id in ["git:example.org/a/b", "dir:/über/x y", "100%"] {
+            assert_eq!(decoded(&encoded(id)).as_deref(), Some(id));
+        }
+        for broken in ["%", "%4", "%zz", "%ff"] {
+            assert_eq!(decoded(broken), None, "{broken}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The tools, a file a subject.
+
+mod memory;
+mod sessions;
+mod writing;
+
+pub(crate) use sessions::parsed_cursor;
