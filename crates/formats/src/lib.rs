@@ -28,6 +28,7 @@
 //! # Ok::<(), throughline_formats::LineError>(())
 //! ```
 
+mod agents;
 mod blocks;
 mod error;
 mod json;
@@ -41,6 +42,9 @@ mod message;
 mod object;
 mod surrogate;
 
+pub use agents::{
+    Agent, Around, Bookmark, Listener, ReadError, Source, UnknownAgent, read as read_source,
+};
 pub use error::LineError;
 pub use json::{Document, DocumentError, DocumentWriter, read_document};
 pub use jsonl::MessageLines;
