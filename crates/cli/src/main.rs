@@ -10,6 +10,7 @@ mod config;
 mod documents;
 mod entries;
 mod finder;
+mod importing;
 mod markdown;
 mod places;
 mod project;

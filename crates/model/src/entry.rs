@@ -87,6 +87,22 @@ impl Entry {
     pub fn message(&self) -> Option<&Message> {
         self.body.message()
     }
+
+    /// The same with a mark in place of whatever looks like a secret. For showing: its
+    /// digest is that of the original.
+    #[must_use]
+    pub fn redacted(self) -> Self {
+        let safe = serde_json::to_value(&self.body).ok().and_then(|mut body| {
+            if crate::redact_json(&mut body) == 0 {
+                return None;
+            }
+            Body::decode(self.body.kind(), &body.to_string()).ok()
+        });
+        match safe {
+            Some(body) => Self { body, ..self },
+            None => self,
+        }
+    }
 }
 
 /// The members of a payload besides the body's own.
@@ -162,6 +178,9 @@ pub enum DecodeError {
     /// Not JSON, or not of the shape its kind has.
     #[error("its payload cannot be decoded")]
     Payload(#[from] serde_json::Error),
+    /// What looked like a secret was taken out of it on its way here.
+    #[error("it was redacted when it was exported; export it with --reveal to have it whole")]
+    Redacted,
     /// The digest does not follow from what is stored and what came before.
     #[error("its digest does not match its content")]
     Digest,
@@ -270,9 +289,36 @@ impl StoredEntry {
         };
         if previous.chain(self.seq, self.id, self.at, &payload) == self.digest {
             Ok(())
+        } else if self.is_redacted() {
+            Err(DecodeError::Redacted)
         } else {
             Err(DecodeError::Digest)
         }
+    }
+
+    /// The same with a mark in place of whatever looks like a secret; none where nothing
+    /// does. It says so, and no longer verifies.
+    pub fn redacted(&self) -> Option<Self> {
+        let mut payload: serde_json::Value = serde_json::from_str(&self.payload).ok()?;
+        let secrets = crate::redact_json(&mut payload);
+        if secrets == 0 {
+            return None;
+        }
+        payload
+            .as_object_mut()?
+            .insert("redacted".to_owned(), secrets.into());
+        Some(Self {
+            payload: payload.to_string(),
+            ..self.clone()
+        })
+    }
+
+    fn is_redacted(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Mark {
+            redacted: u64,
+        }
+        serde_json::from_str::<Mark>(&self.payload).is_ok_and(|mark| mark.redacted > 0)
     }
 
     /// The payload hash a tombstone remembers, where this is one.

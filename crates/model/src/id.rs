@@ -28,6 +28,9 @@ pub enum IdError {
     /// Keys are for machines, but not for control characters.
     #[error("{0:?} is not a key: 1 to {max} characters, none of them control characters", max = Key::MAX)]
     Key(String),
+    /// Tokens are called by what was printed when they were made.
+    #[error("{0:?} is not the id of a token: it looks like tk-0123456789abcdef")]
+    Token(String),
 }
 
 /// The id of a session: sortable by creation, safe as a file name.

@@ -29,6 +29,7 @@ mod secret;
 mod spec;
 mod standing;
 mod summary;
+mod token;
 mod usage;
 mod working_set;
 
@@ -52,10 +53,11 @@ pub use name::{Name, NameError, RESERVED_NAMES, Tag};
 pub use owner::{Owner, SessionRef};
 pub use project::{Mark, Project, ProjectId};
 pub use remembered::{FactSource, PERSON, Remembered};
-pub use secret::looks_secret;
+pub use secret::{SecretSpan, find_secrets, looks_secret, redact, redact_json};
 pub use spec::{EmptySpec, SessionSpec};
 pub use standing::{CheckpointMark, Noted, Span, Standing};
 pub use summary::{SUMMARY_END, SUMMARY_START, Summary, SummaryError};
+pub use token::{TOKEN_PREFIX, Token, TokenId, TokenRole};
 pub use usage::Usage;
 pub use working_set::{RecentMessage, TokenBudget, WorkingSet};
 

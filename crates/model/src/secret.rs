@@ -1,7 +1,12 @@
-//! Texts that look like keys, tokens and passwords, which nobody should remember.
+//! Texts that look like keys, tokens and passwords, which nobody should remember or show.
 //!
 //! Told by well-known beginnings, by what stands around them, and by how much like
 //! chance they look. Commits, digests and UUIDs are none of these.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde_json::Value;
 
 /// What the well-known kinds begin with, how long they are at least, and what they are.
 const KINDS: &[(&str, usize, &str)] = &[
@@ -32,6 +37,19 @@ const KINDS: &[(&str, usize, &str)] = &[
     ("dop_v1_", 20, "a DigitalOcean token"),
     ("shpat_", 20, "a Shopify token"),
     ("AGE-SECRET-KEY-", 20, "a private key"),
+    ("gsk_", 20, "an API key"),
+    ("xai-", 20, "an API key"),
+    ("pplx-", 20, "an API key"),
+    ("nvapi-", 20, "an API key"),
+    ("r8_", 20, "an API key"),
+    ("whsec_", 20, "an API key"),
+    ("lin_api_", 20, "an API key"),
+    ("glsa_", 20, "a Grafana token"),
+    ("figd_", 20, "a Figma token"),
+    ("sntrys_", 20, "a Sentry token"),
+    ("dckr_pat_", 20, "a Docker token"),
+    ("hvs.", 20, "a Vault token"),
+    (crate::TOKEN_PREFIX, 30, "a token"),
 ];
 /// Words that say that what comes next is not for everybody.
 const LABELS: &[&str] = &[
@@ -51,6 +69,11 @@ const LABELS: &[&str] = &[
     "credentials",
     "key",
     "pwd",
+    "accountkey",
+    "sharedaccesskey",
+    "secretaccesskey",
+    "client_secret",
+    "clientsecret",
 ];
 /// The shortest that looks like chance.
 const LONG: usize = 24;
@@ -59,57 +82,183 @@ const LABELLED: usize = 16;
 /// Bits a character has at least where it looks like chance.
 const BITS: f64 = 3.9;
 
-/// What kind of secret a text seems to hold, if any.
-pub fn looks_secret(text: &str) -> Option<&'static str> {
-    if text.contains("-----BEGIN") && text.contains("PRIVATE KEY") {
-        return Some("a private key");
-    }
-    let mut labelled = false;
-    for word in text.split_whitespace() {
-        if let Some(found) = in_word(word, &mut labelled) {
-            return Some(found);
-        }
-    }
-    None
+/// Keys of JSON whose strings only look like chance.
+const NOT_WORDS: &[&str] = &[
+    "id",
+    "call_id",
+    "external_id",
+    "signature",
+    "encrypted_content",
+    "blob",
+    "digest",
+    "kind",
+    "type",
+    "role",
+    "session",
+    "from",
+    "media_type",
+];
+
+/// A stretch of a text that looks like a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretSpan {
+    /// Where it is, in bytes.
+    pub range: Range<usize>,
+    /// What it seems to be.
+    pub what: &'static str,
 }
 
-/// `labelled` says whether the word before announces a secret, and is set for the next.
-fn in_word(word: &str, labelled: &mut bool) -> Option<&'static str> {
-    let bare = word.trim_matches(|c: char| "\"'`()[]{}<>,;.!?".contains(c));
+/// What kind of secret a text seems to hold, if any.
+pub fn looks_secret(text: &str) -> Option<&'static str> {
+    find_secrets(text).first().map(|span| span.what)
+}
+
+/// Everything in a text that looks like a secret, in order.
+pub fn find_secrets(text: &str) -> Vec<SecretSpan> {
+    let mut spans = private_keys(text);
+    let mut labelled = false;
+    let mut at = 0;
+    for word in text.split(char::is_whitespace) {
+        let start = at;
+        at += word.len();
+        // What comes after the word is one character of white space.
+        at += text[at..].chars().next().map_or(0, char::len_utf8);
+        if !word.is_empty() && !spans.iter().any(|span| span.range.contains(&start)) {
+            in_word(word, start, &mut labelled, &mut spans);
+        }
+    }
+    spans.sort_by_key(|span| (span.range.start, span.range.end));
+    // One that begins within another is part of it.
+    let mut end = 0;
+    spans.retain(|span| {
+        let apart = span.range.start >= end;
+        end = end.max(span.range.end);
+        apart
+    });
+    spans
+}
+
+/// The text with a mark in place of whatever looks like a secret.
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let spans = find_secrets(text);
+    if spans.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut from = 0;
+    for span in &spans {
+        safe.push_str(&text[from..span.range.start]);
+        safe.push_str(&mark(span.what));
+        from = span.range.end;
+    }
+    safe.push_str(&text[from..]);
+    Cow::Owned(safe)
+}
+
+fn mark(what: &str) -> String {
+    format!("[redacted: {what}]")
+}
+
+/// Redacts every text in a JSON value; tells how many had something in them.
+pub fn redact_json(value: &mut Value) -> usize {
+    match value {
+        Value::String(text) => match redact(text) {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(safe) => {
+                *text = safe;
+                1
+            }
+        },
+        Value::Array(items) => items.iter_mut().map(redact_json).sum(),
+        Value::Object(members) => members
+            .iter_mut()
+            .filter(|(name, _)| !NOT_WORDS.contains(&name.as_str()))
+            .map(|(name, value)| match value {
+                // The name says what it is, as in `{"password": "…"}`.
+                Value::String(text) if is_label(name) && guarded(text) => {
+                    *text = mark("a password");
+                    1
+                }
+                value => redact_json(value),
+            })
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+/// Blocks of private keys, from their first line to their last.
+fn private_keys(text: &str) -> Vec<SecretSpan> {
+    const BEGIN: &str = "-----BEGIN";
+    const END: &str = "-----END";
+    let mut spans = Vec::new();
+    let mut from = 0;
+    while let Some(start) = text[from..].find(BEGIN).map(|at| from + at) {
+        let rest = &text[start + BEGIN.len()..];
+        let title = rest.split("-----").next().unwrap_or_default();
+        if !title.contains("PRIVATE KEY") {
+            from = start + BEGIN.len();
+            continue;
+        }
+        let end = rest.find(END).map_or(text.len(), |at| {
+            let last = start + BEGIN.len() + at + END.len();
+            let closed = text[last..].find("-----").map(|at| last + at + 5);
+            closed.unwrap_or(text.len())
+        });
+        spans.push(SecretSpan {
+            range: start..end,
+            what: "a private key",
+        });
+        from = end;
+    }
+    spans
+}
+
+/// Notes what of a word at a place in a text is a secret. `labelled` says whether the word
+/// before announces one, and is set for the next.
+fn in_word(word: &str, start: usize, labelled: &mut bool, spans: &mut Vec<SecretSpan>) {
+    let found = spans.len();
+    let around = |c: char| "\"'`()[]{}<>,;.!?".contains(c);
+    let bare = word.trim_matches(around);
+    let start = start + (word.len() - word.trim_start_matches(around).len());
+    let mut note = |inner: &str, what| {
+        // A part of the word: where it is follows from where it points.
+        let at = start + (inner.as_ptr() as usize - bare.as_ptr() as usize);
+        let range = at..at + inner.len();
+        spans.push(SecretSpan { range, what });
+    };
     if let Some((_, rest)) = bare.split_once("://")
         && let Some((who, _)) = rest.split_once('@')
-        && who
-            .split_once(':')
-            .is_some_and(|(_, password)| !password.is_empty())
+        && let Some((_, password)) = who.split_once(':')
+        && !password.is_empty()
     {
-        return Some("a password in an address");
+        note(password, "a password in an address");
     }
     let announced = *labelled;
     *labelled = false;
-    for part in bare.split(['=', ':', '/', '"', '\'', ',', '&', '?']) {
+    for part in bare.split(['=', ':', '/', '"', '\'', ',', '&', '?', '{', '}', '(', ')']) {
         if let Some(known) = KINDS.iter().find(|kind| is_kind(part, kind)) {
-            return Some(known.2);
-        }
-        if part.starts_with("eyJ") && part.matches('.').count() == 2 && part.len() > 30 {
-            return Some("a token");
-        }
-        if like_chance(part) {
-            return Some("a key");
+            note(part, known.2);
+        } else if part.starts_with("eyJ") && part.matches('.').count() == 2 && part.len() > 30 {
+            note(part, "a token");
+        } else if like_chance(part) {
+            note(part, "a key");
         }
     }
     if let Some((name, value)) = bare.split_once(['=', ':'])
-        && is_label(name)
+        && is_label(name.trim_matches(['"', '\'']))
         && guarded(value)
     {
-        return Some("a password");
+        note(value, "a password");
+    } else if announced && guarded(bare) {
+        note(bare, "a password");
     }
-    if announced && guarded(bare) {
-        return Some("a password");
+    if spans.len() > found {
+        return;
     }
     let lower = bare.trim_end_matches([':', '=']).to_lowercase();
+    let lower = lower.trim_matches(['"', '\'']);
     // "the password is hunter2": the label holds until something that is not it.
-    *labelled = is_label(&lower) || (announced && matches!(lower.as_str(), "" | "is" | "was"));
-    None
+    *labelled = is_label(lower) || (announced && matches!(lower, "" | "is" | "was"));
 }
 
 fn is_kind(part: &str, (start, least, _): &(&str, usize, &str)) -> bool {
@@ -220,6 +369,61 @@ mod tests {
         ] {
             assert!(looks_secret(text).is_some(), "{text:?} passed");
         }
+    }
+
+    #[test]
+    fn what_is_secret_is_replaced_and_nothing_else() {
+        let key = made("sk-ant-api03-");
+        let pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----";
+        let token = format!("{}.{}.{}", made("eyJ"), made("eyJ"), made("x"));
+        for (text, safe) in [
+            (
+                format!("Use `{key}`, then restart."),
+                "Use `[redacted: an API key]`, then restart.".to_owned(),
+            ),
+            (
+                format!("export A=\"{key}\" B={token}"),
+                "export A=\"[redacted: an API key]\" B=[redacted: a token]".to_owned(),
+            ),
+            (
+                format!("before\n{pem}\nafter"),
+                "before\n[redacted: a private key]\nafter".to_owned(),
+            ),
+            (
+                "postgres://app:hunter2@db.example.org/app ok".to_owned(),
+                "postgres://app:[redacted: a password in an address]@db.example.org/app ok"
+                    .to_owned(),
+            ),
+            (
+                "the password is hunter2, don't tell".to_owned(),
+                "the password is [redacted: a password], don't tell".to_owned(),
+            ),
+            (
+                "DB_PASSWORD=s3cretpw1\nPORT=80".to_owned(),
+                "DB_PASSWORD=[redacted: a password]\nPORT=80".to_owned(),
+            ),
+            (
+                "Nothing to see: ключ".to_owned(),
+                "Nothing to see: ключ".to_owned(),
+            ),
+        ] {
+            assert_eq!(redact(&text), safe);
+            assert_eq!(redact(&safe), safe, "redacting twice changes nothing");
+        }
+    }
+
+    #[test]
+    fn json_keeps_its_shape_and_its_ids() {
+        let mut value = serde_json::json!({
+            "id": made("toolu_"),
+            "input": {"password": "s3cretpw1", "path": "src/a.rs", "n": 7},
+            "text": [format!("key {}", made("ghp_"))],
+        });
+        assert_eq!(redact_json(&mut value), 2);
+        assert_eq!(value["id"], made("toolu_"));
+        assert_eq!(value["input"]["path"], "src/a.rs");
+        assert_eq!(value["input"]["password"], "[redacted: a password]");
+        assert_eq!(value["text"][0], "key [redacted: a GitHub token]");
     }
 
     #[test]

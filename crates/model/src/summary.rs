@@ -64,6 +64,25 @@ pub enum SummaryError {
 }
 
 impl Summary {
+    /// The same with a mark in place of whatever looks like a secret.
+    #[must_use]
+    pub fn redacted(self) -> Self {
+        let safe = |text: String| crate::redact(&text).into_owned();
+        let all = |texts: Vec<String>| texts.into_iter().map(safe).collect();
+        Self {
+            background: safe(self.background),
+            topics: all(self.topics),
+            completed: all(self.completed),
+            in_progress: all(self.in_progress),
+            pending: all(self.pending),
+            blockers: all(self.blockers),
+            decisions: all(self.decisions),
+            facts: all(self.facts),
+            files_touched: all(self.files_touched),
+            open_tasks: all(self.open_tasks),
+        }
+    }
+
     /// The lists with their headings, in the order they are written.
     ///
     /// The first three are always written, as transcripts have them.

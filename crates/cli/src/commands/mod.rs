@@ -1,6 +1,6 @@
 //! The commands, a file each.
 
-mod append;
+pub(crate) mod append;
 mod archive;
 mod backup;
 mod carry_on;
@@ -25,6 +25,7 @@ mod pin;
 mod purge;
 mod rename;
 mod rewind;
+mod run;
 mod salvage;
 pub(crate) mod search;
 mod sessions;
@@ -32,6 +33,7 @@ mod show;
 mod stats;
 mod tag;
 mod tree;
+mod watch;
 mod workspace;
 
 use std::process::ExitCode;
@@ -81,6 +83,8 @@ pub(crate) enum Command {
     Erase(erase::EraseArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
+    Watch(watch::WatchArgs),
+    Run(run::RunArgs),
     Stats(stats::StatsArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
@@ -139,6 +143,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Append(args) => return append::run(app, args).await,
         Command::Import(args) => return import::run(app, args).await,
         Command::Doctor(args) => return doctor::run(app, args).await,
+        Command::Run(args) => return run::run(app, args).await,
         Command::Sessions(args) => sessions::run(app, args).await,
         Command::Search(args) => search::run(app, args).await,
         Command::Show(args) => show::run(app, args).await,
@@ -168,6 +173,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Purge(args) => purge::run(app, args).await,
         Command::Erase(args) => erase::run(app, args).await,
         Command::Export(args) => export::run(app, args).await,
+        Command::Watch(args) => watch::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,
         Command::Config(args) => config::run(app, &args),

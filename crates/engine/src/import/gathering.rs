@@ -138,7 +138,12 @@ impl Gathering {
         {
             self.refused = Some(Arc::new(error));
         }
-        if let Some(refused) = &self.refused {
+        let trashed = |error: &Arc<Error>| matches!(**error, Error::Store(StoreError::InTrash(_)));
+        if self.session.from.is_some() && self.refused.as_ref().is_some_and(trashed) {
+            // Whoever threw it away does not want it back.
+            let what = "entry of a session in the trash".to_owned();
+            *report.passed.entry(what).or_default() += places.len() as u64;
+        } else if let Some(refused) = &self.refused {
             let all = places.iter().map(|place| (*place, Arc::clone(refused)));
             report.failed.extend(all);
         } else if let Err(error) = self.bring(tl, waiting, &mut report).await {
