@@ -12,6 +12,7 @@ mod entries;
 mod finder;
 mod importing;
 mod markdown;
+mod outgoing;
 mod places;
 mod project;
 mod report;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use throughline::{Entry, Lineage, NamedBy, Role, Seq, Session, SessionId};
 
 use super::Chat;
-use crate::commands::export;
+use crate::commands::export::{self, Secrets};
 use crate::commands::memory::propose;
 use crate::markdown::safe;
 use crate::places::make_private;
@@ -134,7 +134,8 @@ impl Chat<'_> {
             if let Some(folder) = path.parent() {
                 make_private(folder)?;
             }
-            let bytes = export::transcript(self.app, session, Vec::new()).await?;
+            let bytes =
+                export::transcript(self.app, session, &mut Secrets::default(), Vec::new()).await?;
             crate::places::write_whole(&path, &bytes)?;
             anyhow::Ok(())
         };

@@ -16,6 +16,7 @@ mod doctor;
 mod erase;
 pub(crate) mod export;
 mod fork;
+mod handoff;
 mod import;
 pub(crate) mod memory;
 pub(crate) mod merge;
@@ -85,6 +86,7 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     Watch(watch::WatchArgs),
     Run(run::RunArgs),
+    Handoff(handoff::HandoffArgs),
     Stats(stats::StatsArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
@@ -173,6 +175,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Purge(args) => purge::run(app, args).await,
         Command::Erase(args) => erase::run(app, args).await,
         Command::Export(args) => export::run(app, args).await,
+        Command::Handoff(args) => handoff::run(app, args).await,
         Command::Watch(args) => watch::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,
