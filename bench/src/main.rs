@@ -9,6 +9,7 @@ mod chat;
 mod context;
 mod figure;
 mod findings;
+mod import;
 mod machine;
 mod markdown;
 mod recall;
@@ -33,6 +34,7 @@ enum Command {
     Chat(chat::ChatArgs),
     Context(context::ContextArgs),
     Recall(recall::RecallArgs),
+    Import(import::ImportArgs),
     /// The child of `store` whose memory is watched
     #[command(hide = true)]
     StoreMemory(store::memory::ChildArgs),
@@ -44,6 +46,7 @@ fn main() -> anyhow::Result<()> {
         Command::Chat(args) => chat::run(&args),
         Command::Context(args) => context::run(&args),
         Command::Recall(args) => recall::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::StoreMemory(args) => store::memory::child(&args),
     }
 }

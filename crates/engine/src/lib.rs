@@ -74,6 +74,6 @@ pub use throughline_model::*;
 pub use throughline_recall as recalling;
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{
-    Append, Appended, Cursor, ErrorKind, Expect, Filter, Finding, How, OnConflict, Page, Progress,
-    Read, Report, Scope, Store, StoreError, Trashed,
+    Append, Appended, Candidate, Cursor, ErrorKind, Expect, Filter, Finding, How, OnConflict, Page,
+    Progress, Read, Report, Scope, Store, StoreError, Trashed,
 };

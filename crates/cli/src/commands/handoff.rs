@@ -6,13 +6,14 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde_json::json;
 use throughline::context::Encoding;
-use throughline::{Session, SessionSpec};
+use throughline::{Candidate, Key, NewSession, Session, SessionSpec};
 use throughline_formats::{
     Agent, Around, ClaudeCodeWriter, CodexWriter, Head, PiWriter, SessionWriter, plain_summary,
 };
 
 use super::export::Secrets;
 use crate::app::App;
+use crate::importing;
 use crate::outgoing;
 use crate::places::{make_private, write_whole};
 use crate::report::Refusal;
@@ -136,6 +137,7 @@ async fn file(
         folder: &app.places.folder,
         variable: &variable,
     };
+    let uuid = head.uuid(agent.name());
     let root = agent.places(&around).into_iter().next().unwrap_or_default();
     let path = root.join(place);
     let command = command(args.to, &head, &path);
@@ -161,7 +163,36 @@ async fn file(
     let folder = path.parent().map(PathBuf::from).unwrap_or_default();
     make_private(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     write_whole(&path, &text).with_context(|| format!("{} cannot be written", path.display()))?;
+    expect_back(app, session, agent, &uuid, &path).await?;
     tell(app, &path, true, &command)
+}
+
+/// Makes the fork that what the other agent adds will belong to, and notes that what was
+/// written is known, so that `tl import` brings back nothing but what was added.
+async fn expect_back(
+    app: &App,
+    session: &Session,
+    agent: Agent,
+    uuid: &str,
+    path: &std::path::Path,
+) -> Result<()> {
+    let tl = app.tl().await?;
+    let key: Key = format!("{agent}:{uuid}").parse()?;
+    let found = tl.store().candidates(tl.owner(), key.as_str(), 10).await?;
+    let known = |found: &Candidate| found.card.key.as_ref() == Some(&key);
+    if !found
+        .iter()
+        .any(|found| known(found) || found.card.id.as_str() == uuid)
+    {
+        let new = NewSession {
+            id: Some(uuid.parse()?),
+            key: Some(key),
+            at: Some(tl.now()),
+            ..NewSession::default()
+        };
+        session.fork(None, new).await?;
+    }
+    importing::note_written(tl, agent, path).await
 }
 
 fn command(to: To, head: &Head, path: &std::path::Path) -> String {

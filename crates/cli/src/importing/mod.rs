@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use indicatif::ProgressBar;
 use throughline::{
-    ImportReport, Importer, Incoming, IncomingSession, Ledger, LedgerRow, Throughline,
+    Happened, ImportReport, Importer, Incoming, IncomingEntry, IncomingSession, Ledger, LedgerRow,
+    Throughline,
 };
-use throughline_formats::{Agent, Around, Bookmark, Source};
+use throughline_formats::{Agent, Around, Bookmark, Source, read_source};
 
 use crate::app::App;
 use crate::project;
@@ -180,9 +181,7 @@ impl Bringing {
                 }
             }
             Incoming::Entry(entry) => {
-                if let throughline::Happened::Body(body) = &entry.what {
-                    current.messages += u64::from(body.message().is_some());
-                }
+                current.messages += u64::from(is_message(entry));
             }
             Incoming::Blob(_) if self.dry => return Ok(()),
             Incoming::Blob(_) => {}
@@ -220,7 +219,12 @@ impl Bringing {
         let report = current.importer.finish().await?;
         let resumed = end.resumed;
         let before = job.row.as_ref().filter(|_| resumed);
-        let (sessions, messages) = (current.sessions.len() as u64, current.messages);
+        let messages = current.messages;
+        // A source that only names sessions has none of its own.
+        let sessions = match messages {
+            0 => 0,
+            _ => current.sessions.len() as u64,
+        };
         let outcome = Outcome {
             agent: job.source.agent,
             path: job.source.path.clone(),
@@ -267,6 +271,42 @@ impl Bringing {
         self.waiting = 0;
         Ok(())
     }
+}
+
+/// Notes that all of a file is here already: it was written from here.
+pub(crate) async fn note_written(tl: &Throughline, agent: Agent, path: &Path) -> Result<()> {
+    let Some(source) = agent.sources(path).into_iter().next() else {
+        return Ok(());
+    };
+    let (mut sessions, mut messages) = (0, 0);
+    let next = read_source(agent, path, None, &mut |incoming| {
+        match incoming {
+            Incoming::Session(_) => sessions += 1,
+            Incoming::Entry(entry) => messages += u64::from(is_message(&entry)),
+            Incoming::Blob(_) | Incoming::Passed(_) => {}
+        }
+        true
+    })?;
+    let Some(modified) = source.modified else {
+        return Ok(());
+    };
+    let read = next.as_ref().map_or(0, |next| next.offset);
+    let row = LedgerRow {
+        bytes: source.bytes,
+        modified: modified.as_microsecond(),
+        read,
+        digest: reading::prefix(path, read)?,
+        reader: next.and_then(|next| throughline::Json::of(&next).ok()),
+        sessions,
+        messages,
+    };
+    let (folder, name) = halves(path);
+    let mut ledger = tl.ledger(agent.name(), &folder.to_string_lossy()).await?;
+    Ok(ledger.note(vec![(name, row)]).await?)
+}
+
+fn is_message(entry: &IncomingEntry) -> bool {
+    matches!(&entry.what, Happened::Body(body) if body.message().is_some())
 }
 
 /// The source that is being read.

@@ -114,7 +114,7 @@ fn failed(resumed: bool, error: String) -> End {
 }
 
 /// The hash of the beginning of a file.
-fn prefix(path: &Path, bytes: u64) -> std::io::Result<Digest> {
+pub(super) fn prefix(path: &Path, bytes: u64) -> std::io::Result<Digest> {
     if bytes == 0 {
         return Ok(Digest::of(b""));
     }

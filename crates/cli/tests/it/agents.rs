@@ -214,7 +214,8 @@ fn rich(tl: &Tl) {
 fn every_format_can_be_written_and_read_again() {
     let tl = Tl::new();
     rich(&tl);
-    for format in ["claude-code", "codex", "pi"] {
+    // Codex keeps what was said and what was called apart.
+    for (format, messages) in [("claude-code", 4), ("codex", 5), ("pi", 4)] {
         let file = format!("out/{format}.jsonl");
         std::fs::create_dir_all(tl.work().join("out")).unwrap();
         tl.ok(&["export", "limiter", "--format", format, "-o", &file]);
@@ -224,7 +225,7 @@ fn every_format_can_be_written_and_read_again() {
         let file = tl.work().join(&file);
         elsewhere.ok(&["import", file.to_str().unwrap(), "--from", format]);
         let card = &elsewhere.json(&["sessions"])["sessions"][0];
-        assert_eq!(card["messages"], 4, "{format}: {card}");
+        assert_eq!(card["messages"], messages, "{format}: {card}");
     }
     for (format, place) in [
         ("aiarmy", "a"),
@@ -285,5 +286,38 @@ fn a_session_is_handed_to_another_agent() {
         tl.run(&["handoff", "limiter", "--to", "prompt"]),
         tl.run(&["handoff", "limiter", "--to", "prompt", "--budget", "90"]),
     );
-    assert_eq!(std::fs::read_dir(&places).unwrap().count(), 1);
+    // What the other agent adds comes back into a fork, and nothing else does.
+    let folder = std::fs::read_dir(&places)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let path = std::fs::read_dir(folder)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let uuid = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let last = text
+        .lines()
+        .rev()
+        .find(|line| line.contains("\"uuid\""))
+        .unwrap();
+    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    let parent = format!("\"{}\"", last["uuid"].as_str().unwrap());
+    append(&path, &user("u9", &parent, "Said in the other agent"));
+    let said = tl.json(&["import", "--from", "claude-code"]);
+    assert_eq!(said["agents"][0]["appended"], 1, "{said}");
+    assert_eq!(tl.texts(&uuid).last().unwrap(), "Said in the other agent");
+    assert_eq!(
+        tl.json(&["show", &uuid])["session"]["lineage"]["from"],
+        "forked"
+    );
+    assert!(
+        !tl.texts("limiter")
+            .contains(&"Said in the other agent".to_owned())
+    );
 }

@@ -19,6 +19,7 @@ const STARTED: &str = "# aider chat started at ";
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Aider {
     folder: String,
+    session: String,
     at: Option<Timestamp>,
     begun: bool,
     model: Option<String>,
@@ -77,6 +78,12 @@ impl LineFormat for Aider {
         Ok(())
     }
 
+    fn again(&self, telling: &mut Telling<'_>) {
+        if self.begun {
+            telling.session(telling.found(&self.session));
+        }
+    }
+
     fn end(&mut self, telling: &mut Telling<'_>) {
         self.fenced = false;
         self.close(telling);
@@ -90,7 +97,8 @@ impl Aider {
         self.at = civil
             .and_then(|civil| civil.to_zoned(TimeZone::system()).ok())
             .map(|zoned| zoned.timestamp());
-        let mut found = telling.found(format!("{} {time}", self.folder));
+        self.session = format!("{} {time}", self.folder);
+        let mut found = telling.found(&self.session);
         found.at = self.at;
         found.workspace = Some(self.folder.clone());
         telling.session(found);

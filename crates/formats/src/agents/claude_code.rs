@@ -176,6 +176,12 @@ impl LineFormat for ClaudeCode {
         }
         Ok(())
     }
+
+    fn again(&self, telling: &mut Telling<'_>) {
+        if self.begun.is_some() {
+            telling.session(telling.found(&self.current));
+        }
+    }
 }
 
 impl ClaudeCode {

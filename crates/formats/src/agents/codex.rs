@@ -138,6 +138,12 @@ impl LineFormat for Codex {
         Ok(())
     }
 
+    fn again(&self, telling: &mut Telling<'_>) {
+        if self.begun {
+            telling.session(telling.found(&self.session));
+        }
+    }
+
     fn end(&mut self, telling: &mut Telling<'_>) {
         self.let_go(telling);
     }

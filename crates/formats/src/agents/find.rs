@@ -113,7 +113,10 @@ impl Agent {
         let key = |source: &Source| {
             let depth = source.path.components().count();
             let names = source.path.ends_with("session_index.jsonl");
-            (names, depth, source.path.clone())
+            // Whoever was started by another comes after it.
+            let name = source.path.file_name().unwrap_or_default();
+            let started = name.to_string_lossy().starts_with("agent-");
+            (names, started, depth, source.path.clone())
         };
         found.sort_by_cached_key(key);
         found

@@ -315,4 +315,10 @@ impl LineFormat for Legacy {
         }
         Ok(())
     }
+
+    fn again(&self, telling: &mut Telling<'_>) {
+        if self.begun {
+            telling.session(telling.found(&self.session));
+        }
+    }
 }

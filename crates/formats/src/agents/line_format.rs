@@ -27,6 +27,9 @@ pub(super) trait LineFormat: Serialize + DeserializeOwned {
     /// Reads a line. What is wrong with it is the error.
     fn line(&mut self, telling: &mut Telling<'_>, place: u64, line: &str) -> Result<(), String>;
 
+    /// Tells which session the next line belongs to, when the reading goes on.
+    fn again(&self, telling: &mut Telling<'_>);
+
     /// After the last line, for now.
     fn end(&mut self, telling: &mut Telling<'_>) {
         let _ = telling;
@@ -56,6 +59,7 @@ pub(super) fn read<F: LineFormat>(
         file.seek(SeekFrom::Start(bookmark.offset))
             .map_err(failed)?;
         (offset, line) = (bookmark.offset, bookmark.line);
+        known.again(telling);
         format = Some(known);
     }
     let mut format = format.unwrap_or_else(|| F::before(path));

@@ -155,6 +155,12 @@ impl LineFormat for Pi {
         }
         Ok(())
     }
+
+    fn again(&self, telling: &mut Telling<'_>) {
+        if self.begun {
+            telling.session(telling.found(&self.session));
+        }
+    }
 }
 
 impl Pi {

@@ -58,6 +58,7 @@ impl<W: Write> CodexWriter<W> {
             return Ok(());
         }
         self.begun = true;
+        // No provider: Codex goes on only with the one a thread names.
         let meta = json!({
             "id": self.head.uuid("codex"),
             "timestamp": millis(self.head.birth.at),
@@ -65,7 +66,6 @@ impl<W: Write> CodexWriter<W> {
             "originator": "throughline",
             "cli_version": "0.0.0",
             "source": "cli",
-            "model_provider": "openai",
             "base_instructions": null,
         });
         self.line("session_meta", &meta)

@@ -7,6 +7,13 @@ use throughline_model::Incoming;
 
 use crate::told::{all, fixture, from, written};
 
+fn session(incoming: &Incoming) -> Option<String> {
+    match incoming {
+        Incoming::Session(session) => Some(session.id.clone()),
+        _ => None,
+    }
+}
+
 /// However a file is cut in two, both parts together tell what the whole does.
 fn grows(agent: Agent, name: &str, file: &str) {
     let whole = std::fs::read(fixture(name)).unwrap();
@@ -28,7 +35,13 @@ fn grows(agent: Agent, name: &str, file: &str) {
             .open(&path)
             .unwrap();
         file.write_all(&whole[cut..]).unwrap();
-        told.extend(from(agent, &path, bookmark.as_ref()).0);
+        let mut later = from(agent, &path, bookmark.as_ref()).0;
+        // The session it goes on in is told again.
+        let before = told.iter().rev().find_map(session);
+        if before.is_some() {
+            assert_eq!(session(&later.remove(0)), before, "cut at {cut}");
+        }
+        told.extend(later);
         assert_eq!(written(&torn(told)), expected, "cut at {cut}");
     }
 }
