@@ -261,7 +261,7 @@ async fn prompt(
     if !told.is_empty() {
         let mut whole = format!("\n## Summary\n{told}\n");
         // The summary may take half of it: what was said last matters more.
-        while Encoding::Rough.count(&whole) > budget / 2 && whole.len() > 200 {
+        while Encoding::Rough.count(&whole) > budget / 2 && whole.len() > 60 {
             let keep = whole.chars().count() * 3 / 4;
             whole = whole.chars().take(keep).collect::<String>() + " …\n";
         }

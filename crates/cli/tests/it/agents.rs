@@ -269,6 +269,12 @@ fn a_session_is_handed_to_another_agent() {
     let tl = Tl::new();
     rich(&tl);
     let places = tl.work().parent().unwrap().join(".claude/projects");
+    let mut settings = insta::Settings::clone_current();
+    let dashed = tl.work().display().to_string().replace(['/', '.'], "-");
+    settings.add_filter(dashed.trim_start_matches('-'), "[dashed]");
+    settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(-\d{3}Z)?", "[stamp]");
+    settings.add_filter(r"\d{4}/\d\d/\d\d/", "[day]/");
+    let _bound = settings.bind_to_scope();
     let unwritten = tl.run(&["handoff", "limiter", "--to", "claude-code"]);
     assert!(!places.exists());
     let written = tl.run(&["handoff", "limiter", "--to", "claude-code", "--write"]);
@@ -284,7 +290,7 @@ fn a_session_is_handed_to_another_agent() {
         tl.run(&["handoff", "limiter", "--to", "gemini"]),
         tl.run(&["handoff", "limiter", "--to", "opencode", "--json"]),
         tl.run(&["handoff", "limiter", "--to", "prompt"]),
-        tl.run(&["handoff", "limiter", "--to", "prompt", "--budget", "90"]),
+        tl.run(&["handoff", "limiter", "--to", "prompt", "--budget", "100"]),
     );
     // What the other agent adds comes back into a fork, and nothing else does.
     let folder = std::fs::read_dir(&places)

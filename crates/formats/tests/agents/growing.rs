@@ -27,7 +27,7 @@ fn grows(agent: Agent, name: &str, file: &str) {
             .collect()
     };
     let expected = written(&torn(all(agent, &path)));
-    for cut in (0..whole.len()).step_by(97) {
+    for cut in (0..whole.len()).step_by(389) {
         std::fs::write(&path, &whole[..cut]).unwrap();
         let (mut told, bookmark) = from(agent, &path, None);
         let mut file = std::fs::OpenOptions::new()
