@@ -334,3 +334,24 @@ async fn a_ledger_is_kept_and_is_its_owners_alone() {
             .is_empty()
     );
 }
+
+#[tokio::test]
+async fn what_is_added_to_a_fork_made_here_stays_in_it() {
+    let tl = open().await;
+    let origin = tl.create(throughline::NewSession::default()).await.unwrap();
+    origin
+        .append(Message::text(Role::User, "said here"))
+        .await
+        .unwrap();
+    let new = throughline::NewSession {
+        id: Some("22222222-bbbb".parse().unwrap()),
+        key: Some("other:22222222-bbbb".parse().unwrap()),
+        ..throughline::NewSession::default()
+    };
+    origin.fork(None, new).await.unwrap();
+    let report = import(&tl, vec![session("22222222-bbbb"), said("x", "said there")]).await;
+    assert_eq!((report.created, report.forked, report.appended), (0, 0, 1));
+    let there = find(&tl, "22222222-bbbb").await;
+    assert_eq!(texts(&there).await, ["said here", "said there"]);
+    assert_eq!(texts(&origin).await, ["said here"]);
+}

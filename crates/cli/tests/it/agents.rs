@@ -257,7 +257,6 @@ fn every_format_can_be_written_and_read_again() {
         "export_foreign",
         tl.run(&["export", "limiter", "--format", "aiarmy"]),
         tl.run(&["export", "limiter", "--format", "bot", "-o", "d"]),
-        tl.run(&["export", "limiter", "--format", "pi"]),
     );
     let page = tl.ok(&["export", "limiter", "--format", "html"]);
     assert!(page.contains("&lt;b&gt;now&lt;/b&gt;") && !page.contains("<b>now"));

@@ -168,6 +168,8 @@ impl Gathering {
                         at: Seq::ZERO,
                         until: Some(at),
                     });
+                    // Whatever is shared came before what it goes on with.
+                    self.last = Some(at);
                 }
                 self.to = Some(there);
             }
