@@ -14,6 +14,7 @@ mod machine;
 mod markdown;
 mod recall;
 mod rounds;
+mod server;
 mod store;
 mod svg;
 mod table;
@@ -34,6 +35,7 @@ enum Command {
     Chat(chat::ChatArgs),
     Context(context::ContextArgs),
     Recall(recall::RecallArgs),
+    Server(server::ServerArgs),
     Import(import::ImportArgs),
     /// The child of `store` whose memory is watched
     #[command(hide = true)]
@@ -46,6 +48,7 @@ fn main() -> anyhow::Result<()> {
         Command::Chat(args) => chat::run(&args),
         Command::Context(args) => context::run(&args),
         Command::Recall(args) => recall::run(&args),
+        Command::Server(args) => server::run(&args),
         Command::Import(args) => import::run(&args),
         Command::StoreMemory(args) => store::memory::child(&args),
     }

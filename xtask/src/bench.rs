@@ -10,7 +10,7 @@ use crate::run::{self, built, cargo, workspace};
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
     /// What to measure
-    #[arg(value_parser = ["store", "context", "chat", "recall", "import"])]
+    #[arg(value_parser = ["store", "context", "chat", "recall", "server", "import"])]
     what: String,
     /// A rough measure in a fraction of the time
     #[arg(long)]
@@ -18,6 +18,9 @@ pub(crate) struct BenchArgs {
     /// For recall: conversations with questions, as LoCoMo has them
     #[arg(long, value_name = "FILE")]
     locomo: Option<PathBuf>,
+    /// For recall: the folder of a contextual model
+    #[arg(long, value_name = "DIR")]
+    contextual: Option<PathBuf>,
     /// Write the table and picture into docs/ as well
     #[arg(long)]
     write: bool,
@@ -36,7 +39,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let mut bench = std::process::Command::new(built("release", "throughline-bench"));
     bench.current_dir(workspace());
     bench.arg(&args.what);
-    if matches!(args.what.as_str(), "store" | "chat" | "import") {
+    if matches!(args.what.as_str(), "store" | "chat" | "server" | "import") {
         bench.arg("--tl").arg(built("release", "tl"));
     }
     if args.what == "store" {
@@ -48,6 +51,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     }
     if let Some(file) = &args.locomo {
         bench.arg("--locomo").arg(std::path::absolute(file)?);
+    }
+    if let Some(folder) = &args.contextual {
+        bench.arg("--contextual").arg(std::path::absolute(folder)?);
     }
     let section = workspace().join("target/bench-section.md");
     if args.write {

@@ -23,7 +23,7 @@ const WORDNET_SHA256: &str = "9b93831ae01771d02f360c1ebf3fe415ed2426a31f2201cb09
 /// Make the semantic models
 #[derive(clap::Args, Debug)]
 pub(crate) struct DistillArgs {
-    /// Make the contextual model into this folder, and not the static one
+    /// Put the sentence model itself into this folder, to be used as contextual model
     #[arg(long, value_name = "DIR")]
     contextual: Option<PathBuf>,
     /// Where to put the static model
@@ -40,18 +40,17 @@ pub(crate) fn run(args: &DistillArgs) -> Result<()> {
     std::fs::create_dir_all(&folder)?;
     let python = python(&folder)?;
     let model = model(&folder, &python)?;
-    let script = |name: &str| workspace().join("xtask/distill").join(name);
-    let mut make = Command::new(&python);
     if let Some(out) = &args.contextual {
-        make.arg(script("contextual.py")).arg(&model).arg(out);
-    } else {
-        let wordnet = wordnet(&folder)?;
-        let out = workspace().join(&args.out);
-        make.arg(script("static.py"))
-            .arg(&model)
-            .arg(wordnet)
-            .arg(out);
+        std::fs::create_dir_all(out)?;
+        for file in ["config.json", "model.safetensors", "vocab.txt"] {
+            std::fs::copy(model.join(file), out.join(file))?;
+        }
+        return Ok(());
     }
+    let script = workspace().join("xtask/distill/static.py");
+    let out = workspace().join(&args.out);
+    let mut make = Command::new(&python);
+    make.arg(script).arg(&model).arg(wordnet(&folder)?).arg(out);
     run::run(&mut make)
 }
 

@@ -1,6 +1,7 @@
 //! The chores, in Rust: `cargo xtask test` and `cargo xtask bench`.
 
 mod bench;
+mod browser;
 mod distill;
 mod picture;
 mod run;
@@ -21,8 +22,8 @@ enum Chore {
     Bench(bench::BenchArgs),
     /// Make the semantic models from the one they are distilled from
     Distill(distill::DistillArgs),
-    /// Make the README's picture from a real run
-    Picture,
+    /// Make the README's pictures from real runs
+    Picture(picture::PictureArgs),
 }
 
 fn main() -> Result<ExitCode> {
@@ -30,7 +31,7 @@ fn main() -> Result<ExitCode> {
         Chore::Test(args) => test::run(&args)?,
         Chore::Bench(args) => bench::run(&args)?,
         Chore::Distill(args) => distill::run(&args)?,
-        Chore::Picture => picture::run()?,
+        Chore::Picture(args) => picture::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,7 @@ pub(crate) struct TestArgs {
 
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
     get_nextest()?;
+    crate::browser::get()?;
     if let Some(filter) = &args.filter {
         return run_tests(Some(filter));
     }

@@ -1,22 +1,22 @@
 //! Recall: what search finds, and how fast.
 
 mod corpus;
+mod coverage;
 mod fts5;
 mod locomo;
 mod quality;
+mod requests;
 mod speed;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::chart::Chart;
+use crate::findings::{Findings, Output};
 use crate::machine::Machine;
-use crate::table::{Row, Table};
-use crate::{markdown, svg};
 
+use coverage::{BUDGETS, Coverage};
 use quality::{DEPTHS, Recall};
 
 /// Measure recall
@@ -29,48 +29,25 @@ pub(crate) struct RecallArgs {
     /// is not measured]
     #[arg(long, value_name = "FILE")]
     locomo: Option<PathBuf>,
+    /// The folder of a contextual model [default: none, and what it adds is not measured]
+    #[arg(long, value_name = "DIR")]
+    contextual: Option<PathBuf>,
     /// How many messages to search
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     messages: u64,
-    /// A tenth of the messages
-    #[arg(long)]
-    quick: bool,
-    /// Write the findings as a section of Markdown to this file
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Draw the findings into this file
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Where to put the files that are measured: on the disk that matters
-    #[arg(long, value_name = "DIR", default_value = "target")]
-    dir: PathBuf,
-}
-
-/// What the measures add to the report.
-#[derive(Default)]
-struct Findings {
-    table: Table,
-    charts: Vec<Chart>,
-}
-
-impl Findings {
-    fn row(&mut self, row: Row) {
-        eprintln!("{}", row.cells().join("  "));
-        self.table.0.push(row);
-    }
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Runs all measures.
 pub(crate) fn run(args: &RecallArgs) -> Result<()> {
-    fs::create_dir_all(&args.dir).with_context(|| format!("making {}", args.dir.display()))?;
-    let dir = tempfile::Builder::new()
-        .prefix("throughline-bench-")
-        .tempdir_in(&args.dir)?;
+    let dir = args.output.folder()?;
     let machine = Machine::of(dir.path())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let mut notes = Vec::new();
     if let Some(path) = &args.locomo {
         let conversations = locomo::read(path)?;
-        let recalls = quality::measure(dir.path(), &conversations)?;
+        let recalls = quality::measure(dir.path(), &conversations, args.contextual.as_deref())?;
         let asked: usize = conversations.iter().map(|one| one.questions.len()).sum();
         let table = quality_table(&recalls);
         println!("{table}");
@@ -81,19 +58,36 @@ pub(crate) fn run(args: &RecallArgs) -> Result<()> {
              conversation is an index of its own.\n\n{table}",
             conversations.len(),
         ));
+        let coverage = runtime.block_on(coverage::measure(dir.path(), &conversations))?;
+        let table = coverage_table(&coverage);
+        println!("{table}");
+        notes.push(format!(
+            "Request coverage on the same: the share of questions for which every turn of the \
+             evidence is in the request, word for word. Each preset has the history as its \
+             system would: the first in a new session of the same project, the others in the \
+             session where all was said, compacted by the extractive summarizer as the preset \
+             says, or in one that goes on from the last summary.\n\n{table}"
+        ));
     }
-    let messages = if args.quick {
-        args.messages / 10
-    } else {
-        args.messages
-    };
+    let scale = if args.output.quick { 10 } else { 1 };
     let mut findings = Findings::default();
-    if messages > 0 {
+    if args.messages > 0 {
         notes.push(SPEED_NOTE.to_owned());
-        speed::measure(dir.path(), messages, &mut findings)?;
+        speed::measure(dir.path(), args.messages / scale, &mut findings)?;
+        requests::measure(&runtime, dir.path(), REQUESTS_OVER / scale, &mut findings)?;
     }
-    report(args, &machine, &notes, &findings)
+    let title = "What search finds, and how fast";
+    findings.report(
+        &args.output,
+        &machine,
+        title,
+        "recall --locomo PATH",
+        &notes,
+    )
 }
+
+/// How many messages are in the project that requests are built in.
+const REQUESTS_OVER: u64 = 100_000;
 
 const SPEED_NOTE: &str = "Messages are 100 made-up words whose frequencies fall as those of real \
                           words do, in sessions of 50; questions are six of the rarer words of \
@@ -123,32 +117,12 @@ fn quality_table(recalls: &[Recall]) -> String {
     text
 }
 
-fn report(
-    args: &RecallArgs,
-    machine: &Machine,
-    notes: &[String],
-    findings: &Findings,
-) -> Result<()> {
-    println!("{}", findings.table);
-    for chart in &findings.charts {
-        println!("{}\n{}\n", chart.title, chart.lines().join("\n"));
+fn coverage_table(coverage: &[Coverage]) -> String {
+    let [small, large] = BUDGETS;
+    let mut text = format!("| request | {small} tokens | {large} tokens |\n|---|--:|--:|\n");
+    for one in coverage {
+        let [small, large] = one.at;
+        let _ = writeln!(text, "| {} | {small:.3} | {large:.3} |", one.name);
     }
-    if let Some(file) = &args.svg {
-        fs::write(file, svg::draw(&findings.charts))?;
-    }
-    if let Some(file) = &args.markdown {
-        let quick = if args.quick { " --quick" } else { "" };
-        let picture = args.svg.as_deref().and_then(Path::file_name);
-        let section = markdown::section(
-            "What search finds, and how fast",
-            &format!("cargo xtask bench recall{quick} --locomo PATH"),
-            machine,
-            notes,
-            &findings.table,
-            &findings.charts,
-            picture.map(|name| name.to_string_lossy()).as_deref(),
-        );
-        fs::write(file, section)?;
-    }
-    Ok(())
+    text
 }

@@ -210,7 +210,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
     if grep {
         chart.other("rg over lines of JSON", &lines_read.median);
     }
-    findings.charts.push(chart);
+    findings.chart(chart);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::OnceCell;
 use crate::config::Config;
 use crate::places::{Places, make_private, write_whole};
 use crate::report::Refusal;
+use crate::semantic::Semantic;
 use crate::ui::Ui;
 
 /// What every command works with. The store is opened by the first that needs it.
@@ -38,6 +39,19 @@ impl App {
         }
     }
 
+    /// One of the same settings, for what outlives a command.
+    pub(crate) fn another(&self) -> Self {
+        Self {
+            ui: self.ui.clone(),
+            config: self.config.clone(),
+            places: self.places.clone(),
+            zone: self.zone.clone(),
+            seed: self.seed,
+            tl: OnceCell::new(),
+            only_reads: self.only_reads,
+        }
+    }
+
     /// The same, for a command that makes no store where somebody named one.
     pub(crate) fn for_reading(self, only_reads: bool) -> Self {
         Self { only_reads, ..self }
@@ -49,7 +63,10 @@ impl App {
             self.refuse_missing_store()?;
         }
         self.tl
-            .get_or_try_init(|| self.open(self.config.store()))
+            .get_or_try_init(async || {
+                let tl = self.open(self.config.store()).await?;
+                Ok(tl.comparing_again(self.semantic()?.again(&self.places, self.seed)))
+            })
             .await
     }
 
@@ -79,6 +96,19 @@ impl App {
         Throughline::open_with(&address, opening)
             .await
             .with_context(|| format!("the store {address} cannot be opened"))
+    }
+
+    /// What compares searches by meaning.
+    fn semantic(&self) -> Result<Semantic> {
+        let value = self.config.semantic().value;
+        value.parse().map_err(anyhow::Error::msg)
+    }
+
+    /// Tells what went wrong with what compares again, if anything did.
+    pub(crate) fn tell_trouble_comparing(&self, tl: &Throughline) {
+        if let Some(trouble) = tl.trouble_comparing() {
+            self.ui.warn(crate::markdown::safe(&trouble));
+        }
     }
 
     fn owner(&self) -> Result<Owner> {

@@ -13,6 +13,7 @@ use throughline::{Durability, Owner, Proposing};
 
 use crate::places::Places;
 use crate::report::Refusal;
+use crate::semantic::{MINILM, STATIC, Semantic, minilm};
 use crate::time::parse_duration;
 use crate::ui::Color;
 
@@ -117,6 +118,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         in_projects: false,
     },
     Setting {
+        key: "semantic",
+        variable: "TL_SEMANTIC",
+        about: "what compares searches by meaning: static, minilm or PROVIDER/MODEL",
+        in_projects: true,
+    },
+    Setting {
         key: "color",
         variable: "TL_COLOR",
         about: "auto, always or never",
@@ -167,7 +174,7 @@ fn shown<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, 
 }
 
 /// What is set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) values: Vec<Value>,
 }
@@ -225,6 +232,8 @@ impl Config {
             "window" => "200000".to_owned(),
             "encoding" => Encoding::O200k.name().to_owned(),
             "memory" => "propose".to_owned(),
+            "semantic" if minilm(places).is_dir() => MINILM.to_owned(),
+            "semantic" => STATIC.to_owned(),
             "color" => "auto".to_owned(),
             "pager" => pager.to_owned(),
             _ => "none".to_owned(),
@@ -282,6 +291,12 @@ impl Config {
                 return Err(refused(
                     path,
                     "a project may name a model, and not where your keys are sent",
+                ));
+            }
+            if project && key == "semantic" && ![STATIC, MINILM].contains(&value.as_str()) {
+                return Err(refused(
+                    path,
+                    "a project may choose static or minilm, and not where your words are sent",
                 ));
             }
             let origin = if project {
@@ -387,6 +402,17 @@ impl Config {
         self.value("memory").parse().unwrap_or_default()
     }
 
+    /// What compares searches by meaning, and who said so.
+    pub(crate) fn semantic(&self) -> Value {
+        let found = self.values.iter().find(|value| value.key == "semantic");
+        found.cloned().unwrap_or(Value {
+            key: "semantic",
+            value: STATIC.to_owned(),
+            origin: Origin::Default,
+            about: "",
+        })
+    }
+
     pub(crate) fn color(&self) -> Color {
         self.value("color").parse().unwrap_or_default()
     }
@@ -441,6 +467,7 @@ fn check(key: &str, value: &str) -> Result<(), String> {
             .map(|_| ())
             .map_err(|error| error.to_string()),
         "memory" => value.parse::<Proposing>().map(|_| ()),
+        "semantic" => value.parse::<Semantic>().map(|_| ()),
         "color" => value.parse::<Color>().map(|_| ()),
         _ => Ok(()),
     }

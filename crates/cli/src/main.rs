@@ -11,11 +11,13 @@ mod documents;
 mod entries;
 mod finder;
 mod importing;
+mod keys;
 mod markdown;
 mod outgoing;
 mod places;
 mod project;
 mod report;
+mod semantic;
 mod summary;
 mod time;
 mod ui;
@@ -87,9 +89,12 @@ struct Global {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     bear_full_disks();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    // One person keeps one thread busy; a server serves many.
+    let mut runtime = match &cli.command {
+        Some(Command::Serve(_)) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = runtime.enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(start(cli)),
         Err(error) => {
@@ -150,8 +155,10 @@ fn set_up(global: &Global, no_save: bool) -> Result<App> {
         no_save,
     };
     let config = Config::load(&places, &flags)?;
+    let dumb = places.variable("TERM").is_none_or(|term| term == "dumb");
     let plain = places.variable("NO_COLOR").is_some() || places.variable("TERM") == Some("dumb");
     let ui = Ui::new(global.json, config.color(), plain, config.pager());
+    let ui = if dumb { ui } else { ui.drawing_over() };
     Ok(App::new(ui, config, places))
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use etcetera::BaseStrategy;
 
 /// The environment and the folders that follow from it.
+#[derive(Clone)]
 pub(crate) struct Places {
     /// Where data is kept.
     pub(crate) data: PathBuf,
@@ -118,6 +119,11 @@ impl Places {
     /// The default store's file.
     pub(crate) fn store(&self) -> PathBuf {
         self.data.join("sessions.db")
+    }
+
+    /// The folder of models that were added.
+    pub(crate) fn models(&self) -> PathBuf {
+        self.data.join("models")
     }
 
     /// A file for what the program remembers between runs.

@@ -48,7 +48,7 @@ pub(crate) enum Start {
 }
 
 /// The terminal, or what stands in for it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ui {
     /// Whether data is printed as JSON.
     pub(crate) json: bool,
@@ -56,6 +56,8 @@ pub(crate) struct Ui {
     pub(crate) width: usize,
     /// The program that pages long output.
     pub(crate) pager: Option<String>,
+    /// Rows, where the terminal can draw over what it shows.
+    pub(crate) height: Option<usize>,
     color_out: bool,
     color_err: bool,
 }
@@ -72,6 +74,7 @@ impl Ui {
             json,
             width: width.clamp(40, 200),
             pager,
+            height: None,
             color_out: decide(io::stdout().is_terminal()),
             color_err: decide(io::stderr().is_terminal()),
         }
@@ -80,6 +83,13 @@ impl Ui {
     /// Whether a person reads stdout.
     pub(crate) fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
+    }
+
+    /// The same on a terminal that can draw over what it shows.
+    pub(crate) fn drawing_over(mut self) -> Self {
+        let size = terminal_size::terminal_size().filter(|_| self.is_terminal());
+        self.height = size.map(|(_, height)| usize::from(height.0));
+        self
     }
 
     /// Whether stdout has colour.

@@ -15,6 +15,18 @@ pub enum PolicyError {
         /// What was asked for.
         key: String,
     },
+    /// No preset is called that.
+    #[error("there is no policy {name:?}: there are {known}", known = Policy::PRESETS.join(", "))]
+    UnknownPolicy {
+        /// What was asked for.
+        name: String,
+    },
+    /// A part without a value.
+    #[error("{part:?} is not KEY=VALUE")]
+    NoValue {
+        /// The part.
+        part: String,
+    },
     /// The value does not suit the key.
     #[error("{value:?} cannot be a policy's {key}: {why}")]
     BadValue {
@@ -56,6 +68,29 @@ impl Policy {
             })?;
         }
         Ok(policy)
+    }
+
+    /// This policy as a text changes it: `bot`, `default; window=50000`, `window=50000`.
+    pub fn described(&self, text: &str) -> Result<Self, PolicyError> {
+        let mut parts = text
+            .split(';')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .peekable();
+        let named = parts.next_if(|part| !part.contains('='));
+        let policy = match named {
+            None => self.clone(),
+            Some(name) => Self::preset(name).ok_or_else(|| PolicyError::UnknownPolicy {
+                name: name.to_owned(),
+            })?,
+        };
+        let changes = parts.map(|part| match part.split_once('=') {
+            Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
+            None => Err(PolicyError::NoValue {
+                part: part.to_owned(),
+            }),
+        });
+        policy.with(&changes.collect::<Result<_, _>>()?)
     }
 
     /// Fails with what the value can be, or with nothing where the key is unknown.

@@ -1,6 +1,6 @@
 //! What can go wrong for whoever uses sessions.
 
-use throughline_model::{Card, IdError, Key, NameError, Seq, SessionId, SessionSpec};
+use throughline_model::{Card, IdError, Key, NameError, Owner, Seq, SessionId, SessionSpec};
 use throughline_store::{ErrorKind, StoreError};
 
 use crate::MemoryError;
@@ -41,6 +41,9 @@ pub enum Error {
     /// A key that only the program itself may use.
     #[error("the key {0:?} is reserved: keys that begin with {own:?} are the program's own", own = Key::OWN)]
     ReservedKey(Key),
+    /// A name that could be a user of a service.
+    #[error("{0:?} cannot have a token: a {sep:?} stands between a service and its users", sep = Owner::OF_SERVICE)]
+    OwnerOfService(Owner),
     /// Something is wrong with a fact.
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -128,6 +131,7 @@ impl Error {
             | Self::Name(_)
             | Self::Id(_)
             | Self::ReservedKey(_)
+            | Self::OwnerOfService(_)
             | Self::NoOrigin(_)
             | Self::NotAFork { .. }
             | Self::Request(_)

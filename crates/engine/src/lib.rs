@@ -44,8 +44,10 @@ mod resolve;
 mod session;
 mod summary;
 mod throughline;
+mod token;
 mod tree;
 mod turn;
+mod voice;
 mod world;
 
 pub use chain::{Acknowledgement, Parent};
@@ -59,13 +61,15 @@ pub use memory::{
 pub use merge::{MergeStyle, Merged};
 pub use open::{Address, Opening};
 pub use purge::{Purge, Purged};
-pub use recall::{Caught, Fed, Patience, Searched, Searching};
-pub use request::{Asking, POLICY_DOCUMENT};
+pub use recall::{Again, Caught, Embeddings, Fed, Patience, Searched, Searching, Within};
+pub use request::{Asking, METADATA_DOCUMENT, POLICY_DOCUMENT};
 pub use session::{Conflict, Forked, Session};
 pub use summary::LeftBehind;
 pub use throughline::{NewSession, Throughline};
+pub use token::{MadeToken, NewToken};
 pub use tree::Tree;
 pub use turn::{Said, Tell, Toolbox, Turn, TurnEvent, Turned};
+pub use voice::Voice;
 pub use world::{SystemWorld, World};
 
 pub use throughline_context as context;
@@ -74,6 +78,7 @@ pub use throughline_model::*;
 pub use throughline_recall as recalling;
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{
-    Append, Appended, Candidate, Cursor, ErrorKind, Expect, Filter, Finding, How, OnConflict, Page,
-    Progress, Read, Report, Scope, Store, StoreError, Trashed,
+    Append, Appended, Candidate, Change, Cursor, CursorError, ErrorKind, Expect, Filter, Finding,
+    How, OnConflict, Page, Position, Progress, Read, Report, Scope, Store, StoreError, Trashed,
+    What,
 };

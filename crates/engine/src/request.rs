@@ -23,6 +23,10 @@ const COUNTED_AS: u64 = 2_000;
 /// not part of them: `bot`, or `default; window=50000`.
 pub const POLICY_DOCUMENT: &str = "policy";
 
+/// The context document that holds what programs note about a session, as an object of
+/// texts, and is not part of its requests.
+pub const METADATA_DOCUMENT: &str = "metadata:openai";
+
 /// How to build a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Asking<'a> {
@@ -210,7 +214,8 @@ impl Session {
     async fn documents(&self, record: &Record) -> Result<Vec<Document>, Error> {
         let mut documents = Vec::new();
         let named = record.standing.context.iter();
-        for (name, seq) in named.filter(|(name, _)| *name != POLICY_DOCUMENT) {
+        let apart = [POLICY_DOCUMENT, METADATA_DOCUMENT];
+        for (name, seq) in named.filter(|(name, _)| !apart.contains(&name.as_str())) {
             if let Some(text) = self.document(*seq).await? {
                 let name = name.clone();
                 documents.push(Document { name, text });
@@ -237,7 +242,12 @@ impl Session {
 
     /// The policy that was set for this session, as it was written.
     pub async fn policy_document(&self) -> Result<Option<String>, Error> {
-        match self.record().await?.standing.context.get(POLICY_DOCUMENT) {
+        self.context_document(POLICY_DOCUMENT).await
+    }
+
+    /// What a context document of this session says, where there is one.
+    pub async fn context_document(&self, name: &str) -> Result<Option<String>, Error> {
+        match self.record().await?.standing.context.get(name) {
             None => Ok(None),
             Some(seq) => self.document(*seq).await,
         }

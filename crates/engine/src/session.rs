@@ -49,6 +49,17 @@ impl Session {
         &self.reference.id
     }
 
+    /// Whose it is, and which.
+    pub fn reference(&self) -> &SessionRef {
+        &self.reference
+    }
+
+    /// Another session of the same owner, whether or not there is one.
+    #[must_use]
+    pub fn of(&self, id: &SessionId) -> Self {
+        self.tl.handle(id)
+    }
+
     /// What is known about it: one lookup, whatever its length.
     pub async fn record(&self) -> Result<Record, Error> {
         Ok(self.tl.store.record(&self.reference).await?)

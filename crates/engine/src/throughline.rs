@@ -14,7 +14,7 @@ use throughline_store::{
 
 use crate::open::{self, Address, Opening};
 use crate::recall::Shelf;
-use crate::{Error, Session, Similar, World};
+use crate::{Again, Error, Session, Similar, World};
 
 /// What a new session starts with; all of it may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,6 +78,7 @@ pub struct Throughline {
     pub(crate) owner: Owner,
     pub(crate) world: Arc<dyn World>,
     pub(crate) similar: Similar,
+    pub(crate) again: Option<Again>,
     calibration: Arc<Mutex<Calibration>>,
     pub(crate) shelf: Arc<Shelf>,
 }
@@ -99,6 +100,7 @@ impl Throughline {
             owner: opening.owner,
             world: opening.world,
             similar: Similar::default(),
+            again: None,
             calibration: Arc::default(),
             shelf: match address {
                 Address::Sqlite(path) => Shelf::beside(path),
@@ -120,6 +122,13 @@ impl Throughline {
     #[must_use]
     pub fn comparing_with(self, similar: Similar) -> Self {
         Self { similar, ..self }
+    }
+
+    /// The same store, with a model that compares again what a search finds first, and what
+    /// is recalled for a request; none for the model in the binary alone.
+    #[must_use]
+    pub fn comparing_again(self, again: Option<Again>) -> Self {
+        Self { again, ..self }
     }
 
     /// On whose behalf.
@@ -181,6 +190,12 @@ impl Throughline {
     pub async fn session(&self, id: &SessionId) -> Result<Session, Error> {
         self.store.record(&self.owner.session(id)).await?;
         Ok(self.handle(id))
+    }
+
+    /// A session by its id, whether or not it exists: what is done with one that does not
+    /// fails. Saves a lookup where that comes anyway.
+    pub fn unopened(&self, id: &SessionId) -> Session {
+        self.handle(id)
     }
 
     pub(crate) fn handle(&self, id: &SessionId) -> Session {

@@ -12,7 +12,9 @@ use throughline_context::{Encoding, Policy, Request};
 use throughline_llm::{
     Answer, Ask, Broken, Delta, Model, ModelError, ModelErrorKind, Stop, Summarizer, ToolSpec,
 };
-use throughline_model::{Block, Content, Entry, Message, Role, Seq, ToolCall, ToolResult, Usage};
+use throughline_model::{
+    Block, Body, Content, Entry, EntryId, Message, NewEntry, Role, Seq, ToolCall, ToolResult, Usage,
+};
 use throughline_store::{Expect, How, Read};
 use tokio::sync::Notify;
 
@@ -36,6 +38,8 @@ pub struct Turn<'a> {
     pub policy: &'a Policy,
     /// The model's window.
     pub window: u64,
+    /// The most tokens of a request, where less than the window and the policy allow.
+    pub budget: Option<u64>,
     /// How tokens are counted.
     pub encoding: Encoding,
     /// What the agent is and does.
@@ -65,6 +69,12 @@ pub trait Toolbox: Debug + Send + Sync {
     /// What there is.
     fn tools(&self) -> &[ToolSpec];
 
+    /// Whether whoever asked runs the tools: a turn then ends with the calls, and
+    /// [`run`](Self::run) is not called.
+    fn run_by_asker(&self) -> bool {
+        false
+    }
+
     /// Does one thing. A failure is a result too.
     async fn run(&self, call: &ToolCall) -> ToolResult;
 }
@@ -84,6 +94,8 @@ pub enum TurnEvent {
         /// What it may cost.
         budget: u64,
     },
+    /// The model is asked, and its answer will be kept under this id, if any comes.
+    Asked(EntryId),
     /// A piece of the answer.
     Delta(Delta),
     /// The model calls a tool, and that is kept.
@@ -160,23 +172,33 @@ impl Session {
         turn: &Turn<'_>,
         tell: Tell<'_>,
     ) -> Result<Turned, Error> {
-        let content = question.message().map(|message| &message.content);
+        // What neither a person nor a tool said is no new message: it stands in the log.
+        let new = question.message().filter(|message| match message.role {
+            Role::User | Role::Tool => true,
+            Role::Assistant | Role::System => false,
+        });
+        let content = new.map(|message| &message.content);
         let mut usage: Option<Usage> = None;
         let mut asking = Asking {
             policy: turn.policy,
-            budget: None,
+            budget: turn.budget,
             window: turn.window,
             encoding: turn.encoding,
             agent: turn.agent,
             documents: turn.documents,
             message: content,
-            before: Some(question.seq),
+            before: new.map(|_| question.seq),
             model: Some(turn.model.name()),
         };
         let mut request = self.prepared(&asking, turn, tell).await?;
+        if let Some(trouble) = self.tl.trouble_comparing() {
+            tell(TurnEvent::Warning(trouble));
+        }
         let mut shortened = false;
         for round in 0.. {
             let asked_at = self.tl.now();
+            let id = self.tl.world.entry_id();
+            tell(TurnEvent::Asked(id));
             let heard = self.heard(&request, turn, round < ROUNDS, tell).await;
             let latency = self.tl.now().duration_since(asked_at).as_millis();
             let latency = u64::try_from(latency).unwrap_or_default();
@@ -231,8 +253,9 @@ impl Session {
             } else {
                 Vec::new()
             };
-            let answer = self.append(message).await?;
-            let Some(toolbox) = turn.tools.filter(|_| !wanted.is_empty()) else {
+            let answer = self.kept(id, message).await?;
+            let runs = |toolbox: &&dyn Toolbox| !wanted.is_empty() && !toolbox.run_by_asker();
+            let Some(toolbox) = turn.tools.filter(runs) else {
                 return Ok(Turned {
                     answer: Some(answer),
                     usage,
@@ -249,6 +272,18 @@ impl Session {
         unreachable!("the rounds end with an answer")
     }
 
+    /// Keeps an answer under the id it was announced by.
+    async fn kept(&self, id: EntryId, answer: Message) -> Result<Entry, Error> {
+        let new = NewEntry::new(id, self.tl.now(), Body::Message(answer));
+        let appended = self
+            .append_all(vec![new], Expect::Any, Conflict::Reject)
+            .await?;
+        let mut entries = appended.entries;
+        entries
+            .pop()
+            .ok_or_else(|| throughline_store::StoreError::NothingToAppend.into())
+    }
+
     /// What to send, after a compaction where the policy calls for one.
     async fn prepared(
         &self,
@@ -256,18 +291,16 @@ impl Session {
         turn: &Turn<'_>,
         tell: Tell<'_>,
     ) -> Result<Request, Error> {
-        let events = std::sync::Mutex::new(Vec::new());
-        let note = |event| {
-            if let Ok(mut events) = events.lock() {
-                events.push(event);
-            }
+        let (request, compacted) = {
+            let tell = std::sync::Mutex::new(&mut *tell);
+            let note = |event| {
+                if let Ok(mut tell) = tell.lock() {
+                    tell(TurnEvent::Compaction(event));
+                }
+            };
+            self.request_compacted(asking, turn.summarizer, Some(&note))
+                .await?
         };
-        let (request, compacted) = self
-            .request_compacted(asking, turn.summarizer, Some(&note))
-            .await?;
-        for event in events.into_inner().unwrap_or_default() {
-            tell(TurnEvent::Compaction(event));
-        }
         warn(&compacted, tell);
         Ok(request)
     }

@@ -129,6 +129,7 @@ async fn ask(session: &Session, question: &str) {
         model: &offline,
         policy: &policy,
         window: 100_000,
+        budget: None,
         encoding: Encoding::Rough,
         agent: None,
         documents: &[],

@@ -273,3 +273,21 @@ fn the_offline_agent_quotes_what_was_said_in_another_session() {
         assert!(shown.contains("old, entry 1"), "{shown}");
     });
 }
+
+#[test]
+fn a_question_asked_a_hundred_times_does_not_hide_its_answer() {
+    block_on(async {
+        let tl = memory().await;
+        let session = session(&tl, "daily", None, &[]).await;
+        say(&session, "The gateway listens on port 8443.").await;
+        let question = "Which port does the gateway listen on?";
+        for _ in 0..100 {
+            say(&session, question).await;
+        }
+        let agent = session
+            .offline(&Content::text(question), &TimeZone::UTC)
+            .await
+            .unwrap();
+        assert!(format!("{agent:?}").contains("8443"), "{agent:?}");
+    });
+}

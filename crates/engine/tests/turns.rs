@@ -150,6 +150,7 @@ fn turn<'a>(model: &'a Scripted, policy: &'a Policy) -> Turn<'a> {
         model,
         policy,
         window: 10_000,
+        budget: None,
         encoding: Encoding::Rough,
         agent: Some("You help."),
         documents: &[],
@@ -311,6 +312,72 @@ fn tool_calls_and_results_are_kept_as_they_happen_and_sent_back() {
         let last = model.sent().pop().unwrap();
         assert_eq!(last[1], "user: How many files?");
         assert_eq!(last.len(), 4, "{last:?}");
+    });
+}
+
+/// Tools that whoever asked runs.
+#[derive(Debug)]
+struct Offered(Vec<ToolSpec>);
+
+#[async_trait]
+impl Toolbox for Offered {
+    fn tools(&self) -> &[ToolSpec] {
+        &self.0
+    }
+
+    fn run_by_asker(&self) -> bool {
+        true
+    }
+
+    async fn run(&self, _: &ToolCall) -> ToolResult {
+        panic!("it is not run here")
+    }
+}
+
+#[test]
+fn a_turn_ends_with_calls_that_the_asker_runs_and_goes_on_with_their_results() {
+    block_on(async {
+        let session = session().await;
+        let model = Scripted::new(vec![Does::Call("look"), Does::Say("There are three.")]);
+        let policy = Policy::default();
+        let tools = Offered(vec![ToolSpec {
+            name: "look".into(),
+            description: "Looks around".into(),
+            schema: Json::parse("{}").unwrap(),
+        }]);
+        let turn = Turn {
+            tools: Some(&tools),
+            ..turn(&model, &policy)
+        };
+        let mut announced = Vec::new();
+        let mut note = |event| {
+            if let TurnEvent::Asked(id) = event {
+                announced.push(id);
+            }
+        };
+
+        let question = ask(&session, "How many files?").await;
+        let turned = session.answer(&question, &turn, &mut note).await.unwrap();
+        let called = turned.answer.unwrap();
+        let call = called.message().unwrap().content.tool_calls().next();
+        let result = ToolResult {
+            call_id: call.unwrap().id.clone(),
+            content: Content::text("three files"),
+            is_error: false,
+        };
+        let result = Message::new(Role::Tool, Content(vec![Block::ToolResult(result)]));
+        let result = session.append(result).await.unwrap();
+        let turned = session.answer(&result, &turn, &mut note).await.unwrap();
+
+        let answer = turned.answer.unwrap();
+        assert_eq!(
+            answer.message().unwrap().content.to_text(),
+            "There are three."
+        );
+        assert_eq!(announced, [called.id, answer.id]);
+        let last = model.sent().pop().unwrap();
+        assert_eq!(last.len(), 4, "{last:?}");
+        assert!(last[3].starts_with("tool: "), "{last:?}");
     });
 }
 

@@ -52,7 +52,7 @@ pub use extract::Extractive;
 pub use fallback::{Outcome, summarize_with_fallback};
 pub use known::{Price, cost, price, window};
 pub use model::{Answer, Ask, Broken, Delta, Model, Stop, ToolSpec};
-pub use offline::{Known, Needs, OFFLINE, Offline, Quote};
+pub use offline::{Known, Needs, OFFLINE, OFFLINE_PROVIDER, Offline, Quote};
 pub use provider::{Provider, Timing, Wire};
 pub use secret::Secret;
 pub use title::title;

@@ -27,10 +27,13 @@ use crate::window::{REACH, Window};
 use crate::{Batch, Passage, RecallError};
 
 /// What the engine may use before it writes a segment.
-const MEMORY: usize = 128 << 20;
+const MEMORY: usize = 64 << 20;
 
 /// So many sessions' last passages are remembered.
 const TAILS: usize = 4096;
+
+/// Files with fewer passages than this are alike to whoever merges them.
+const SMALL: u32 = 200;
 
 /// How often a merge that is under way is waited for.
 const MERGE_TRIES: u32 = 20_000;
@@ -86,7 +89,7 @@ impl Feeder {
         self.writer.set_merge_policy(Box::new(merge_policy()));
         scrubbed?;
         self.writer.garbage_collect_files().wait().during(during)?;
-        Ok(())
+        self.index.forget_encoded()
     }
 
     /// Waits until files that are being merged are, and lets go of the index.
@@ -252,9 +255,12 @@ impl std::fmt::Debug for Feeder {
     }
 }
 
-/// When files are merged: also when much of them has been written anew elsewhere.
+/// When files are merged: also when much of them has been written anew elsewhere. Small ones
+/// are merged among themselves, so that feeding a single entry hardly ever rewrites a
+/// large one.
 fn merge_policy() -> LogMergePolicy {
     let mut policy = LogMergePolicy::default();
+    policy.set_min_layer_size(SMALL);
     policy.set_del_docs_ratio_before_merge(0.4);
     policy
 }

@@ -61,29 +61,23 @@ impl Filter {
                 .iter()
                 .filter_map(|phrase| has_phrase(fields.own, phrase)),
         );
-        let narrow = narrow
-            .into_iter()
-            .map(|query| (Occur::Must, query))
-            .chain(without(view, scope))
-            .collect::<Vec<_>>();
+        let everything = narrow.is_empty() && scope.except.is_empty();
+        let owner_query = TermQuery::new(owner.clone(), IndexRecordOption::Basic);
+        narrow.push(Box::new(owner_query));
+        let clauses = narrow.into_iter().map(|query| (Occur::Must, query));
+        let query = BooleanQuery::new(clauses.chain(without(view, scope)).collect());
+        let scoring = EnableScoring::disabled_from_searcher(&view.searcher);
+        let weight = query.weight(scoring).during(during)?;
         let mut allowed = Vec::new();
         for segment in view.searcher.segment_readers() {
             let of_owner = segment.inverted_index(fields.owner).during(during)?;
             let of_owner = of_owner.doc_freq(&owner).during(during)?;
-            if narrow.is_empty() && of_owner == segment.max_doc() {
+            if everything && of_owner == segment.max_doc() {
                 allowed.push(Allowed::All);
                 continue;
             }
             let mut docs = BitSet::with_max_value(segment.max_doc());
             if of_owner > 0 {
-                let owner: Box<dyn Query> =
-                    Box::new(TermQuery::new(owner.clone(), IndexRecordOption::Basic));
-                let clauses = narrow
-                    .iter()
-                    .map(|(occur, query)| (*occur, query.box_clone()));
-                let query = BooleanQuery::new(clauses.chain([(Occur::Must, owner)]).collect());
-                let scoring = EnableScoring::disabled_from_searcher(&view.searcher);
-                let weight = query.weight(scoring).during(during)?;
                 let mut add = |found: &[DocId]| {
                     for doc in found.iter().filter(|doc| !segment.is_deleted(**doc)) {
                         docs.insert(*doc);

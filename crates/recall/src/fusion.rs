@@ -3,7 +3,7 @@
 //! Each part is scaled to between 0 and 1 among the candidates of the query, and summed
 //! by fixed weights. The weights say what is believed of the parts and are not fitted to
 //! any questions: words and likeness word by word are worth the same, likeness as a whole
-//! half of that, and who said it about as much; what the session is about breaks ties.
+//! half of that, and who said it a little more; what the session is about breaks ties.
 
 use std::collections::HashMap;
 
@@ -16,6 +16,7 @@ pub(crate) struct Weights {
     late: f32,
     session: f32,
     author: f32,
+    contextual: f32,
 }
 
 impl Weights {
@@ -23,7 +24,7 @@ impl Weights {
         let (text, pooled, late, session, author) = match mode {
             Mode::Text => (1.0, 0.0, 0.0, 0.0, 0.0),
             Mode::Semantic => (0.0, 0.3, 0.4, 0.0, 0.2),
-            Mode::Hybrid => (0.4, 0.2, 0.4, 0.1, 0.25),
+            Mode::Hybrid => (0.4, 0.2, 0.4, 0.1, 0.3),
         };
         Self {
             text,
@@ -31,6 +32,20 @@ impl Weights {
             late,
             session,
             author,
+            contextual: 0.0,
+        }
+    }
+
+    /// What the parts are worth where a contextual model has read the passages, too: it
+    /// says the same as the static one, and says it better.
+    pub(crate) fn with_contextual(mode: Mode) -> Self {
+        let first = Self::of(mode);
+        Self {
+            text: 0.75 * first.text,
+            pooled: 0.5 * first.pooled,
+            late: 0.5 * first.late,
+            contextual: 0.4,
+            ..first
         }
     }
 
@@ -42,9 +57,10 @@ impl Weights {
             self.late * why.late,
             self.session * why.session,
             self.author * why.author,
+            self.contextual * why.contextual.unwrap_or_default(),
         ];
-        let all = self.text + self.pooled + self.late + self.session + self.author;
-        parts.iter().sum::<f32>() / all
+        let all = [self.text, self.pooled, self.late, self.session, self.author];
+        parts.iter().sum::<f32>() / (all.iter().sum::<f32>() + self.contextual)
     }
 }
 
@@ -79,14 +95,14 @@ pub(crate) fn scale<S: std::hash::Hash + Eq>(whys: &mut [Why], sessions: &[S]) {
 }
 
 /// Stretches one part over 0 to 1.
-fn stretch(whys: &mut [Why], part: impl Fn(&mut Why) -> &mut f32) {
+pub(crate) fn stretch<T>(all: &mut [T], part: impl Fn(&mut T) -> &mut f32) {
     let (mut least, mut most) = (f32::INFINITY, f32::NEG_INFINITY);
-    for why in whys.iter_mut() {
-        least = least.min(*part(why));
-        most = most.max(*part(why));
+    for one in all.iter_mut() {
+        least = least.min(*part(one));
+        most = most.max(*part(one));
     }
-    for why in whys.iter_mut() {
-        let value = part(why);
+    for one in all.iter_mut() {
+        let value = part(one);
         *value = if most > least {
             (*value - least) / (most - least)
         } else {

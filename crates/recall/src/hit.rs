@@ -3,7 +3,7 @@
 use serde::Serialize;
 use throughline_model::{Role, Seq, SessionId, Timestamp};
 
-use crate::Snippet;
+use crate::{Compared, Snippet};
 
 /// A passage that was found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,9 +41,9 @@ pub struct Why {
     pub late: f32,
     /// How much the session is about it.
     pub session: f32,
-    /// Whether the query names the one who said it.
+    /// How much of the name of who said it is in the query.
     pub author: f32,
-    /// Likeness word by word to a contextual model, where one was used.
+    /// Likeness to the model that compared the first hits again, where one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contextual: Option<f32>,
 }
@@ -57,4 +57,6 @@ pub struct Found {
     pub watermark: u64,
     /// What was searched for instead, when nothing had the words as they were typed.
     pub corrected: Option<String>,
+    /// What came of comparing the first hits again, where a model was to.
+    pub compared: Option<Compared>,
 }

@@ -1,18 +1,24 @@
 //! The index: a folder that one process feeds and any number read.
 //!
 //! In the folder are `about.json`, which says what the index was made with, the files of
-//! the full-text engine under `text/`, and `feeding.lock`, held by whoever feeds.
+//! the full-text engine under `text/`, what models made of passages under `encoded/`, and
+//! `feeding.lock`, held by whoever feeds.
 //!
 //! Invariant: what a reader sees is one commit, whole; the watermark is part of it.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tantivy::directory::MmapDirectory;
 use tantivy::{IndexReader, ReloadPolicy, Searcher};
+use throughline_model::Digest;
 
+use crate::compare::Again;
+use crate::encoded::{self, Encoded};
 use crate::error::During as _;
 use crate::feeder::Feeder;
 use crate::model::DIGEST;
@@ -20,7 +26,7 @@ use crate::prepared::{PREPARED, PreparedTokenizer};
 use crate::schema::{Fields, schema};
 use crate::search;
 use crate::vectors::{VectorPlugin, Vectors};
-use crate::{Found, Query, RecallError};
+use crate::{Compare, Found, Query, RecallError};
 
 /// Raised whenever an index made before would be read wrongly.
 const FORMAT: u32 = 1;
@@ -35,6 +41,7 @@ struct Open {
     fields: Fields,
     reader: IndexReader,
     seen: Mutex<Seen>,
+    encoded: Mutex<HashMap<Digest, Arc<Encoded>>>,
 }
 
 /// The commit that is being read, and the file it was read from.
@@ -129,6 +136,7 @@ impl Index {
             fields,
             reader,
             seen: Mutex::default(),
+            encoded: Mutex::default(),
         }));
         index.view()?;
         Ok(index)
@@ -146,7 +154,8 @@ impl Index {
             return Err(RecallError::Busy(folder.to_owned()));
         };
         let during = "deleting the index";
-        for file in [folder.join("about.json"), folder.join("text")] {
+        for name in ["about.json", "text", encoded::FOLDER] {
+            let file = folder.join(name);
             let deleted = if file.is_dir() {
                 fs::remove_dir_all(&file)
             } else {
@@ -182,7 +191,43 @@ impl Index {
 
     /// Looks for something.
     pub fn search(&self, query: &Query) -> Result<Found, RecallError> {
-        search::search(&self.view()?, query)
+        search::search(&self.view()?, query, None)
+    }
+
+    /// Looks for something, and lets a model compare the first hits again for as long as
+    /// `within` allows. If it fails, the hits are as without it, and it is told why.
+    pub fn search_again(
+        &self,
+        query: &Query,
+        by: &dyn Compare,
+        within: Duration,
+    ) -> Result<Found, RecallError> {
+        let again = Again {
+            by,
+            kept: &self.encoded(&by.digest()),
+            owner: &query.scope.owner,
+            within,
+        };
+        search::search(&self.view()?, query, Some(&again))
+    }
+
+    /// What a model made of passages.
+    fn encoded(&self, model: &Digest) -> Arc<Encoded> {
+        let all = self.0.encoded.lock();
+        let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry(*model);
+        let new = || Arc::new(Encoded::new(&self.0.folder, model));
+        Arc::clone(known.or_insert_with(new))
+    }
+
+    /// Deletes what models made of passages: of what is gone, nothing may stay.
+    pub(crate) fn forget_encoded(&self) -> Result<(), RecallError> {
+        match fs::remove_dir_all(self.0.folder.join(encoded::FOLDER)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).during("deleting what models made of passages")
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn engine(&self) -> &tantivy::Index {
@@ -197,6 +242,7 @@ impl Index {
             fields,
             reader,
             seen,
+            ..
         } = &*self.0;
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mark = Mark::of(folder);

@@ -20,6 +20,7 @@ use crate::fold::folded;
 use crate::prepared::{PREPARED, Prepared, Terms};
 use crate::vectors::VECTOR_TYPE;
 use crate::window::Window;
+use crate::words::words;
 use crate::{Passage, RecallError};
 
 /// What is kept of a passage, to be shown and to be ranked by likeness.
@@ -110,7 +111,13 @@ impl Fields {
         document.add_text(self.session, session_key(&passage.owner, &passage.session));
         document.add_text(self.role, passage.role.as_str());
         if let Some(author) = &passage.author {
-            document.add_text(self.author, folded(author.trim()));
+            let whole = folded(author.trim());
+            for part in words(author).flat_map(|word| word.parts) {
+                if part.plain != whole {
+                    document.add_text(self.author, part.plain);
+                }
+            }
+            document.add_text(self.author, whole);
         }
         for file in &passage.files {
             document.add_text(self.file, folded(file));

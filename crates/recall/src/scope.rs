@@ -24,7 +24,8 @@ pub struct Scope {
     pub except: Vec<SessionId>,
     /// Only by these roles; none means any.
     pub roles: Vec<Role>,
-    /// Only by these authors, whatever their case; none means any.
+    /// Only by authors with one of these names, or with one of these words in their name,
+    /// whatever the case; none means any.
     pub authors: Vec<String>,
     /// Not earlier than this.
     pub after: Option<Timestamp>,

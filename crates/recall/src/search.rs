@@ -6,39 +6,33 @@
 use std::collections::HashSet;
 
 use tantivy::DocAddress;
-use throughline_model::SessionId;
 
+use crate::compare::Again;
 use crate::filter::Filter;
-use crate::fusion::{Weights, scale};
 use crate::index::View;
-use crate::late::{Late, weighted};
+use crate::late::weighted;
 use crate::model::{TokenId, model};
-use crate::scan::{by_likeness, likeness};
-use crate::schema::Kept;
+use crate::rank::{Candidate, rank};
+use crate::scan::by_likeness;
 use crate::shelf::kept;
-use crate::snippet::best_place;
-use crate::stop::is_stop_word;
 use crate::terms::Asked;
 use crate::text::ByWords;
-use crate::words::words;
-use crate::{Found, Hit, Mode, Query, RecallError, Snippet, Why};
+use crate::{Found, Mode, Query, RecallError};
 
 /// So many candidates by words, at least.
 const BY_WORDS: usize = 100;
 /// So many candidates by likeness.
 const BY_LIKENESS: usize = 50;
-/// So much of a long passage is compared word by word: its best place.
-const COMPARED: usize = 1200;
+/// Where no passage has any of the words, those less alike are there by chance: so alike
+/// are the most alike of passages about something else.
+const LEAST_LIKENESS: f32 = 0.22;
 
-/// A passage that may be a hit.
-struct Candidate {
-    at: DocAddress,
-    text: f32,
-    kept: Kept,
-}
-
-/// Looks for something in one commit.
-pub(crate) fn search(view: &View, query: &Query) -> Result<Found, RecallError> {
+/// Looks for something in one commit; `again` may change the order of what is found.
+pub(crate) fn search(
+    view: &View,
+    query: &Query,
+    again: Option<&Again<'_>>,
+) -> Result<Found, RecallError> {
     let mut found = Found {
         watermark: view.watermark,
         ..Found::default()
@@ -48,18 +42,23 @@ pub(crate) fn search(view: &View, query: &Query) -> Result<Found, RecallError> {
         return Ok(found);
     }
     let filter = Filter::new(view, &query.scope, &query.phrases)?;
+    let mut is_corrected = false;
     let mut by_words = find_words(view, query, &filter, &asked)?;
     if by_words.1.is_empty()
         && let Some(corrected) = asked.corrected(view, &filter)?
     {
         by_words = find_words(view, query, &filter, &corrected)?;
         asked = corrected;
-        found.corrected = Some(asked.written());
+        is_corrected = true;
     }
     let tokens = weighted(&asked);
     let candidates = candidates(view, query, &filter, by_words, &tokens)?;
-    found.hits = rank(view, query, &asked, &tokens, candidates);
-    if found.corrected.is_some() {
+    let mut ranked = rank(view, query.mode, &asked, &tokens, candidates);
+    found.compared = again.map(|again| again.rerank(query.mode, &asked, &mut ranked));
+    ranked.truncate(query.limit);
+    let hits = ranked.into_iter().map(|one| one.hit(&asked, query.snippet));
+    found.hits = hits.collect();
+    if is_corrected {
         found.corrected = Some(asked.as_said(&found.hits));
     }
     Ok(found)
@@ -89,19 +88,29 @@ fn candidates(
     (search, by_words): Worded<'_>,
     tokens: &[(TokenId, f32)],
 ) -> Result<Vec<Candidate>, RecallError> {
+    let by_words_found = !by_words.is_empty();
     let mut all: Vec<(f32, DocAddress)> = match query.mode {
         Mode::Semantic => Vec::new(),
         Mode::Text | Mode::Hybrid => by_words,
     };
     if query.mode != Mode::Text {
+        let least = if by_words_found {
+            f32::MIN
+        } else {
+            LEAST_LIKENESS
+        };
         let seen: HashSet<DocAddress> = all.iter().map(|(_, at)| *at).collect();
         let vector = asked_vector(tokens);
-        for (_, at) in by_likeness(view, filter, &vector, query.limit.max(BY_LIKENESS)) {
-            if !seen.contains(&at) {
-                let score = search.as_ref().map_or(Ok(0.0), |search| search.score(at))?;
-                all.push((score, at));
-            }
-        }
+        let alike = by_likeness(view, filter, &vector, query.limit.max(BY_LIKENESS));
+        let alike = alike.into_iter().filter(|(likeness, _)| *likeness >= least);
+        let mut alike: Vec<DocAddress> = alike.map(|(_, at)| at).collect();
+        alike.retain(|at| !seen.contains(at));
+        alike.sort_unstable();
+        let scores = match &search {
+            Some(search) => search.scores(&alike)?,
+            None => vec![0.0; alike.len()],
+        };
+        all.extend(scores.into_iter().zip(alike));
     }
     all.into_iter()
         .map(|(text, at)| {
@@ -112,81 +121,7 @@ fn candidates(
 }
 
 /// The vector of a query: rare words count more, but less so than word by word.
-fn asked_vector(tokens: &[(TokenId, f32)]) -> Vec<f32> {
+pub(crate) fn asked_vector(tokens: &[(TokenId, f32)]) -> Vec<f32> {
     let tokens = tokens.iter().map(|(token, weight)| (*token, weight.sqrt()));
     model().pooled(tokens)
-}
-
-fn rank(
-    view: &View,
-    query: &Query,
-    asked: &Asked,
-    tokens: &[(TokenId, f32)],
-    candidates: Vec<Candidate>,
-) -> Vec<Hit> {
-    let vector = asked_vector(tokens);
-    let mut late = Late::new(tokens);
-    let mut whys: Vec<Why> = Vec::with_capacity(candidates.len());
-    for candidate in &candidates {
-        let mut why = Why {
-            text: candidate.text,
-            ..Why::default()
-        };
-        if query.mode != Mode::Text {
-            let DocAddress {
-                segment_ord,
-                doc_id,
-            } = candidate.at;
-            let text = &candidate.kept.passage.text;
-            let text = &text[best_place(text, asked, COMPARED)];
-            why.pooled = likeness(&view.vectors[segment_ord as usize], doc_id, &vector);
-            why.late = late.likeness(&candidate.kept, text);
-            let author = candidate.kept.passage.author.as_deref();
-            why.author = f32::from(author.is_some_and(|author| names(asked, author)));
-        }
-        whys.push(why);
-    }
-    let sessions: Vec<SessionId> = candidates
-        .iter()
-        .map(|one| one.kept.passage.session.clone())
-        .collect();
-    scale(&mut whys, &sessions);
-    let weights = Weights::of(query.mode);
-    let mut scored: Vec<(f32, Why, Candidate)> = whys
-        .into_iter()
-        .zip(candidates)
-        .map(|(why, candidate)| (weights.score(&why), why, candidate))
-        .collect();
-    // Of equals, the later: it is more likely to hold still.
-    scored.sort_by(|(a, _, one), (b, _, other)| {
-        let later = other.kept.passage.position.cmp(&one.kept.passage.position);
-        b.total_cmp(a).then(later)
-    });
-    let hits = scored
-        .into_iter()
-        .take(query.limit)
-        .map(|(score, why, candidate)| {
-            let passage = candidate.kept.passage;
-            Hit {
-                snippet: Snippet::new(&passage.text, asked, query.snippet),
-                session: passage.session,
-                seq: passage.seq,
-                external_id: passage.external_id,
-                role: passage.role,
-                author: passage.author,
-                at: passage.at,
-                text: passage.text,
-                score,
-                why,
-            }
-        });
-    hits.collect()
-}
-
-/// Whether a query names someone: by all of their name, or its first word.
-fn names(asked: &Asked, author: &str) -> bool {
-    let first = words(author).flat_map(|word| word.parts).next();
-    first.is_some_and(|first| {
-        first.plain.len() > 1 && !is_stop_word(&first.plain) && asked.plain.contains(&first.plain)
-    })
 }

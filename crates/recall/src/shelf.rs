@@ -3,10 +3,12 @@
 //! Invariant: what it answers is as if the batch were in the index already, and what the
 //! batch removes were not.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::{Bound, Range};
 
 use tantivy::collector::DocSetCollector;
-use tantivy::query::{BooleanQuery, Occur, Query, RangeQuery, TermQuery};
+use tantivy::query::{BooleanQuery, RangeQuery, TermQuery};
 use tantivy::schema::{IndexRecordOption, Value as _};
 use tantivy::{DocAddress, TantivyDocument, Term};
 use throughline_model::{Owner, Seq, SessionId};
@@ -15,6 +17,11 @@ use crate::error::During as _;
 use crate::index::View;
 use crate::schema::Kept;
 use crate::{Passage, RecallError};
+
+const READING: &str = "reading what was fed";
+/// So many entries are looked at first, and then so many times as many.
+const NEAR: u64 = 64;
+const FURTHER: u64 = 32;
 
 /// One session of one owner.
 pub(crate) type Place = (Owner, SessionId);
@@ -110,43 +117,39 @@ impl Shelf<'_> {
     }
 
     /// The first or last `count` indexed passages of a session within a range, in order.
+    ///
+    /// Looks near that end of the range first, and ever further from it: entries are
+    /// numbered densely, so that what is wanted is hardly ever far away.
     fn indexed(
         &self,
         place: &Place,
-        range: std::ops::Range<Seq>,
+        range: Range<Seq>,
         count: usize,
         last: bool,
     ) -> Result<Vec<Passage>, RecallError> {
-        let during = "reading what was fed";
-        if self.removed_whole.contains(place) || range.is_empty() {
-            return Ok(Vec::new());
-        }
         let fields = &self.view.fields;
         let session = fields.session_term(&place.0, &place.1);
-        if self.view.searcher.doc_freq(&session).during(during)? == 0 {
+        let of_session = self.view.searcher.doc_freq(&session);
+        if self.removed_whole.contains(place)
+            || range.is_empty()
+            || of_session.during(READING)? == 0
+        {
             return Ok(Vec::new());
         }
-        let bound = |seq: Seq| Term::from_field_u64(fields.seq, seq.0);
-        let seqs = RangeQuery::new(
-            std::ops::Bound::Included(bound(range.start)),
-            std::ops::Bound::Excluded(bound(range.end)),
-        );
-        let session: Box<dyn Query> = Box::new(TermQuery::new(session, IndexRecordOption::Basic));
-        let query = BooleanQuery::new(vec![(Occur::Must, session), (Occur::Must, Box::new(seqs))]);
-        let docs = self
-            .view
-            .searcher
-            .search(&query, &DocSetCollector)
-            .during(during)?;
-        let mut places = Vec::with_capacity(docs.len());
-        for address in docs {
-            let segment = self.view.searcher.segment_reader(address.segment_ord);
-            let seqs = segment.fast_fields().u64("seq").during(during)?;
-            let seq = Seq(seqs.first(address.doc_id).unwrap_or_default());
-            if !self.removed.contains(&(place.clone(), seq)) {
-                places.push((seq, address));
+        let (Range { start, end }, mut reach) = (range, NEAR);
+        let mut places = loop {
+            let near = if last {
+                start.max(Seq(end.0.saturating_sub(reach)))..end
+            } else {
+                start..end.min(Seq(start.0.saturating_add(reach)))
+            };
+            let whole = near == (start..end);
+            let places = self.addresses(place, &session, near)?;
+            if whole || places.len() >= count {
+                break places;
             }
-        }
+            reach = reach.saturating_mul(FURTHER);
+        };
         places.sort_by_key(|(seq, _)| *seq);
         if last {
             places.drain(..places.len().saturating_sub(count));
@@ -157,6 +160,41 @@ impl Shelf<'_> {
             .into_iter()
             .map(|(_, address)| kept(self.view, address).map(|kept| kept.passage));
         passages.collect()
+    }
+
+    /// Where the passages of a session within a range are, in no order.
+    fn addresses(
+        &self,
+        place: &Place,
+        session: &Term,
+        range: Range<Seq>,
+    ) -> Result<Vec<(Seq, DocAddress)>, RecallError> {
+        let fields = &self.view.fields;
+        let bound = |seq: Seq| Term::from_field_u64(fields.seq, seq.0);
+        let seqs = RangeQuery::new(
+            Bound::Included(bound(range.start)),
+            Bound::Excluded(bound(range.end)),
+        );
+        let session = TermQuery::new(session.clone(), IndexRecordOption::Basic);
+        let query = BooleanQuery::intersection(vec![Box::new(session), Box::new(seqs)]);
+        let searcher = &self.view.searcher;
+        let docs = searcher.search(&query, &DocSetCollector).during(READING)?;
+        let mut columns = HashMap::new();
+        let mut places = Vec::with_capacity(docs.len());
+        for address in docs {
+            let column = match columns.entry(address.segment_ord) {
+                Entry::Occupied(column) => column.into_mut(),
+                Entry::Vacant(free) => {
+                    let segment = searcher.segment_reader(address.segment_ord);
+                    free.insert(segment.fast_fields().u64("seq").during(READING)?)
+                }
+            };
+            let seq = Seq(column.first(address.doc_id).unwrap_or_default());
+            if !self.removed.contains(&(place.clone(), seq)) {
+                places.push((seq, address));
+            }
+        }
+        Ok(places)
     }
 }
 

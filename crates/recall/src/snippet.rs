@@ -100,7 +100,10 @@ pub(crate) fn best_place(text: &str, asked: &Asked, size: usize) -> Range<usize>
         start.saturating_sub(room / 3)
     };
     let start = word_start(text, start);
-    start..word_end(text, floor(text, start + size))
+    let end = floor(text, start + size);
+    let whole = word_end(text, end);
+    // A word longer than all of the room is cut.
+    start..if whole > start { whole } else { end }
 }
 
 fn floor(text: &str, at: usize) -> usize {
@@ -168,4 +171,57 @@ fn on_one_line(piece: &str, marks: &[Range<usize>]) -> Snippet {
     let end = snippet.text.trim_end().len();
     snippet.text.truncate(end);
     snippet
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::terms::AskedWord;
+
+    fn asked(word: &str) -> Asked {
+        let term = crate::words::stem(word);
+        Asked {
+            text: word.to_owned(),
+            words: vec![AskedWord {
+                range: 0..word.len(),
+                terms: vec![term],
+                rarity: 1.0,
+                tokens: Vec::new(),
+            }],
+            ..Asked::default()
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn marks_are_the_words_and_snippets_are_lines(
+            before in "(\\PC|\\s|\\x00|tomato ){0,300}",
+            after in "(\\PC|\\s|tomato ){0,300}",
+            size in 1..200_usize,
+        ) {
+            let text = format!("{before} Tomatoes {after}");
+            let snippet = Snippet::new(&text, &asked("tomato"), size);
+            prop_assert!(!snippet.text.contains(|c: char| c.is_control()));
+            for mark in &snippet.marks {
+                let marked = snippet.text[mark.clone()].to_lowercase();
+                prop_assert!(marked.contains("tomato"), "{marked}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rarest_words_decide_the_place() {
+        let text = format!(
+            "{} x {}",
+            "common ".repeat(100),
+            "tomato here and now ".repeat(3)
+        );
+        let snippet = Snippet::new(&text, &asked("tomato"), 40);
+        assert!(snippet.text.contains("tomato here"), "{snippet:?}");
+        assert!(snippet.cut_before);
+    }
 }

@@ -1,6 +1,7 @@
 //! What a query asks for: its words, what each is found by, and how much each counts.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use tantivy::Term;
 
@@ -16,6 +17,9 @@ use crate::{Hit, Query, RecallError};
 /// The words of a query.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
+    /// The words as they were typed.
+    pub(crate) text: String,
+    /// Those that are looked for, in order.
     pub(crate) words: Vec<AskedWord>,
     /// All words as they are written, stop words too: names are looked for among them.
     pub(crate) plain: HashSet<String>,
@@ -24,8 +28,8 @@ pub(crate) struct Asked {
 /// A word of a query.
 #[derive(Debug)]
 pub(crate) struct AskedWord {
-    /// As it is written.
-    pub(crate) written: String,
+    /// Where it is in the text.
+    pub(crate) range: Range<usize>,
     /// What it is found by.
     pub(crate) terms: Vec<String>,
     /// How rare it is.
@@ -68,14 +72,14 @@ impl Asked {
             if terms.is_empty() {
                 continue;
             }
-            let written = &text[word.range];
             asked.words.push(AskedWord {
                 rarity: rarity(view, &terms)?,
-                tokens: model().tokens(written, 32),
-                written: written.to_owned(),
+                tokens: model().tokens(&text[word.range.clone()], 32),
+                range: word.range,
                 terms,
             });
         }
+        asked.text = text;
         Ok(asked)
     }
 
@@ -131,26 +135,22 @@ impl Asked {
                 continue;
             };
             if let Some(nearest) = nearest(view, filter, term)? {
-                let terms = vec![nearest.clone()];
+                if !corrected.text.is_empty() {
+                    corrected.text.push(' ');
+                }
+                let start = corrected.text.len();
+                corrected.text.push_str(&nearest);
+                let tokens = model().tokens(&nearest, 32);
+                let terms = vec![nearest];
                 corrected.words.push(AskedWord {
+                    range: start..corrected.text.len(),
                     rarity: rarity(view, &terms)?,
-                    tokens: model().tokens(&nearest, 32),
-                    written: nearest,
+                    tokens,
                     terms,
                 });
             }
         }
         Ok((!corrected.words.is_empty()).then_some(corrected))
-    }
-
-    /// The words, as one text.
-    pub(crate) fn written(&self) -> String {
-        let written: Vec<&str> = self
-            .words
-            .iter()
-            .map(|word| word.written.as_str())
-            .collect();
-        written.join(" ")
     }
 
     /// The words as they are written in what was found: a term may be a stem.
@@ -167,7 +167,7 @@ impl Asked {
         };
         let written = self.words.iter().map(|word| {
             let term = word.terms.first().map_or("", String::as_str);
-            said(term).unwrap_or_else(|| word.written.clone())
+            said(term).unwrap_or_else(|| self.text[word.range.clone()].to_owned())
         });
         written.collect::<Vec<_>>().join(" ")
     }

@@ -69,18 +69,21 @@ impl<'a> ByWords<'a> {
         Ok(best.into_sorted())
     }
 
-    /// The score of a passage.
-    pub(crate) fn score(&self, at: DocAddress) -> Result<Score, RecallError> {
-        let segment = self.view.searcher.segment_reader(at.segment_ord);
-        let mut scorer = self.weight.scorer(segment, 1.0).during(DURING)?;
-        if scorer.doc() < at.doc_id {
-            scorer.seek(at.doc_id);
+    /// The scores of passages, which must be in the order of their addresses.
+    pub(crate) fn scores(&self, at: &[DocAddress]) -> Result<Vec<Score>, RecallError> {
+        let mut scores = Vec::with_capacity(at.len());
+        for of_segment in at.chunk_by(|a, b| a.segment_ord == b.segment_ord) {
+            let segment = self.view.searcher.segment_reader(of_segment[0].segment_ord);
+            let mut scorer = self.weight.scorer(segment, 1.0).during(DURING)?;
+            for address in of_segment {
+                if scorer.doc() < address.doc_id {
+                    scorer.seek(address.doc_id);
+                }
+                let has_any = scorer.doc() == address.doc_id;
+                scores.push(if has_any { scorer.score() } else { 0.0 });
+            }
         }
-        Ok(if scorer.doc() == at.doc_id {
-            scorer.score()
-        } else {
-            0.0
-        })
+        Ok(scores)
     }
 }
 

@@ -11,6 +11,7 @@ use std::io::Write as _;
 
 use tantivy::directory::OwnedBytes;
 use tantivy::directory::TerminatingWrite as _;
+use tantivy::error::DataCorruption;
 use tantivy::index::SegmentComponent;
 use tantivy::indexer::doc_id_mapping::{DocIdMapping, MappingType};
 use tantivy::plugin::{PluginMergeContext, PluginWriter, PluginWriterContext, SegmentPlugin};
@@ -55,7 +56,7 @@ impl Vectors {
         let bytes = file.read_bytes()?;
         if bytes.len() != segment.max_doc() as usize * ROW {
             let found = format!("{} bytes of vectors", bytes.len());
-            return Err(TantivyError::InternalError(found));
+            return Err(DataCorruption::comment_only(found).into());
         }
         Ok(Self(bytes))
     }

@@ -36,6 +36,16 @@ fn what_was_meant_is_found_without_its_words() {
 }
 
 #[test]
+fn what_is_about_something_else_is_not_found() {
+    let fed = Fed::with(&[
+        "My physician prescribed pills.",
+        "The train leaves at noon.",
+    ]);
+    assert!(fed.find("quantum chromodynamics").is_empty());
+    assert!(fed.find("xqzvw blorpt").is_empty());
+}
+
+#[test]
 fn an_answer_is_found_by_the_words_of_its_question() {
     let mut fed = Fed::new();
     fed.feed(said(
@@ -164,6 +174,10 @@ fn a_scope_narrows_by_everything_that_never_changes() {
     assert_eq!(find(|scope| scope.roles = vec![Role::Assistant]), ["a/2"]);
     assert_eq!(
         find(|scope| scope.authors = vec!["ada lovelace".to_owned()]),
+        ["a/1"]
+    );
+    assert_eq!(
+        find(|scope| scope.authors = vec!["Lovelace".to_owned()]),
         ["a/1"]
     );
     assert_eq!(

@@ -8,6 +8,7 @@
 //!
 //! What is stored, and what of it is derived, is told in the migrations.
 
+mod access;
 mod append;
 mod backup;
 mod blob;

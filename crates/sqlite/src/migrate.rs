@@ -26,6 +26,10 @@ pub(crate) const MIGRATIONS: &[(&str, &str)] = &[
         "20261115110000_changes",
         include_str!("../migrations/20261115110000_changes.sql"),
     ),
+    (
+        "20261116090000_tokens",
+        include_str!("../migrations/20261116090000_tokens.sql"),
+    ),
 ];
 
 /// How many migrations this version knows.

@@ -105,7 +105,7 @@ impl Fault {
                 Value::Null,
                 "invalid x-api-key",
             ),
-            (Self::WrongKey, Wire::Chat | Wire::Responses) => refused(
+            (Self::WrongKey, Wire::Chat | Wire::Responses | Wire::Embeddings) => refused(
                 401,
                 "invalid_request_error",
                 json!("invalid_api_key"),
@@ -136,7 +136,7 @@ impl Fault {
                 Value::Null,
                 "prompt is too long: 215431 tokens > 200000 maximum",
             ),
-            (Self::TooLong, Wire::Chat | Wire::Responses) => refused(
+            (Self::TooLong, Wire::Chat | Wire::Responses | Wire::Embeddings) => refused(
                 400,
                 "invalid_request_error",
                 json!("context_length_exceeded"),
@@ -149,7 +149,7 @@ impl Fault {
                 Value::Null,
                 &format!("model: {model}"),
             ),
-            (Self::NoSuchModel, Wire::Chat | Wire::Responses) => refused(
+            (Self::NoSuchModel, Wire::Chat | Wire::Responses | Wire::Embeddings) => refused(
                 404,
                 "invalid_request_error",
                 json!("model_not_found"),
@@ -184,7 +184,7 @@ fn body(wire: Wire, status: u16, kind: &str, code: &Value, message: &str) -> Val
             "error": {"type": kind, "message": message},
             "request_id": "req_stand_in",
         }),
-        Wire::Chat | Wire::Responses => json!({
+        Wire::Chat | Wire::Responses | Wire::Embeddings => json!({
             "error": {"message": message, "type": kind, "param": null, "code": code},
         }),
         Wire::Gemini => json!({

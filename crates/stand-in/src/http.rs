@@ -80,10 +80,11 @@ async fn respond(reply: Reply, request: &Request) -> Response {
             return response;
         }
     }
-    if !request.is_streaming() {
+    if !request.is_streaming() || wire == Wire::Embeddings {
+        tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
         let body = match reply.fault {
             Some(Fault::BadJson) => r#"{"id": "#.to_owned(),
-            _ => wire.whole(&reply, model).to_string(),
+            _ => wire.whole(&reply, request).to_string(),
         };
         return text(200, "application/json", body);
     }

@@ -1,10 +1,11 @@
 //! A stand-in for model providers, for tests.
 //!
 //! It speaks Anthropic's Messages (`/v1/messages`), OpenAI's Chat Completions
-//! (`/v1/chat/completions`) and Responses (`/v1/responses`) and Google's Gemini
-//! (`/v1beta/models/…`), streaming or not, on an address of this machine. A [`Script`] says what it answers, reply by reply, with the
-//! faults that real providers have; without one it echoes, and summarizes when it is
-//! asked to. What it was sent can be looked at afterwards.
+//! (`/v1/chat/completions`), Responses (`/v1/responses`) and Embeddings (`/v1/embeddings`)
+//! and Google's Gemini (`/v1beta/models/…`), streaming or not, on an address of this
+//! machine. A [`Script`] says what it answers, reply by reply, with the faults that real
+//! providers have; without one it echoes, and summarizes when it is asked to. Texts that
+//! share words have vectors that are alike. What it was sent can be looked at afterwards.
 //!
 //! ```
 //! use throughline_stand_in::{Reply, Script, StandIn};

@@ -67,11 +67,21 @@ impl Request {
         said.next().unwrap_or_default()
     }
 
+    /// The texts whose vectors are asked for.
+    pub fn texts(&self) -> Vec<&str> {
+        match &self.body["input"] {
+            Value::String(text) => vec![text],
+            Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     fn messages(&self) -> &[Value] {
         let messages = match self.wire {
             Wire::Anthropic | Wire::Chat => &self.body["messages"],
             Wire::Responses => &self.body["input"],
             Wire::Gemini => &self.body["contents"],
+            Wire::Embeddings => &Value::Null,
         };
         messages.as_array().map_or(&[], Vec::as_slice)
     }

@@ -1,6 +1,6 @@
 //! What can go wrong in a store, and what kind of wrong it is.
 
-use throughline_model::{DecodeError, Digest, EntryId, Key, Seq, SessionId};
+use throughline_model::{DecodeError, Digest, EntryId, Key, Seq, SessionId, TokenId};
 
 /// Any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -78,6 +78,12 @@ pub enum StoreError {
     /// No such attachment for this owner.
     #[error("there is no attachment {0}")]
     NoSuchBlob(Digest),
+    /// No such token.
+    #[error("there is no token {0}")]
+    NoSuchToken(TokenId),
+    /// A token's id or hash is taken.
+    #[error("token {0} exists already")]
+    TokenExists(TokenId),
     /// Too large to store.
     #[error("{what} of {bytes} bytes is too large: at most {max} are stored")]
     TooLarge {
@@ -178,11 +184,13 @@ impl StoreError {
             | Self::InTrash(_)
             | Self::NotInTrash(_)
             | Self::NoSuchEntry { .. }
-            | Self::NoSuchBlob(_) => ErrorKind::NotFound,
+            | Self::NoSuchBlob(_)
+            | Self::NoSuchToken(_) => ErrorKind::NotFound,
             Self::SessionExists(_)
             | Self::KeyTaken { .. }
             | Self::Moved { .. }
-            | Self::EntryIdReused { .. } => ErrorKind::Conflict,
+            | Self::EntryIdReused { .. }
+            | Self::TokenExists(_) => ErrorKind::Conflict,
             Self::NothingToAppend
             | Self::TooLarge { .. }
             | Self::Address { .. }

@@ -2,14 +2,16 @@
 //! implementation to them.
 //!
 //! [`LogStore`] keeps logs, [`Catalog`] finds sessions, [`BlobStore`] keeps
-//! attachments, [`TokenStore`] keeps token counts, [`Feed`] tells what happened in order and
-//! [`Upkeep`] proves that all of it is sound. A type that is all six is a [`Store`]. Every
-//! call says on whose behalf it is made, but for those of [`Upkeep`], which never return
-//! what was said, and of [`Feed`], which serves indexes and events.
+//! attachments, [`TokenStore`] keeps token counts, [`Feed`] tells what happened in order,
+//! [`Access`] knows who may call, and [`Upkeep`] proves that all of it is sound. A type that
+//! is all seven is a [`Store`]. Every call says on whose behalf it is made, but for those of
+//! [`Upkeep`] and [`Access`], which never return what was said, and of [`Feed`], which
+//! serves indexes and events.
 //!
 //! [`MemoryStore`] is the simplest thing that is right. It serves tests, and the
 //! random tests of every other store are run against it.
 
+mod access;
 mod append;
 mod blob;
 mod catalog;
@@ -23,6 +25,7 @@ mod tokens;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
+pub use access::Access;
 pub use append::{
     Append, Appended, Expect, How, MAX_ENTRY_BYTES, OnConflict, Settled, refuse_large_entry,
     repeat_of, settle,
@@ -37,6 +40,6 @@ pub use memory::MemoryStore;
 pub use tokens::TokenStore;
 
 /// A whole store.
-pub trait Store: LogStore + Catalog + BlobStore + TokenStore + Feed + Upkeep {}
+pub trait Store: LogStore + Catalog + BlobStore + TokenStore + Feed + Access + Upkeep {}
 
-impl<T: LogStore + Catalog + BlobStore + TokenStore + Feed + Upkeep> Store for T {}
+impl<T: LogStore + Catalog + BlobStore + TokenStore + Feed + Access + Upkeep> Store for T {}

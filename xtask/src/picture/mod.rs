@@ -1,6 +1,7 @@
 //! `cargo xtask picture`: pictures of the program for the README, made from real runs.
 
 mod chat;
+mod page;
 mod svg;
 
 use std::fmt::Write as _;
@@ -34,7 +35,25 @@ const DEMO: &str = r#"{"session":"s-billing","name":"billing-export","role":"use
 {"session":"s-limit","role":"user","content":"Token bucket, please.","at":"2026-11-15T10:01:00Z"}
 "#;
 
-pub(crate) fn run() -> Result<()> {
+/// Make the README's pictures
+#[derive(clap::Args, Debug)]
+pub(crate) struct PictureArgs {
+    /// Only of this: the terminal, or the page in a browser
+    #[arg(value_parser = ["terminal", "page"])]
+    what: Option<String>,
+}
+
+pub(crate) fn run(args: &PictureArgs) -> Result<()> {
+    if args.what.as_deref() != Some("page") {
+        terminal()?;
+    }
+    if args.what.as_deref() != Some("terminal") {
+        page::draw()?;
+    }
+    Ok(())
+}
+
+fn terminal() -> Result<()> {
     let packages = ["-p", "throughline-cli", "-p", "throughline-stand-in"];
     run::run(cargo().args(["build", "--release"]).args(packages))?;
     chat::draw()?;

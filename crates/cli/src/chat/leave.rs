@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use throughline::{Entry, Lineage, NamedBy, Role, Seq, Session, SessionId};
+use throughline::{Body, Lineage, Message, NamedBy, Role, Seq, Session, SessionId};
 
 use super::Chat;
 use crate::commands::export::{self, Secrets};
@@ -153,39 +153,68 @@ impl Chat<'_> {
 
     /// Names a session after what was said first in it, unless it has a name.
     pub(super) async fn give_a_title(&mut self, session: &Session) -> Result<()> {
-        let card = session.record().await?.card;
-        // What a fork shares was said elsewhere, and has named that.
-        let shared = match card.lineage {
-            Lineage::Forked { at, .. } => at,
-            _ => Seq::ZERO,
-        };
-        let first = session.entries(shared.next(), FIRST).await?;
-        let said: Vec<_> = first.iter().filter_map(Entry::message).collect();
-        let mut asked = said.iter().filter(|message| message.role == Role::User);
-        let question = asked.next();
-        let Some(question) = question.filter(|_| card.name.is_none() && asked.count() < 2) else {
+        if self.voice.model().is_none() {
+            return self.give_a_plain_title(session).await;
+        }
+        let Some(said) = said_first(session).await? else {
             return Ok(());
         };
-        let title = match self.voice.model() {
-            Some(model) => {
-                let title = self.voice.title(model, &said);
-                self.unless_stopped("naming this session", title)
-                    .await
-                    .flatten()
-            }
-            None => None,
-        };
-        let title = title.or_else(|| throughline::llm::title(&question.content.to_text()));
+        let asked = self.voice.title(&said);
+        let answered = self.unless_stopped("naming this session", asked).await;
+        let (title, usage) = answered.flatten().unwrap_or_default();
+        self.spend(usage);
+        self.name_after(session, title, &said).await
+    }
+
+    /// The same in the words of the person, which nobody has to wait for.
+    pub(super) async fn give_a_plain_title(&mut self, session: &Session) -> Result<()> {
+        match said_first(session).await? {
+            Some(said) => self.name_after(session, None, &said).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn name_after(
+        &mut self,
+        session: &Session,
+        title: Option<String>,
+        said: &[Message],
+    ) -> Result<()> {
+        let question = said.iter().find(|message| message.role == Role::User);
+        let plain = || throughline::llm::title(&question?.content.to_text());
         // A slash in it is no path.
-        let name = title.map(|title| title.replace(['/', '\\', '.'], "-"));
+        let name = title
+            .or_else(plain)
+            .map(|title| title.replace(['/', '\\', '.'], "-"));
         if let Some(name) = name.and_then(|name| name.parse().ok()) {
             let by = NamedBy::Program;
             let name = Some(name);
-            session
-                .append(throughline::Body::Renamed { name, by })
-                .await?;
+            session.append(Body::Renamed { name, by }).await?;
             self.seen = session.record().await?.card.head;
         }
         Ok(())
     }
+}
+
+/// What was said first in a session that has no name yet, while there is little of it.
+async fn said_first(session: &Session) -> Result<Option<Vec<Message>>> {
+    let card = session.record().await?.card;
+    // What a fork shares was said elsewhere, and has named that.
+    let shared = match card.lineage {
+        Lineage::Forked { at, .. } => at,
+        _ => Seq::ZERO,
+    };
+    if card.name.is_some() {
+        return Ok(None);
+    }
+    let first = session.entries(shared.next(), FIRST).await?;
+    let said: Vec<Message> = first
+        .into_iter()
+        .filter_map(|entry| match entry.body {
+            Body::Message(message) => Some(message),
+            _ => None,
+        })
+        .collect();
+    let asked = said.iter().filter(|message| message.role == Role::User);
+    Ok((1..=2).contains(&asked.count()).then_some(said))
 }

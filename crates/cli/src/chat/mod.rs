@@ -7,11 +7,14 @@
 mod carry;
 mod command;
 mod counts;
+mod draft;
 mod hush;
 mod input;
 mod leave;
 mod mark;
 mod print;
+mod served;
+mod shown;
 mod speak;
 mod start;
 mod status;
@@ -21,6 +24,7 @@ mod words;
 use std::process::ExitCode;
 
 use anyhow::Result;
+pub(crate) use served::ServedVoices;
 use throughline::context::Policy;
 use throughline::llm::Summarizer;
 use throughline::{Entry, NewSession, Seq, Session, SessionSpec, Throughline, Usage};

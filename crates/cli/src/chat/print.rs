@@ -9,19 +9,21 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::llm::{Delta, Model, ModelError, ModelErrorKind};
-use throughline::{CompactionEvent, Conflict, Content, Expect, Turn, TurnEvent};
+use throughline::llm::{Delta, Model, ModelError, ModelErrorKind, OFFLINE, OFFLINE_PROVIDER};
+use throughline::{CompactionEvent, Conflict, Content, Expect, TurnEvent};
 
 use super::input::Input;
 use super::speak::{explained, retrying};
 use super::{Chat, ChatArgs};
 use crate::app::App;
-use crate::commands::context::documents_for;
 use crate::commands::memory::after_turn;
 use crate::report::Refusal;
 
 /// How long to wait for something to come through a pipe that nobody may be writing to.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How many tokens of a request the offline agent is given. Nobody sees how full its
+/// context is here, and a session is better summarized by a model that is connected later.
+const OFFLINE_READS: u64 = 8_000;
 
 pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     let prompt = prompt(args.print.clone().flatten())?;
@@ -37,29 +39,11 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     let said = session
         .say(Content::text(&prompt), Expect::Any, Conflict::Reject)
         .await?;
-    let policy = chat.policy().await?;
-    let documents = documents_for(app, &session).await?;
-    let offline;
-    let model: &dyn Model = match chat.voice.model() {
-        Some(model) => model,
-        None => {
-            let message = Content::text(&prompt);
-            offline = session.offline(&message, &app.zone).await?;
-            &offline
-        }
-    };
-    let summarizer = chat.voice.summarizer();
-    let turn = Turn {
-        model,
-        policy: &policy,
-        window: chat.voice.window(app),
-        encoding: chat.voice.encoding(app),
-        agent: chat.voice.description(),
-        documents: &documents,
-        summarizer: summarizer.as_deref(),
-        tools: None,
-        stop: None,
-    };
+    let mut voice = chat.answering(&session).await?;
+    if voice.model.is_none() {
+        // All it reads is the question and what bears on it.
+        voice.budget = Some(OFFLINE_READS);
+    }
     let json = app.ui.json;
     let mut ends_with_newline = true;
     let mut failed = None;
@@ -82,13 +66,15 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
         }
         _ => {}
     };
-    let turned = session.answer(&said.entry, &turn, &mut tell).await?;
+    let turned = voice
+        .answer(&session, &said.entry, &app.zone, None, None, &mut tell)
+        .await?;
     if !ends_with_newline {
         app.ui.data("")?;
     }
-    let (name, provider) = (model.name().to_owned(), model.provider().to_owned());
     after_turn(app, &session, &turned, checkpoint).await;
-    chat.give_a_title(&session).await?;
+    // A script is not kept waiting for a better name.
+    chat.give_a_plain_title(&session).await?;
     chat.leave_quietly();
     let answer = turned.answer.as_ref();
     if json {
@@ -98,8 +84,8 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
             "question": said.entry.seq,
             "seq": answer.map(|entry| entry.seq),
             "answer": message.map(|message| message.content.to_text()),
-            "model": name,
-            "provider": provider,
+            "model": chat.voice.model().map_or(OFFLINE, Model::name),
+            "provider": chat.voice.model().map_or(OFFLINE_PROVIDER, Model::provider),
             "usage": turned.usage,
             "incomplete": message.is_some_and(|message| message.incomplete),
             "context": {"tokens": turned.request.tokens, "budget": turned.request.budget},

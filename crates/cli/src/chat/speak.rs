@@ -1,25 +1,23 @@
 //! Saying something, and hearing the answer as it comes.
 
-use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::Result;
-use indicatif::ProgressBar;
-use throughline::llm::{Delta, Model, ModelError};
+use throughline::llm::ModelError;
 use throughline::{
-    CompactionEvent, Conflict, Content, Entry, Error, Expect, Read, Said, Seq, Session, StoreError,
-    Turn, TurnEvent, Turned,
+    Conflict, Content, Entry, Error, Expect, Read, Said, Seq, Session, StoreError, Turned, Usage,
+    Voice,
 };
 use tokio::sync::Notify;
 
 use super::Chat;
 use super::hush::Hush;
+use super::shown::Shown;
 use crate::commands::context::documents_for;
 use crate::commands::memory::after_turn;
 use crate::entries;
-use crate::markdown::{self, Stream, safe};
+use crate::markdown::safe;
 use crate::report::Refusal;
-use crate::ui::Ui;
 
 /// How many entries of another window are shown.
 const SHOWN: usize = 50;
@@ -103,10 +101,7 @@ impl Chat<'_> {
         after_turn(self.app, session, &turned, checkpoint).await;
         self.seen = session.record().await?.card.head;
         self.context = Some((turned.request.tokens, budget));
-        if let Some(usage) = turned.usage {
-            self.spent += usage;
-            self.cost += self.voice.cost(&usage).unwrap_or_default();
-        }
+        self.spend(turned.usage.unwrap_or_default());
         if turned.answer.is_some() && (turned.stopped || turned.failed.is_some()) {
             self.app.ui.status("");
         }
@@ -127,6 +122,21 @@ impl Chat<'_> {
         self.give_a_title(session).await
     }
 
+    /// Counts what was spent.
+    pub(super) fn spend(&mut self, usage: Usage) {
+        self.spent += usage;
+        self.cost += self.voice.cost(&usage).unwrap_or_default();
+    }
+
+    /// Who answers here, as the engine knows them.
+    pub(super) async fn answering(&self, session: &Session) -> Result<Voice> {
+        let policy = self.policy().await?;
+        Ok(Voice {
+            documents: documents_for(self.app, session).await?,
+            ..self.voice.answering(self.app, policy)
+        })
+    }
+
     /// Has a message answered; tells what became of it, what the request might have cost,
     /// and the checkpoint that was made on the way.
     async fn answered(
@@ -135,35 +145,13 @@ impl Chat<'_> {
         question: &Entry,
     ) -> Result<(Turned, u64, Option<Seq>)> {
         let _hush = Hush::begin();
-        let policy = self.policy().await?;
-        let documents = documents_for(self.app, session).await?;
-        let offline;
-        let model: &dyn Model = match self.voice.model() {
-            Some(model) => model,
-            None => {
-                let empty = Content::default();
-                let message = question.message().map_or(&empty, |m| &m.content);
-                offline = session.offline(message, &self.app.zone).await?;
-                &offline
-            }
-        };
-        let summarizer = self.voice.summarizer();
+        let voice = self.answering(session).await?;
         let stop = Notify::new();
-        let turn = Turn {
-            model,
-            policy: &policy,
-            window: self.voice.window(self.app),
-            encoding: self.voice.encoding(self.app),
-            agent: self.voice.description(),
-            documents: &documents,
-            summarizer: summarizer.as_deref(),
-            tools: None,
-            stop: Some(&stop),
-        };
         let mut shown = Shown::new(&self.app.ui, self.voice.name());
         let mut tell = |event| shown.event(event);
         let turned = {
-            let answering = session.answer(question, &turn, &mut tell);
+            let zone = &self.app.zone;
+            let answering = voice.answer(session, question, zone, None, Some(&stop), &mut tell);
             tokio::pin!(answering);
             loop {
                 tokio::select! {
@@ -212,117 +200,4 @@ pub(super) fn retrying(after: Duration, why: &str) -> String {
     // When to try again is said once.
     let why = why.split(": try again").next().unwrap_or(why);
     format!("{}; again in {:.1} s", safe(why), after.as_secs_f32())
-}
-
-/// An answer as it appears.
-struct Shown<'a> {
-    ui: &'a Ui,
-    name: String,
-    stream: Stream,
-    waiting: Option<ProgressBar>,
-    begun: bool,
-    /// What the first request might have cost.
-    budget: Option<u64>,
-    checkpoint: Option<Seq>,
-    failed: Option<io::Error>,
-}
-
-impl<'a> Shown<'a> {
-    fn new(ui: &'a Ui, name: &str) -> Self {
-        let style = markdown::Style {
-            width: ui.width.min(100),
-            color: ui.color(),
-        };
-        Self {
-            ui,
-            name: safe(name).into_owned(),
-            stream: Stream::new(style),
-            waiting: None,
-            begun: false,
-            budget: None,
-            checkpoint: None,
-            failed: None,
-        }
-    }
-
-    fn event(&mut self, event: TurnEvent) {
-        match event {
-            TurnEvent::Sent { budget, .. } => {
-                // One that follows is smaller only because the model refused the first.
-                self.budget.get_or_insert(budget);
-                self.wait("thinking");
-            }
-            TurnEvent::Delta(Delta::Text(text)) => {
-                let shown = self.stream.push(&text);
-                self.print(&shown);
-            }
-            TurnEvent::Delta(Delta::Retrying { after, why, .. }) => {
-                self.settle();
-                self.ui.status(retrying(after, &why));
-                self.wait("waiting");
-            }
-            TurnEvent::Compaction(CompactionEvent::Start { .. }) => {
-                self.settle();
-                self.ui.status("📝 Summarizing what came before…");
-            }
-            TurnEvent::Compaction(CompactionEvent::Complete { checkpoint }) => {
-                self.checkpoint = Some(checkpoint);
-            }
-            TurnEvent::Warning(warning) => {
-                self.settle();
-                self.ui.warn(safe(&warning));
-            }
-            TurnEvent::Called(call) => {
-                self.settle();
-                self.ui.status(format_args!("▸ {}", safe(&call.name)));
-            }
-            TurnEvent::Shortened => {
-                self.settle();
-                self.ui
-                    .status("The model takes less than that: making it shorter, asking again.");
-            }
-            _ => {}
-        }
-    }
-
-    /// Shows that something is under way.
-    fn wait(&mut self, what: &'static str) {
-        if self.begun {
-            return;
-        }
-        self.settle();
-        self.waiting = Some(self.ui.spinner(what));
-    }
-
-    fn settle(&mut self) {
-        if let Some(spinner) = self.waiting.take() {
-            spinner.finish_and_clear();
-        }
-    }
-
-    fn print(&mut self, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        self.settle();
-        let mut out = io::stdout().lock();
-        let mut write = || {
-            if !self.begun && out.is_terminal() {
-                writeln!(out, "\n{}:", self.ui.bold(&self.name))?;
-            }
-            out.write_all(text.as_bytes())?;
-            out.flush()
-        };
-        if let Err(error) = write() {
-            self.failed.get_or_insert(error);
-        }
-        self.begun = true;
-    }
-
-    fn finish(mut self) -> io::Result<()> {
-        let rest = self.stream.finish();
-        self.print(&rest);
-        self.settle();
-        self.failed.map_or(Ok(()), Err)
-    }
 }

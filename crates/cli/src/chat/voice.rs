@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use throughline::context::{Encoding, RequestMessage};
+use throughline::context::{Encoding, Policy, RequestMessage};
 use throughline::llm::{
-    AgentFile, Ask, Keys, Model, ModelSummarizer, OFFLINE, Provider, SpecError, Summarizer, Timing,
-    Wanted, agent_candidates, check_mode, connect,
+    AgentFile, Ask, Model, ModelSummarizer, OFFLINE, Provider, SpecError, Summarizer, Timing,
+    Wanted, agent_candidates, connect,
 };
 use throughline::{AgentRef, Content, Message, Role, Usage};
 
 use crate::app::App;
+use crate::keys::keys;
 use crate::report::Refusal;
 
 /// How long a title or a summary is waited for.
@@ -116,7 +117,7 @@ impl Voice {
             ..Wanted::default()
         });
         let environment = |name: &str| app.places.variable(name).map(ToOwned::to_owned);
-        let found = connect(&wanted, &keys(app)?, &environment).map_err(|error| {
+        let found = connect(&wanted, &keys(&app.places)?, &environment).map_err(|error| {
             Refusal::invalid(error.to_string()).hint("`--model offline` needs no key")
         })?;
         self.model = match found {
@@ -171,11 +172,13 @@ impl Voice {
             .unwrap_or_else(|| app.config.window())
     }
 
-    /// How tokens are counted: as somebody said, or as the model does.
+    /// How tokens are counted: as somebody said, or as the model does. Where there is none
+    /// nothing is billed, and a rough count is there at once.
     pub(super) fn encoding(&self, app: &App) -> Encoding {
         match &self.model {
-            Some(model) if !app.config.was_set("encoding") => model.connection().encoding(),
-            _ => app.config.encoding(),
+            _ if app.config.was_set("encoding") => app.config.encoding(),
+            Some(model) => model.connection().encoding(),
+            None => Encoding::Rough,
         }
     }
 
@@ -192,8 +195,41 @@ impl Voice {
         Some(Box::new(summarizer))
     }
 
-    /// A few words for what was said first, by the model; none if it has none in time.
-    pub(super) async fn title(&self, model: &dyn Model, first: &[&Message]) -> Option<String> {
+    /// The same as the engine knows it.
+    pub(super) fn answering(&self, app: &App, policy: Policy) -> throughline::Voice {
+        let summarizer = self.summarizer().map(Arc::from);
+        throughline::Voice {
+            model: self.model.clone().map(|model| model as Arc<dyn Model>),
+            agent: self.description.clone(),
+            policy,
+            window: self.window(app),
+            budget: None,
+            encoding: self.encoding(app),
+            documents: Vec::new(),
+            summarizer,
+        }
+    }
+
+    /// Whether an agent of this name is described in the person's own configuration.
+    pub(super) fn has_own_agent(app: &App, name: &str) -> bool {
+        let plain = |c: char| c.is_alphanumeric() || "-_".contains(c);
+        !name.is_empty()
+            && name.chars().all(plain)
+            && agent_candidates(name, None, &app.places.config_folder())
+                .iter()
+                .any(|path| path.is_file())
+    }
+
+    /// Which model is connected, and who serves it.
+    pub(super) fn connected(&self) -> Option<String> {
+        let connection = self.model.as_ref()?.connection();
+        Some(format!("{}/{}", connection.provider, connection.model))
+    }
+
+    /// A few words for what was said first, by the model, and what they cost; none if it has
+    /// none in time.
+    pub(super) async fn title(&self, first: &[Message]) -> Option<(Option<String>, Usage)> {
+        let model = self.model()?;
         let mut said = String::new();
         for message in first.iter().take(2) {
             let text: String = message.content.to_text().chars().take(TITLE_FROM).collect();
@@ -214,7 +250,8 @@ impl Voice {
         let answer = tokio::time::timeout(TITLE_WITHIN, asked).await.ok()?.ok()?;
         let title = answer.content.to_text().trim().to_owned();
         let short = title.lines().count() == 1 && title.split_whitespace().count() <= 8;
-        (short && !title.is_empty()).then_some(title)
+        let title = (short && !title.is_empty()).then_some(title);
+        Some((title, answer.usage.unwrap_or_default()))
     }
 
     /// What is connected, and how to connect something else.
@@ -266,25 +303,6 @@ fn is_here(address: &str) -> bool {
     let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     let bare = host.rsplit_once(':').map_or(host, |(host, _)| host);
     matches!(bare, "localhost" | "127.0.0.1" | "[::1]")
-}
-
-/// Keys that the person keeps in a file of their own.
-fn keys(app: &App) -> Result<Keys> {
-    let path = app.places.keys();
-    let shown = path.display().to_string();
-    let refused = |why: String| Refusal::invalid(format!("{shown} {why}"));
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Keys::default()),
-        Err(error) => return Err(refused(format!("cannot be read: {error}")).into()),
-    };
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::metadata(&path)?.permissions().mode();
-        check_mode(mode, &shown).map_err(|error| Refusal::invalid(error.to_string()))?;
-    }
-    Keys::parse(&text, &shown).map_err(|error| Refusal::invalid(error.to_string()).into())
 }
 
 /// The agent that was named, and where its file is.

@@ -130,12 +130,7 @@ fn changed(policy: &Policy, changes: &[(String, String)]) -> Result<Policy> {
 
 /// A policy as it is set for a session: `bot`, `default; window=50000`, `window=50000`.
 fn described(policy: &Policy, text: &str) -> Result<Policy> {
-    let first = text.split(';').next().unwrap_or_default().trim();
-    if first.is_empty() || first.contains('=') {
-        return changed(policy, &parts(text)?);
-    }
-    let rest = text.split_once(';').map_or("", |(_, rest)| rest);
-    changed(&named(first)?, &parts(rest)?)
+    Ok(policy.described(text).map_err(throughline::Error::from)?)
 }
 
 /// `key=value` parts with semicolons between.
@@ -194,6 +189,7 @@ impl ContextArgs {
             model: asker.model,
         };
         let request = session.request(&asking).await?;
+        app.tell_trouble_comparing(app.tl().await?);
         if app.ui.json {
             app.ui.json(&request)?;
             return Ok(());

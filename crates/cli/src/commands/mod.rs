@@ -20,6 +20,7 @@ mod handoff;
 mod import;
 pub(crate) mod memory;
 pub(crate) mod merge;
+mod models;
 pub(crate) mod new;
 mod open;
 mod pin;
@@ -29,10 +30,12 @@ mod rewind;
 mod run;
 mod salvage;
 pub(crate) mod search;
+mod serve;
 mod sessions;
 mod show;
 mod stats;
 mod tag;
+mod token;
 mod tree;
 mod watch;
 mod workspace;
@@ -84,12 +87,15 @@ pub(crate) enum Command {
     Erase(erase::EraseArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
+    Serve(serve::ServeArgs),
+    Token(token::TokenArgs),
     Watch(watch::WatchArgs),
     Run(run::RunArgs),
     Handoff(handoff::HandoffArgs),
     Stats(stats::StatsArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
+    Models(models::ModelsArgs),
     Config(config::ConfigArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -106,8 +112,10 @@ pub(crate) struct ResumeArgs {
 impl Command {
     /// Whether it changes nothing, and so has no business making a store.
     pub(crate) fn only_reads(&self) -> bool {
-        if let Self::Memory(args) = self {
-            return args.only_reads();
+        match self {
+            Self::Memory(args) => return args.only_reads(),
+            Self::Token(args) => return args.only_reads(),
+            _ => {}
         }
         matches!(
             self,
@@ -175,10 +183,13 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Purge(args) => purge::run(app, args).await,
         Command::Erase(args) => erase::run(app, args).await,
         Command::Export(args) => export::run(app, args).await,
+        Command::Serve(args) => serve::run(app, args).await,
+        Command::Token(args) => token::run(app, args).await,
         Command::Handoff(args) => handoff::run(app, args).await,
         Command::Watch(args) => watch::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,
+        Command::Models(args) => models::run(app, args),
         Command::Config(args) => config::run(app, &args),
         Command::Completions(args) => completions::run(&args),
     }?;

@@ -10,6 +10,7 @@ use throughline::{Card, Caught, Patience, Read, Searched, Searching, Seq};
 use crate::app::App;
 use crate::markdown::safe;
 use crate::report::Refusal;
+use crate::semantic::Semantic;
 use crate::time::clock;
 use crate::ui::{counted, fit};
 
@@ -28,6 +29,9 @@ pub(crate) struct SearchArgs {
     /// By words (text), by meaning (semantic), or by both (hybrid)
     #[arg(long, default_value = "hybrid", value_parser = mode)]
     mode: Mode,
+    /// What compares by meaning, this time: static, minilm or PROVIDER/MODEL
+    #[arg(long, value_name = "MODEL")]
+    semantic: Option<Semantic>,
     /// At most so many hits
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
@@ -111,6 +115,16 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> Result<()> {
         catch_up(app, Patience::For(PATIENCE)).await?;
         return crate::finder::search(app, tl).await;
     }
+    let compared;
+    let tl = match &args.semantic {
+        None => tl,
+        Some(semantic) => {
+            semantic.check(&app.places)?;
+            let again = semantic.again(&app.places, app.seed);
+            compared = tl.clone().comparing_again(again);
+            &compared
+        }
+    };
     let project = match args.project.as_deref() {
         Some(".") => {
             let here = crate::project::of(tl, &app.places.folder).await?;
@@ -139,6 +153,7 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> Result<()> {
             patience: Patience::For(Duration::ZERO),
         })
         .await?;
+    app.tell_trouble_comparing(tl);
     let took = tl.now().duration_since(began).as_millis();
     if app.ui.json {
         return told_as_json(app, &args, &searched, took);
@@ -198,6 +213,7 @@ fn told_as_json(app: &App, args: &SearchArgs, searched: &Searched, took: i128) -
         "watermark": searched.watermark(),
         "behind": searched.behind,
         "corrected": searched.found.corrected,
+        "compared": searched.found.compared,
     }))?;
     Ok(())
 }

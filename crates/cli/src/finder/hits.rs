@@ -19,9 +19,11 @@ const AROUND: u64 = 6;
 
 /// Lets the person look around, and opens, forks or shows what they choose.
 pub(crate) async fn search(app: &App, tl: &Throughline) -> Result<()> {
+    // Nobody who types is kept waiting for another opinion.
+    let typed_at = tl.clone().comparing_again(None);
     let mut source = Hits {
         app,
-        tl,
+        tl: &typed_at,
         hits: Vec::new(),
         titles: Vec::new(),
     };

@@ -67,6 +67,11 @@ impl Blocks {
         self.too_deep
     }
 
+    /// Whether code in a fence outside every container is open.
+    pub(super) fn is_code(&self) -> bool {
+        self.containers.is_empty() && matches!(self.leaf, Leaf::Fence(_))
+    }
+
     /// Takes the next line, without its line ending.
     pub(super) fn line<'a>(&mut self, line: &'a str) -> Place<'a> {
         if let (true, Leaf::Fence(fence)) = (self.containers.is_empty(), &self.leaf) {

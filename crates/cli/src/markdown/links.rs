@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// Addresses of links by reference, by their labels.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Links(HashMap<String, String>);
 
 impl Links {

@@ -71,6 +71,9 @@ pub(crate) fn render(text: &str, style: &Style) -> String {
     out
 }
 
+/// More than this of one block is not drawn before it is complete.
+const LONGEST_DRAFT: usize = 8 * 1024;
+
 /// Renders a text that arrives in chunks.
 ///
 /// What [`push`](Self::push) and [`finish`](Self::finish) return adds up to what
@@ -129,6 +132,25 @@ impl Stream {
         }
         self.line.push_str(rest);
         out
+    }
+
+    /// What the block that is still open looks like so far: nothing that counts, as the
+    /// rest of it may make it another. Code comes line by line and needs no draft.
+    pub(crate) fn draft(&self) -> String {
+        let open = format!("{}{}", self.block, self.line);
+        let opens_fence = self.block.is_empty() && open.trim_start().starts_with(['`', '~']);
+        if self.too_deep || self.blocks.is_code() || opens_fence || open.len() > LONGEST_DRAFT {
+            return String::new();
+        }
+        let mut page = Page::new(self.style);
+        page.markdown(&open, &mut self.links.clone());
+        let shown = page.finish();
+        let gap = if self.gap && !shown.is_empty() {
+            "\n"
+        } else {
+            ""
+        };
+        format!("{gap}{shown}")
     }
 
     /// Takes the text to be at its end; returns what was still open.

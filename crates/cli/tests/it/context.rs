@@ -66,7 +66,14 @@ fn a_request_is_drawn_section_by_section() {
 fn a_request_as_json_has_what_scripts_rely_on() {
     let tl = Tl::new();
     let id = conversation(&tl);
-    let request = tl.json(&["context", &id, "--message", "what next?", "--budget", "700"]);
+    let request = tl.json(&[
+        "context",
+        &id,
+        "--message",
+        "what was in src/part_3.rs?",
+        "--budget",
+        "700",
+    ]);
     assert_eq!(
         (&request["policy"], &request["budget"]),
         (&"default".into(), &700.into())
@@ -97,7 +104,7 @@ fn a_request_as_json_has_what_scripts_rely_on() {
     let messages = request["messages"].as_array().unwrap();
     // After what was said before that may bear on it.
     let last = messages.last().unwrap()["content"].as_array().unwrap();
-    assert_eq!(last.last().unwrap()["text"], "what next?");
+    assert_eq!(last.last().unwrap()["text"], "what was in src/part_3.rs?");
 }
 
 #[test]

@@ -12,6 +12,8 @@ mod error;
 mod ground;
 mod in_request;
 mod likeness;
+#[cfg(test)]
+mod pairs;
 mod propose;
 mod rank;
 mod scope;

@@ -1,19 +1,22 @@
 //! What was said before that bears on a message: for the request, and for quoting.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use throughline_context::{EntryRef, Excerpt};
 use throughline_llm::Quote;
-use throughline_model::{Entry, Record, Role};
+use throughline_model::{Entry, Record, Role, redact};
 use throughline_recall::{Hit, Query, Scope, Stretch, says_something};
-use throughline_store::{Filter, Read};
+use throughline_store::Read;
 
-use super::Patience;
+use super::{Lately, Patience};
 use crate::{Error, Session};
 
 /// How many are looked for: more than fit into any request.
 const HITS: usize = 80;
+/// How many where most of those say the same.
+const MANY_HITS: usize = 2_000;
 /// How many are told what was said just before them.
 const LEADS: usize = 4;
 /// How many are quoted to a person.
@@ -31,7 +34,7 @@ impl Session {
         text: &str,
         record: &Record,
     ) -> Result<Vec<Excerpt>, Error> {
-        let hits = self.bearing_on(text, record, HITS).await?;
+        let hits = self.bearing_on(text, record).await?;
         let mut excerpts = Vec::with_capacity(hits.len());
         for (index, hit) in hits.into_iter().enumerate() {
             let lead = if index < LEADS {
@@ -41,7 +44,7 @@ impl Session {
             };
             excerpts.push(Excerpt {
                 author: speaker(hit.author.as_deref(), hit.role),
-                text: shortened(&hit.text),
+                text: redact(&shortened(&hit.text)).into_owned(),
                 at: hit.at,
                 score: hit.score,
                 source: EntryRef {
@@ -58,7 +61,7 @@ impl Session {
     /// What was said before in this project that bears on a text, for a person to read.
     pub(crate) async fn quotes(&self, text: &str, zone: &TimeZone) -> Result<Vec<Quote>, Error> {
         let record = self.record().await?;
-        let hits = self.bearing_on(text, &record, QUOTES * 4).await?;
+        let hits = self.bearing_on(text, &record).await?;
         let mut quotes = Vec::new();
         // What merely stands beside something that bears on it is no answer.
         let bears = |hit: &&Hit| !hit.snippet.marks.is_empty() && hit.why.late > 0.35;
@@ -81,42 +84,54 @@ impl Session {
         Ok(quotes)
     }
 
-    async fn bearing_on(
-        &self,
-        text: &str,
-        record: &Record,
-        limit: usize,
-    ) -> Result<Vec<Hit>, Error> {
+    async fn bearing_on(&self, text: &str, record: &Record) -> Result<Vec<Hit>, Error> {
         // "And now?" bears on nothing but what was said last.
         if !says_something(text) {
             return Ok(Vec::new());
         }
-        self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
+        self.tl.get_ready_to_compare();
+        let caught = self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
         let mut scope = Scope::new(self.reference.owner.clone());
         scope.sessions = Some(self.stretches(record).await?);
-        let query = Query {
-            limit,
+        let mut query = Query {
+            limit: HITS,
             ..Query::new(text, scope)
         };
-        let mut hits = self.tl.found(query).await?.hits;
-        // The message itself may be in the index by now.
-        hits.retain(|hit| hit.text.trim() != text.trim());
+        if let Some(hits) = self.tl.shelf.lately(&query, caught.watermark) {
+            return Ok(hits);
+        }
+        let mut hits = self.found_for_request(&query).await?;
+        let all = hits.len() < HITS;
+        once_each(&mut hits, text);
+        if !all && hits.len() < QUOTES {
+            query.limit = MANY_HITS;
+            hits = self.found_for_request(&query).await?;
+            once_each(&mut hits, text);
+            hits.truncate(HITS);
+            query.limit = HITS;
+        }
+        self.tl.shelf.remember(Lately {
+            query,
+            at: caught.watermark,
+            hits: hits.clone(),
+        });
         Ok(hits)
+    }
+
+    async fn found_for_request(&self, query: &Query) -> Result<Vec<Hit>, Error> {
+        let found = self.tl.found(query.clone(), |within| within.request);
+        Ok(found.await?.hits)
     }
 
     /// This session, and the others of its project.
     async fn stretches(&self, record: &Record) -> Result<Vec<Stretch>, Error> {
         let mut stretches = self.whole_log().await?;
-        if record.card.project.is_some() {
-            let filter = Filter {
-                project: record.card.project.clone(),
-                ..Filter::default()
-            };
-            for card in self.tl.list_all(&filter).await? {
-                if card.id != *self.id() {
-                    stretches.retain(|stretch| stretch.session != card.id);
+        if let Some(project) = &record.card.project {
+            for session in self.tl.sessions_of(project).await?.iter() {
+                if session != self.id() {
+                    stretches.retain(|stretch| stretch.session != *session);
                     stretches.push(Stretch {
-                        session: card.id,
+                        session: session.clone(),
                         to: None,
                     });
                 }
@@ -139,10 +154,17 @@ impl Session {
         };
         Ok(read.as_ref().and_then(Entry::message).map(|message| {
             let author = read.as_ref().and_then(|entry| entry.author.as_deref());
-            let said = message.content.to_text().into_owned();
+            let said = redact(&message.content.to_text()).into_owned();
             (speaker(author, message.role), said)
         }))
     }
+}
+
+/// Leaves out the message itself, which is in the index by now and may have been asked
+/// before; what was said twice is told once, as it was said last.
+fn once_each(hits: &mut Vec<Hit>, message: &str) {
+    let mut told = HashSet::from([message.trim().to_owned()]);
+    hits.retain(|hit| told.insert(hit.text.trim().to_owned()));
 }
 
 fn speaker(author: Option<&str>, role: Role) -> String {

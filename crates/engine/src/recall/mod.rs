@@ -4,19 +4,25 @@
 //! whichever process is first to need it, and made anew when it is of another version
 //! or damaged. What cannot be found because the index is behind is told, never hidden.
 
+mod again;
+mod embeddings;
 mod excerpts;
 mod feeding;
 mod passages;
+mod projects;
 mod search;
 mod within;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throughline_recall::{ErrorKind, Index, RecallError};
+use throughline_recall::{ErrorKind, Hit, Index, Query, RecallError};
+use throughline_store::Position;
 
 use crate::Error;
 
+pub use again::{Again, Within};
+pub use embeddings::Embeddings;
 pub use feeding::{Caught, Fed, Patience};
 pub use search::{Searched, Searching};
 
@@ -34,6 +40,19 @@ enum Folder {
 pub(crate) struct Shelf {
     folder: Folder,
     open: Mutex<Option<Index>>,
+    /// What was looked for last, at which watermark, and found: one message is answered
+    /// from more than one request.
+    lately: Mutex<Option<Lately>>,
+    /// Which sessions the project that was asked about last has.
+    members: Mutex<Option<projects::Members>>,
+}
+
+/// What a search came to.
+#[derive(Debug)]
+struct Lately {
+    query: Query,
+    at: Position,
+    hits: Vec<Hit>,
 }
 
 impl Shelf {
@@ -51,6 +70,8 @@ impl Shelf {
         Arc::new(Self {
             folder,
             open: Mutex::default(),
+            lately: Mutex::default(),
+            members: Mutex::default(),
         })
     }
 
@@ -69,6 +90,17 @@ impl Shelf {
                 Ok(made.insert(folder).path().to_owned())
             }
         }
+    }
+
+    /// What the same search came to, if nothing has happened since.
+    fn lately(&self, query: &Query, at: Position) -> Option<Vec<Hit>> {
+        let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |one: &&Lately| one.query == *query && one.at == at;
+        lately.as_ref().filter(same).map(|one| one.hits.clone())
+    }
+
+    fn remember(&self, lately: Lately) {
+        *self.lately.lock().unwrap_or_else(PoisonError::into_inner) = Some(lately);
     }
 
     /// The index, opened; one of another version or damaged is made anew, and empty.

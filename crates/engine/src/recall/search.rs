@@ -1,13 +1,14 @@
 //! Searching everything an owner ever said.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use throughline_model::{Card, ProjectId, SessionId};
 use throughline_recall::{Found, Hit, Mode, Query, parse};
 use throughline_store::Position;
 
-use super::{Patience, aside};
+use super::{Patience, Within, aside};
 use crate::{Error, Throughline};
 
 /// What to look for, and how.
@@ -59,6 +60,9 @@ impl Throughline {
     pub async fn search(&self, searching: &Searching<'_>) -> Result<Searched, Error> {
         let now = self.now().to_zoned(searching.zone.clone());
         let parsed = parse(searching.typed, &now)?;
+        if !searching.typing && searching.mode != Mode::Text {
+            self.get_ready_to_compare();
+        }
         let caught = self.catch_up(searching.patience, &mut |_, _| {}).await?;
         let scope = self
             .narrowed(&parsed.filters, searching.project, searching.listing)
@@ -70,7 +74,7 @@ impl Throughline {
             typing: searching.typing,
             ..Query::new(parsed.words, scope)
         };
-        let mut found = self.found(query).await?;
+        let mut found = self.found(query, |within| within.search).await?;
         keep_what_bears(&mut found.hits);
         let mut cards: Vec<Card> = Vec::new();
         for hit in &found.hits {
@@ -87,10 +91,34 @@ impl Throughline {
         })
     }
 
-    /// Asks the index.
-    pub(super) async fn found(&self, query: Query) -> Result<Found, Error> {
+    /// Asks the index; what compares again may take as long as `within` says.
+    pub(super) async fn found(
+        &self,
+        query: Query,
+        within: fn(Within) -> Duration,
+    ) -> Result<Found, Error> {
         let shelf = Arc::clone(&self.shelf);
-        aside(move || Ok(shelf.index()?.search(&query)?)).await
+        // Whoever is typing is not kept waiting, and words are not a matter of meaning.
+        let again = self.again.clone();
+        let again = again.filter(|_| !query.typing && query.mode != Mode::Text);
+        aside(move || {
+            let index = shelf.index()?;
+            let Some(again) = again else {
+                return Ok(index.search(&query)?);
+            };
+            let found = match again.model() {
+                Ok(model) => index.search_again(&query, model, within(again.within()))?,
+                Err(unable) => Found {
+                    compared: Some(unable),
+                    ..index.search(&query)?
+                },
+            };
+            if let Some(compared) = &found.compared {
+                again.heard(compared);
+            }
+            Ok(found)
+        })
+        .await
     }
 }
 

@@ -72,6 +72,11 @@ pub enum ConnectError {
         /// The variable to set.
         variable: String,
     },
+    /// It has no model that turns texts into vectors, or not in a way that is known here.
+    #[error(
+        "{0} has no embeddings here: use openai/text-embedding-3-small, ollama/MODEL, or base_url=… model=…"
+    )]
+    NoEmbeddings(String),
     /// The address is not one.
     #[error("{0:?} is not an address: write http://HOST:PORT/v1")]
     BadAddress(String),

@@ -16,6 +16,8 @@ use intent::{Intent, intent};
 
 /// The name answers are kept under.
 pub const OFFLINE: &str = "offline";
+/// Where it comes from.
+pub const OFFLINE_PROVIDER: &str = "throughline";
 
 /// What the offline agent has to go by.
 #[derive(Clone, Debug, Default)]
@@ -108,7 +110,7 @@ impl Model for Offline {
     }
 
     fn provider(&self) -> &'static str {
-        "throughline"
+        OFFLINE_PROVIDER
     }
 
     async fn answer(

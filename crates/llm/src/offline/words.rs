@@ -28,11 +28,7 @@ fn introduced(text: &str, first: bool) -> String {
 /// What was said that bears on the message.
 pub(super) fn quotes(known: &Known, first: bool) -> String {
     if known.quotes.is_empty() {
-        return introduced(
-            "Nothing said before in this project bears on that. It is saved, and will be \
-             found from now on.",
-            first,
-        );
+        return introduced("Nothing said before in this project bears on that.", first);
     }
     let mut text = String::from("This was said before that may bear on it:\n");
     for quote in known.quotes.iter().take(QUOTES) {

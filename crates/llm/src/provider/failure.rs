@@ -68,6 +68,7 @@ impl Failure {
                 Ok(inner) => Self::of(*inner, at),
                 Err(error) => network(error, at),
             },
+            genai::Error::WebModelCall { webc_error, .. } => at_once(webc_error, at),
             // The provider began to answer, and then told of an error.
             genai::Error::ChatResponse { body, .. } => told(&body, at),
             genai::Error::StreamParse { serde_error, .. } => {
@@ -78,7 +79,28 @@ impl Failure {
     }
 }
 
-fn bad(at: &Connection, why: &str) -> ModelError {
+/// What went wrong with an answer that is not streamed.
+fn at_once(error: genai::webc::Error, at: &Connection) -> Failure {
+    use genai::webc::Error as E;
+    match error {
+        E::ResponseFailedStatus {
+            status,
+            body,
+            headers,
+        } => {
+            let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+            let wait = retry_after(header("retry-after-ms"), header("retry-after"));
+            answered(status.as_u16(), &body, wait, at)
+        }
+        E::Reqwest(error) => network(error.into(), at),
+        E::ResponseFailedNotJson { .. } | E::ResponseFailedInvalidJson { .. } => {
+            Failure::lasting(bad(at, "there is no JSON in it"))
+        }
+        E::JsonValueExt(error) => Failure::lasting(bad(at, &kept(&error.to_string(), at))),
+    }
+}
+
+pub(super) fn bad(at: &Connection, why: &str) -> ModelError {
     ModelError::BadAnswer {
         provider: at.provider.clone(),
         why: why.to_owned(),

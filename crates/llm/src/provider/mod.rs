@@ -7,6 +7,7 @@
 //! Invariant: a request is only ever repeated while nothing of the answer has been told.
 
 mod anthropic;
+mod embed;
 mod failure;
 mod frames;
 mod gather;
@@ -87,12 +88,22 @@ impl Provider {
         Ok(self.client.get_or_init(|| made))
     }
 
+    /// A model at `at` that turns texts into vectors; refused where there are none to be had.
+    pub fn embedding(at: Connection, timing: Timing, seed: u64) -> Result<Self, ConnectError> {
+        embed::check(&at)?;
+        Self::new(at, timing, seed)
+    }
+
     fn target(&self) -> ServiceTarget {
+        self.target_at(self.address())
+    }
+
+    fn target_at(&self, address: String) -> ServiceTarget {
         let auth = match &self.at.key {
             Some(key) => AuthData::from_single(key.expose()),
             // The client wants a key; a request of our own address needs none.
             None => AuthData::RequestOverride {
-                url: self.address(),
+                url: address,
                 headers: Headers::default(),
             },
         };

@@ -17,9 +17,12 @@ pub(crate) use table::{DIM, Table, Token};
 use std::sync::OnceLock;
 
 /// What the index records of the model: the blake3 digest of its file.
-pub(crate) const DIGEST: &str = "5457b6bccea902f4e649153d02a5bc0d9c407b8d36320a70fadeaf0ddee2feee";
+pub const DIGEST: &str = "5457b6bccea902f4e649153d02a5bc0d9c407b8d36320a70fadeaf0ddee2feee";
 
 static FILE: &[u8] = include_bytes!("../../model/static.bin");
+
+/// How large the model is.
+pub const BYTES: u64 = FILE.len() as u64;
 
 /// The model, read the first time it is asked for.
 pub(crate) fn model() -> &'static Model {
@@ -32,6 +35,8 @@ pub(crate) type TokenId = u16;
 
 /// Token vectors, and how text is cut into tokens.
 pub(crate) struct Model {
+    #[cfg(feature = "contextual")]
+    names: &'static str,
     pieces: Pieces,
     table: Table,
 }
@@ -40,6 +45,8 @@ impl Model {
     fn new(file: &'static [u8]) -> Self {
         let (table, names) = Table::read(file);
         Self {
+            #[cfg(feature = "contextual")]
+            names,
             pieces: Pieces::new(names),
             table,
         }
@@ -50,6 +57,18 @@ impl Model {
         let mut tokens = Vec::new();
         self.pieces.cut(text, limit, &mut tokens);
         tokens
+    }
+
+    /// Whether these are the names of its tokens, one a line.
+    #[cfg(feature = "contextual")]
+    pub(crate) fn has_names(&self, names: &[u8]) -> bool {
+        self.names.trim_end().as_bytes() == names.trim_ascii_end()
+    }
+
+    /// The names of its tokens, one a line.
+    #[cfg(feature = "contextual")]
+    pub(crate) fn names(&self) -> &'static str {
+        self.names
     }
 
     /// The tokens' vectors.
@@ -66,6 +85,21 @@ impl Model {
         normalize(&mut sum);
         sum
     }
+}
+
+/// How alike two texts are as a whole, by the model in the binary: 1 for the same words,
+/// about 0 for texts that have nothing to do with each other.
+pub fn likeness(one: &str, other: &str) -> f32 {
+    const TOKENS: usize = 512;
+    let vector = |text: &str| {
+        let tokens = model().tokens(text, TOKENS).into_iter();
+        model().pooled(tokens.map(|token| (token, 1.0)))
+    };
+    vector(one)
+        .iter()
+        .zip(vector(other))
+        .map(|(x, y)| x * y)
+        .sum()
 }
 
 /// Scales a vector to length one; zero stays zero.
@@ -85,14 +119,6 @@ mod tests {
     #[test]
     fn the_digest_is_that_of_the_file() {
         assert_eq!(blake3::hash(FILE).to_hex().as_str(), DIGEST);
-    }
-
-    fn likeness(a: &str, b: &str) -> f32 {
-        let vector = |text| {
-            let tokens = model().tokens(text, 512);
-            model().pooled(tokens.into_iter().map(|token| (token, 1.0)))
-        };
-        vector(a).iter().zip(vector(b)).map(|(x, y)| x * y).sum()
     }
 
     #[test]

@@ -3,6 +3,9 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[cfg(feature = "contextual")]
+pub(crate) mod small;
+
 use tempfile::TempDir;
 use throughline_model::{Owner, Role, Seq, SessionId, Timestamp};
 use throughline_recall::{Batch, Feeder, Found, Index, Passage, Query, Removal, Scope};

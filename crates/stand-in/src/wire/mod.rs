@@ -2,13 +2,14 @@
 
 mod anthropic;
 mod chat;
+mod embeddings;
 mod gemini;
 mod responses;
 
 use serde_json::Value;
 
 use crate::frame::Frame;
-use crate::{Reply, Said};
+use crate::{Reply, Request, Said};
 
 /// An interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +22,8 @@ pub enum Wire {
     Responses,
     /// Google's Gemini.
     Gemini,
+    /// OpenAI's Embeddings.
+    Embeddings,
 }
 
 impl Wire {
@@ -32,6 +35,8 @@ impl Wire {
             Some(Self::Chat)
         } else if path.ends_with("/responses") {
             Some(Self::Responses)
+        } else if path.ends_with("/embeddings") {
+            Some(Self::Embeddings)
         } else if path.contains(":generateContent") || path.contains(":streamGenerateContent") {
             Some(Self::Gemini)
         } else {
@@ -46,16 +51,20 @@ impl Wire {
             Self::Chat => chat::frames(reply, model),
             Self::Responses => responses::frames(reply, model),
             Self::Gemini => gemini::frames(reply, model),
+            // There is no such thing as a stream of them.
+            Self::Embeddings => Vec::new(),
         }
     }
 
     /// A reply as one object.
-    pub(crate) fn whole(self, reply: &Reply, model: &str) -> Value {
+    pub(crate) fn whole(self, reply: &Reply, request: &Request) -> Value {
+        let model = request.model();
         match self {
             Self::Anthropic => anthropic::whole(reply, model),
             Self::Chat => chat::whole(reply, model),
             Self::Responses => responses::whole(reply, model),
             Self::Gemini => gemini::whole(reply, model),
+            Self::Embeddings => embeddings::whole(reply, request),
         }
     }
 
@@ -63,7 +72,7 @@ impl Wire {
     pub(crate) fn overloaded(self) -> Frame {
         match self {
             Self::Anthropic => anthropic::overloaded(),
-            Self::Chat => chat::overloaded(),
+            Self::Chat | Self::Embeddings => chat::overloaded(),
             Self::Responses => responses::overloaded(),
             Self::Gemini => gemini::overloaded(),
         }

@@ -10,6 +10,7 @@
     reason = "a suite of tests"
 )]
 
+pub mod access;
 pub mod appends;
 pub mod blobs;
 pub mod erasure;
@@ -100,6 +101,8 @@ macro_rules! conformance {
                 trash_and_removal_are_told, an_erasure_is_told_where_the_entry_was_appended,
                 positions_go_on_after_a_removal, what_failed_is_not_told,
                 a_repeat_is_not_told_again;
+            access: a_token_is_found_by_its_hash, a_revoked_token_says_so_and_stays,
+                tokens_are_listed_in_the_order_they_were_made, one_hash_is_one_token;
             upkeep: a_sound_store_has_no_findings, a_rebuild_changes_nothing, owners_are_known;
         }
         $crate::random_conformance! { $make }

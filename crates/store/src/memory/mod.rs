@@ -4,6 +4,7 @@
 //! fork than a store that lasts, and impossible to get wrong: it is what the random
 //! tests of the others are compared with.
 
+mod access;
 mod catalog;
 mod feed;
 mod log;
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throughline_model::{
     Birth, Digest, Entry, EntryId, Lineage, Owner, Project, Record, Seq, SessionId, StoredEntry,
-    Timestamp,
+    Timestamp, Token,
 };
 
 use crate::append::{Settled, settle};
@@ -29,6 +30,7 @@ pub struct MemoryStore {
     spaces: Mutex<BTreeMap<Owner, Space>>,
     /// The position of the last change.
     position: AtomicU64,
+    access: Mutex<Vec<Token>>,
 }
 
 /// Everything of one owner.

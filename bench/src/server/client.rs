@@ -1,0 +1,86 @@
+//! As much of an HTTP client as a measurement needs: bytes out, an answer in.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// One connection that is kept.
+pub(super) struct Connection {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+/// The bytes of a request.
+pub(super) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+impl Connection {
+    pub(super) async fn open(to: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(to).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            stream,
+            read: Vec::with_capacity(16 * 1024),
+        })
+    }
+
+    /// Sends a request and waits for the whole answer, which must be a good one.
+    pub(super) async fn call(&mut self, request: &[u8]) -> Result<String> {
+        self.stream.write_all(request).await?;
+        let head = loop {
+            if let Some(end) = find(&self.read, b"\r\n\r\n") {
+                break end + 4;
+            }
+            self.more().await?;
+        };
+        let text = std::str::from_utf8(&self.read[..head])?.to_ascii_lowercase();
+        ensure!(text.starts_with("http/1.1 2"), "answered {text}");
+        let length = text
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .context("the answer does not say how long it is")?;
+        let length: usize = length.trim().parse()?;
+        while self.read.len() < head + length {
+            self.more().await?;
+        }
+        let body = String::from_utf8(self.read[head..head + length].to_vec())?;
+        self.read.drain(..head + length);
+        Ok(body)
+    }
+
+    /// Starts a stream that does not end, and reads until it has this.
+    pub(super) async fn listen(&mut self, request: &[u8], until: &[u8]) -> Result<()> {
+        self.stream.write_all(request).await?;
+        self.wait_for(until).await
+    }
+
+    /// Reads until this has come, and forgets everything up to there.
+    pub(super) async fn wait_for(&mut self, wanted: &[u8]) -> Result<()> {
+        loop {
+            if let Some(at) = find(&self.read, wanted) {
+                self.read.drain(..at + wanted.len());
+                return Ok(());
+            }
+            self.more().await?;
+        }
+    }
+
+    async fn more(&mut self) -> Result<()> {
+        if self.stream.read_buf(&mut self.read).await? == 0 {
+            bail!("the server closed the connection");
+        }
+        Ok(())
+    }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|part| part == wanted)
+}

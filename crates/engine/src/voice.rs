@@ -1,0 +1,105 @@
+//! Who answers in a session: an agent, the model behind it or none, and how requests to
+//! it are made. A program makes one; whatever serves sessions uses it.
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use throughline_context::{Document, Encoding, Policy};
+use throughline_llm::{Model, Summarizer};
+use throughline_model::{Content, Entry};
+use tokio::sync::Notify;
+
+use crate::{Asking, Error, Session, Tell, Toolbox, Turn, Turned};
+
+/// Who answers. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Voice {
+    /// The model; none for the offline agent.
+    pub model: Option<Arc<dyn Model>>,
+    /// What the agent is and does.
+    pub agent: Option<String>,
+    /// By which policy requests are made.
+    pub policy: Policy,
+    /// The model's window.
+    pub window: u64,
+    /// The most tokens of a request, where less than the window and the policy allow.
+    pub budget: Option<u64>,
+    /// How tokens are counted.
+    pub encoding: Encoding,
+    /// Project context, besides what was set in the session.
+    pub documents: Vec<Document>,
+    /// Who summarizes; none for the extractive summarizer.
+    pub summarizer: Option<Arc<dyn Summarizer>>,
+}
+
+impl Voice {
+    /// What answers where no model is connected.
+    pub fn offline() -> Self {
+        Self {
+            model: None,
+            agent: None,
+            policy: Policy::default(),
+            window: 200_000,
+            budget: None,
+            encoding: Encoding::Rough,
+            documents: Vec::new(),
+            summarizer: None,
+        }
+    }
+
+    /// The name of the model, where there is one.
+    pub fn model_name(&self) -> Option<&str> {
+        self.model.as_deref().map(Model::name)
+    }
+
+    /// How a request of this voice's is built.
+    pub fn asking<'a>(&'a self, message: Option<&'a Content>) -> Asking<'a> {
+        Asking {
+            policy: &self.policy,
+            budget: self.budget,
+            window: self.window,
+            encoding: self.encoding,
+            agent: self.agent.as_deref(),
+            documents: &self.documents,
+            message,
+            before: None,
+            model: self.model_name(),
+        }
+    }
+
+    /// Answers what was said at an entry, the last message of a session's log. Times are
+    /// told in `zone` where there is no model.
+    pub async fn answer(
+        &self,
+        session: &Session,
+        question: &Entry,
+        zone: &TimeZone,
+        tools: Option<&dyn Toolbox>,
+        stop: Option<&Notify>,
+        tell: Tell<'_>,
+    ) -> Result<Turned, Error> {
+        let offline;
+        let model: &dyn Model = match &self.model {
+            Some(model) => model,
+            None => {
+                let empty = Content::default();
+                let message = question.message().map_or(&empty, |m| &m.content);
+                offline = session.offline(message, zone).await?;
+                &offline
+            }
+        };
+        let turn = Turn {
+            model,
+            policy: &self.policy,
+            window: self.window,
+            budget: self.budget,
+            encoding: self.encoding,
+            agent: self.agent.as_deref(),
+            documents: &self.documents,
+            summarizer: self.summarizer.as_deref(),
+            tools,
+            stop,
+        };
+        session.answer(question, &turn, tell).await
+    }
+}

@@ -1,0 +1,54 @@
+//! What texts mean, as vectors: the embeddings of OpenAI and whoever is compatible.
+
+use genai::embed::EmbedRequest;
+use genai::{ModelIden, ServiceTarget, adapter::AdapterKind};
+
+use super::{Failure, Provider, Wire, failure};
+use crate::{ConnectError, Connection, ModelError};
+
+/// Refuses a connection that no vectors can be had from.
+pub(super) fn check(at: &Connection) -> Result<(), ConnectError> {
+    match at.wire {
+        Wire::Chat | Wire::Responses => Ok(()),
+        Wire::Anthropic | Wire::Gemini => Err(ConnectError::NoEmbeddings(at.provider.clone())),
+    }
+}
+
+impl Provider {
+    /// The vector of each text, in order, of any length but the same for all.
+    ///
+    /// Asks once: whoever waits for it cannot wait long. Fails where the provider answers
+    /// with anything but a vector of numbers for each text.
+    pub async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, ModelError> {
+        let count = texts.len();
+        let client = self.client().map_err(|failure| failure.error)?;
+        let response = client
+            .exec_embed(self.embed_target(), EmbedRequest::new_batch(texts), None)
+            .await
+            .map_err(|error| Failure::of(error, &self.at).error)?;
+        let mut vectors: Vec<Option<Vec<f32>>> = vec![None; count];
+        for embedding in response.embeddings {
+            if let Some(slot) = vectors.get_mut(embedding.index) {
+                *slot = Some(embedding.vector);
+            }
+        }
+        let vectors: Option<Vec<_>> = vectors.into_iter().collect();
+        let vectors = vectors.ok_or_else(|| failure::bad(&self.at, "a text has no vector"))?;
+        let size = vectors.first().map_or(0, Vec::len);
+        let are_sound = vectors
+            .iter()
+            .all(|vector| vector.len() == size && vector.iter().all(|x| x.is_finite()));
+        if count > 0 && (size == 0 || !are_sound) {
+            return Err(failure::bad(&self.at, "its vectors do not go together"));
+        }
+        Ok(vectors)
+    }
+
+    fn embed_target(&self) -> ServiceTarget {
+        let address = format!("{}embeddings", self.at.base_url);
+        ServiceTarget {
+            model: ModelIden::new(AdapterKind::OpenAI, self.at.model.clone()),
+            ..self.target_at(address)
+        }
+    }
+}

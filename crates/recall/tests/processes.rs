@@ -1,0 +1,106 @@
+//! Several processes on one index: one feeds and is killed, others read all along.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the child is told by its environment"
+)]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{passage, text};
+use throughline_recall::{Batch, Index, Passage, Query};
+
+const FOLDER: &str = "THROUGHLINE_RECALL_TEST_FOLDER";
+const ROUNDS: u64 = 8;
+
+/// The entry at a position: two to a session, so that each changes the one before.
+fn entry(position: u64) -> Passage {
+    let said = format!("entry number{position} of many");
+    let mut entry = passage(
+        &format!("s{}", position.div_ceil(2)),
+        2 - position % 2,
+        &said,
+    );
+    entry.position = position;
+    entry
+}
+
+/// Feeds until somebody ends it.
+#[test]
+fn child() {
+    let Ok(folder) = std::env::var(FOLDER) else {
+        return;
+    };
+    let index = Index::open(Path::new(&folder)).unwrap();
+    let mut feeder = index.feeder().unwrap().unwrap();
+    let mut upto = index.watermark().unwrap();
+    loop {
+        let passages: Vec<Passage> = (upto + 1..=upto + 3).map(entry).collect();
+        upto += 3;
+        let batch = Batch {
+            passages,
+            removed: Vec::new(),
+            upto,
+        };
+        feeder.feed(batch).unwrap();
+    }
+}
+
+#[test]
+fn what_was_fed_is_whole_whenever_the_feeder_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = Index::open(folder.path()).unwrap();
+    let mut seen = 0;
+    for round in 0..ROUNDS {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["child", "--exact", "--quiet"])
+            .env(FOLDER, folder.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        for _ in 0..10 {
+            std::thread::sleep(Duration::from_millis(20 + 7 * round));
+            seen = check(&index, seen);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // A reader that was there all along, and one that comes after.
+        seen = check(&index, seen);
+        assert_eq!(check(&Index::open(folder.path()).unwrap(), seen), seen);
+    }
+    assert!(seen > 0, "nothing was ever fed");
+    let feeder = index.feeder().unwrap();
+    assert!(
+        feeder.is_some(),
+        "the lock is held by a process that is gone"
+    );
+}
+
+/// Everything up to the watermark is there, once; answers with the watermark.
+fn check(index: &Index, at_least: u64) -> u64 {
+    let query = Query {
+        limit: 100_000,
+        ..text("entry")
+    };
+    let found = index.search(&query).unwrap();
+    assert!(found.watermark >= at_least, "the watermark went back");
+    let mut all: Vec<String> = found.hits.into_iter().map(|hit| hit.text).collect();
+    all.sort();
+    all.dedup();
+    assert!(
+        all.len() as u64 >= found.watermark,
+        "{} of {}",
+        all.len(),
+        found.watermark
+    );
+    for position in 1..=found.watermark {
+        let said = entry(position).text;
+        assert!(all.binary_search(&said).is_ok(), "{said} is missing");
+    }
+    found.watermark
+}

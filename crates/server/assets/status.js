@@ -1,0 +1,16 @@
+// The figures of a session change with it.
+"use strict";
+{
+  const session = decodeURIComponent(location.pathname.split("/")[2]);
+  const refresh = calmly(600, async () => {
+    const response = await fetch(location.href);
+    if (!response.ok) return;
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    $("#main").replaceChildren(...$("#main", fresh).childNodes);
+  });
+  listen({
+    session,
+    heard: (event) => { if (event === "session:updated" || event === "session:compaction-complete") refresh(); },
+    lost: refresh,
+  });
+}

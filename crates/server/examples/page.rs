@@ -1,0 +1,52 @@
+//! The page with a small shop's sessions in it, to look at: `cargo run -p
+//! throughline-server --example page -- 127.0.0.1:8080`. Nothing is kept.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "an example may")]
+
+#[path = "../tests/demo/mod.rs"]
+mod demo;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use demo::StandInVoices;
+use throughline::{Owner, Throughline};
+use throughline_server::{App, Gate, Limits, Serving, serve};
+use throughline_stand_in::{Reply, Script, StandIn};
+use tokio::net::TcpListener;
+
+#[tokio::main]
+async fn main() {
+    let address = std::env::args().nth(1);
+    let address = address.unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let stand_in = StandIn::start(Script::by(|request| {
+        let asked = request.body["messages"]
+            .as_array()
+            .and_then(|all| all.last());
+        let asked = asked
+            .map(|last| last["content"].to_string())
+            .unwrap_or_default();
+        let text =
+            format!("You said {asked}. This is a stand-in: it says the same of **everything**.");
+        Reply::text(text).slowly(Duration::from_millis(60))
+    }))
+    .unwrap();
+    let tl = Throughline::open("memory:").await.unwrap();
+    let main = demo::fill(&tl).await;
+    let app = App::new(Serving {
+        tl,
+        voices: Arc::new(StandInVoices::new(&stand_in)),
+        gate: Gate::Open(Owner::local()),
+        limits: Limits::default(),
+        hosts: Vec::new(),
+        origins: Vec::new(),
+        zone: jiff::tz::TimeZone::UTC,
+        secure: false,
+    });
+    let listener = TcpListener::bind(&address).await.unwrap();
+    println!("http://{}/s/{}", listener.local_addr().unwrap(), main.id());
+    serve(listener, app, None, std::future::pending())
+        .await
+        .unwrap();
+}

@@ -1,0 +1,108 @@
+//! Events: what happens, as it happens.
+
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Deserialize;
+use throughline::{Position, SessionId};
+use utoipa::IntoParams;
+
+use crate::events::{Subscription, Wanted, resumed_from, speak, stream};
+use crate::extract::{Opened, Query};
+use crate::wire::StreamedEvent;
+use crate::{App, Caller, Problem};
+
+/// Which events.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventsQuery {
+    /// Only those of this session.
+    session: Option<String>,
+    /// Only those with one of these names or actions, with commas between:
+    /// `session:updated`, `message_added`, `message:delta`…
+    kind: Option<String>,
+    /// The id of the last event heard, where `Last-Event-ID` cannot be sent; 0 for
+    /// everything there ever was.
+    after: Option<u64>,
+}
+
+impl EventsQuery {
+    fn wanted(self, headers: &HeaderMap) -> Result<Wanted, Problem> {
+        let session: Option<SessionId> = self
+            .session
+            .as_deref()
+            .map(str::parse)
+            .transpose()
+            .map_err(|error: throughline::IdError| {
+                Problem::not_found("session_not_found", format!("no such session: {error}"))
+            })?;
+        let kinds = self.kind.iter().flat_map(|kinds| kinds.split(','));
+        Ok(Wanted {
+            session,
+            kinds: kinds.map(|kind| kind.trim().to_owned()).collect(),
+            after: resumed_from(headers)?.or(self.after.map(Position)),
+        })
+    }
+}
+
+/// A session that is named must be the caller's.
+async fn begun(app: &App, caller: &Caller, wanted: Wanted) -> Result<Subscription, Problem> {
+    if let Some(session) = &wanted.session {
+        caller.tl.session(session).await?;
+    }
+    Subscription::begin(app, &caller.tl, wanted).await
+}
+
+/// Hear of everything that happens in the caller's sessions
+///
+/// An event's id is its place in the store: with `Last-Event-ID` nothing is missed. The
+/// first event is `ready`; `reset` tells a reader that was too far behind.
+#[utoipa::path(get, path = "/api/events", tag = "events", params(EventsQuery,
+    ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
+pub(crate) async fn of_owner(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let subscription = begun(&app, &caller, query.wanted(&headers)?).await?;
+    Ok(stream(&app, subscription))
+}
+
+/// Hear of everything that happens in a session
+#[utoipa::path(get, path = "/api/sessions/{id}/events", tag = "events", params(EventsQuery,
+    ("id" = String, Path, description = "The session"),
+    ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
+pub(crate) async fn of_session(
+    State(app): State<App>,
+    opened: Opened,
+    Query(query): Query<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let wanted = Wanted {
+        session: Some(opened.session.id().clone()),
+        ..query.wanted(&headers)?
+    };
+    let subscription = Subscription::begin(&app, &opened.caller.tl, wanted).await?;
+    Ok(stream(&app, subscription))
+}
+
+/// Hear of everything over a WebSocket, a message each: `{"id", "event", "data"}`
+#[utoipa::path(get, path = "/api/events/ws", tag = "events", params(EventsQuery),
+    responses((status = 101, description = "Events follow")))]
+pub(crate) async fn socket(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<EventsQuery>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let upgrade =
+        upgrade.map_err(|error| Problem::bad_request("not_a_websocket", error.body_text()))?;
+    let subscription = begun(&app, &caller, query.wanted(&headers)?).await?;
+    Ok(upgrade.on_upgrade(move |socket| speak(app, subscription, socket)))
+}

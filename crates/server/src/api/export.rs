@@ -1,0 +1,231 @@
+//! A session as a file, sent as it is written.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use throughline::{Body as EntryBody, Read, Record, Seq, Session, StoredEntry};
+use throughline_formats::{DocumentWriter, LogWriter, MarkdownWriter, TranscriptHead};
+use tokio::sync::mpsc;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::extract::{Opened, Query};
+use crate::{App, Problem};
+
+/// Entries read at a time.
+const PAGE: usize = 500;
+
+/// How a session is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Format {
+    /// A transcript to read.
+    #[default]
+    Markdown,
+    /// One JSON document.
+    Json,
+    /// JSON Lines.
+    Jsonl,
+}
+
+/// How to export.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExportQuery {
+    /// How it is written.
+    #[serde(default)]
+    #[param(inline)]
+    format: Format,
+    /// Whether what looks like a secret is left in.
+    #[serde(default)]
+    reveal: bool,
+}
+
+/// A session as a file
+///
+/// What looks like a key or a password is redacted, with a mark; `reveal` leaves it in.
+/// JSON and JSON Lines are complete but for attachments, and what was redacted cannot be
+/// imported again.
+#[utoipa::path(get, path = "/api/sessions/{id}/export", tag = "sessions",
+    params(ExportQuery, ("id" = String, Path, description = "The session")),
+    responses((status = 200, body = String,
+        content_type = "text/markdown")))]
+pub(crate) async fn export(
+    State(app): State<App>,
+    opened: Opened,
+    Query(query): Query<ExportQuery>,
+) -> Result<Response, Problem> {
+    let record = opened.session.record().await?;
+    let (kind, end) = match query.format {
+        Format::Markdown => ("text/markdown; charset=utf-8", "md"),
+        Format::Json => ("application/json", "json"),
+        Format::Jsonl => ("application/x-ndjson", "jsonl"),
+    };
+    let name = format!("attachment; filename=\"{}.{end}\"", opened.session.id());
+    let (send, receive) = mpsc::channel::<io::Result<Bytes>>(2);
+    let export = Export {
+        session: opened.session,
+        record,
+        reveal: query.reveal,
+        zone: app.serving.zone.clone(),
+        out: Out::default(),
+        send,
+    };
+    tokio::spawn(export.run(query.format));
+    let chunks = stream::unfold(receive, async |mut receive| {
+        receive.recv().await.map(|chunk| (chunk, receive))
+    });
+    let mut response = Response::new(Body::from_stream(chunks));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    if let Ok(name) = HeaderValue::from_str(&name) {
+        headers.insert(header::CONTENT_DISPOSITION, name);
+    }
+    Ok(response)
+}
+
+/// Where a writer writes, and what is sent of it page by page.
+#[derive(Clone, Debug, Default)]
+struct Out(Arc<Mutex<Vec<u8>>>);
+
+impl Out {
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        out.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One session on its way out.
+struct Export {
+    session: Session,
+    record: Record,
+    reveal: bool,
+    zone: TimeZone,
+    out: Out,
+    send: mpsc::Sender<io::Result<Bytes>>,
+}
+
+impl Export {
+    async fn run(self, format: Format) {
+        let written = match format {
+            Format::Markdown => self.markdown().await,
+            Format::Json => self.json().await,
+            Format::Jsonl => self.jsonl().await,
+        };
+        if let Err(error) = written {
+            tracing::warn!(%error, "an export broke off");
+            // The reader sees that it is not whole.
+            let _ = self.send.send(Err(error)).await;
+        }
+    }
+
+    /// Sends what was written; fails once nobody reads.
+    async fn pass_on(&self) -> io::Result<()> {
+        let chunk = self.out.take();
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        let sent = self.send.send(Ok(chunk.into())).await;
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    async fn page(&self, from: Seq) -> io::Result<Vec<StoredEntry>> {
+        let to = self.record.card.head;
+        if from > to {
+            return Ok(Vec::new());
+        }
+        let read = self.session.read_stored(Read::between(from, to, PAGE));
+        read.await.map_err(io::Error::other)
+    }
+
+    fn shown(&self, stored: StoredEntry) -> StoredEntry {
+        if self.reveal {
+            return stored;
+        }
+        stored.redacted().unwrap_or(stored)
+    }
+
+    /// Every entry up to the head, one after the other.
+    async fn each(&self, mut write: impl FnMut(&StoredEntry) -> io::Result<()>) -> io::Result<()> {
+        let mut next = Seq(1);
+        loop {
+            let page = self.page(next).await?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            next = last.seq.next();
+            for stored in page {
+                write(&self.shown(stored))?;
+            }
+            self.pass_on().await?;
+        }
+    }
+
+    async fn birth(&self) -> io::Result<throughline::Birth> {
+        self.session.birth().await.map_err(io::Error::other)
+    }
+
+    async fn jsonl(&self) -> io::Result<()> {
+        let (birth, card) = (self.birth().await?, &self.record.card);
+        let mut writer = LogWriter::new(self.out.clone(), &birth, card.head, &card.digest)?;
+        self.each(|entry| writer.entry(entry)).await?;
+        writer.finish()?;
+        self.pass_on().await
+    }
+
+    async fn json(&self) -> io::Result<()> {
+        let (birth, card) = (self.birth().await?, &self.record.card);
+        let mut writer = DocumentWriter::new(self.out.clone(), &birth, card.head, &card.digest)?;
+        self.each(|entry| writer.entry(entry)).await?;
+        writer.finish()?;
+        self.pass_on().await
+    }
+
+    async fn markdown(&self) -> io::Result<()> {
+        let birth = self.birth().await?;
+        let mut head = TranscriptHead::of(&birth, &self.record.card);
+        let first = self.page(Seq(1)).await?;
+        let first = first.first().and_then(|stored| stored.decode().ok());
+        if let Some(EntryBody::Restored(restored)) = first.map(|entry| entry.body) {
+            head.previous_session = restored.transcript;
+        }
+        let mut writer = MarkdownWriter::new(self.out.clone(), &head, self.zone.clone())?;
+        self.each(|stored| {
+            let entry = stored.decode().map_err(io::Error::other)?;
+            writer.entry(&entry)
+        })
+        .await?;
+        let summary = self
+            .session
+            .last_summary()
+            .await
+            .map_err(io::Error::other)?;
+        let summary = summary.map(|known| {
+            if self.reveal {
+                known.summary
+            } else {
+                known.summary.redacted()
+            }
+        });
+        writer.finish(summary.as_ref())?;
+        self.pass_on().await
+    }
+}

@@ -1,0 +1,377 @@
+//! Sessions: made, listed, changed, thrown away and brought back.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use throughline::{
+    AgentRef, Body, Conflict, Cursor, Filter, Key, Name, NamedBy, NewEntry, NewSession, Scope,
+    Session, SessionId, SessionSpec, Status, Tag, Timestamp,
+};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{etag, limit};
+use crate::extract::{Id, IfMatch, Json, Opened, Query};
+use crate::guard::empty;
+use crate::wire::{Given, SessionDetail, SessionView};
+use crate::{App, Caller, Problem};
+
+/// How many are on a page where nobody says.
+const USUAL: usize = 50;
+
+/// Which sessions to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    /// With all of these tags, with commas between.
+    tag: Option<String>,
+    /// Last with the agent of this name.
+    agent: Option<String>,
+    /// Of this project.
+    project: Option<String>,
+    /// `active` or `archived`; both, where it is left out.
+    status: Option<String>,
+    /// Active at or after this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// Forked or continued from this session.
+    parent: Option<String>,
+    /// Whether to list what is in the trash instead.
+    #[serde(default)]
+    trash: bool,
+    /// Where the page starts: `next` of the page before.
+    after: Option<String>,
+    /// How many, at most.
+    limit: Option<usize>,
+    /// Whether to count all that match, too.
+    #[serde(default)]
+    count: bool,
+}
+
+/// One page of sessions, latest activity first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionPage {
+    sessions: Vec<SessionView>,
+    /// Where the next page starts, if there is one.
+    next: Option<String>,
+    /// How many match, where that was asked for.
+    total: Option<u64>,
+}
+
+/// What was sent in a query and means nothing.
+fn wrong(what: &'static str) -> impl Fn(String) -> Problem {
+    move |why| Problem::bad_request("bad_query_string", format!("{what}: {why}"))
+}
+
+impl ListQuery {
+    fn filter(&self) -> Result<Filter, Problem> {
+        let tags = self.tag.iter().flat_map(|tags| tags.split(','));
+        let tags: Result<Vec<Tag>, _> = tags.map(|tag| tag.trim().parse()).collect();
+        let parse = |text: &Option<String>| text.as_deref().map(str::parse).transpose();
+        Ok(Filter {
+            scope: if self.trash {
+                Scope::Trash
+            } else {
+                Scope::Live
+            },
+            tags: tags.map_err(|error| wrong("tag")(error.to_string()))?,
+            agent: self.agent.clone(),
+            project: self
+                .project
+                .as_deref()
+                .map(str::parse)
+                .transpose()
+                .map_err(|error: throughline::IdError| wrong("project")(error.to_string()))?,
+            status: parse(&self.status).map_err(wrong("status"))?,
+            since: self.since,
+            parent: self
+                .parent
+                .as_deref()
+                .map(str::parse)
+                .transpose()
+                .map_err(|error: throughline::IdError| wrong("parent")(error.to_string()))?,
+            own: false,
+        })
+    }
+}
+
+/// List sessions, latest activity first
+#[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(ListQuery),
+    responses((status = 200, body = SessionPage)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Answer<SessionPage>, Problem> {
+    let limit = limit(&app, query.limit, USUAL)?;
+    let filter = query.filter()?;
+    let after: Option<Cursor> = query
+        .after
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .map_err(|error: throughline::CursorError| wrong("after")(error.to_string()))?;
+    let page = caller.tl.list(&filter, after.as_ref(), limit).await?;
+    let total = if query.count {
+        Some(caller.tl.count(&filter).await?)
+    } else {
+        None
+    };
+    Ok(Answer(SessionPage {
+        sessions: page.items.into_iter().map(SessionView::from).collect(),
+        next: page.next.map(|next| next.to_string()),
+        total,
+    }))
+}
+
+/// A session to make; all of it may be left out.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSessionBody {
+    /// Its id; minted from the time where there is none.
+    #[schema(value_type = Option<String>)]
+    id: Option<SessionId>,
+    /// An agent's stable name for it: if a session has it, that one is found instead.
+    #[schema(value_type = Option<String>, example = "telegram:123456")]
+    key: Option<Key>,
+    /// Its name, which is sanitized.
+    name: Option<String>,
+    /// What it is about.
+    description: Option<String>,
+    /// Its tags.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// The name of its agent.
+    agent: Option<String>,
+    /// The project it belongs to.
+    project: Option<String>,
+    /// The folder it is in, as the caller knows it.
+    workspace: Option<String>,
+}
+
+impl NewSessionBody {
+    pub(super) fn session(&self) -> Result<NewSession, Problem> {
+        let agent = self.agent.clone().map(|name| AgentRef { name, path: None });
+        let project = self.project.as_deref().map(str::parse).transpose();
+        Ok(NewSession {
+            id: self.id.clone(),
+            key: self.key.clone(),
+            name: name(self.name.as_deref())?,
+            agent,
+            project: project.map_err(throughline::Error::from)?,
+            workspace: self.workspace.clone(),
+            at: None,
+            continued_from: None,
+        })
+    }
+}
+
+fn name(text: Option<&str>) -> Result<Option<Name>, Problem> {
+    let name = text.map(str::parse).transpose();
+    Ok(name.map_err(throughline::Error::from)?)
+}
+
+fn tags(texts: &[String]) -> Result<Vec<Tag>, Problem> {
+    let tags = texts.iter().map(|text| text.parse()).collect();
+    let tags: Result<Vec<Tag>, throughline::NameError> = tags;
+    Ok(tags.map_err(throughline::Error::from)?)
+}
+
+/// Make a session, or find the one that has the key
+#[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = NewSessionBody,
+    responses((status = 201, body = SessionDetail), (status = 200, body = SessionDetail)))]
+pub(crate) async fn create(
+    caller: Caller,
+    crate::extract::MaybeJson(body): crate::extract::MaybeJson<NewSessionBody>,
+) -> Result<Response, Problem> {
+    let tags = tags(&body.tags)?;
+    let (session, existed) = caller.tl.get_or_create(body.session()?).await?;
+    if !existed {
+        let mut first: Vec<Body> = Vec::new();
+        first.extend(body.description.map(|text| Body::Described {
+            description: Some(text),
+        }));
+        first.extend((!tags.is_empty()).then_some(Body::Tagged { tags }));
+        append(&session, first, throughline::Expect::Any).await?;
+    }
+    let status = if existed {
+        StatusCode::OK
+    } else {
+        StatusCode::CREATED
+    };
+    shown(&session, status).await
+}
+
+async fn append(
+    session: &Session,
+    bodies: Vec<Body>,
+    expect: throughline::Expect,
+) -> Result<(), Problem> {
+    if bodies.is_empty() {
+        return Ok(());
+    }
+    let entries: Vec<NewEntry> = bodies.into_iter().map(|body| session.entry(body)).collect();
+    session
+        .append_all(entries, expect, Conflict::Reject)
+        .await?;
+    Ok(())
+}
+
+/// A session, with its head and where it is.
+pub(super) async fn shown(session: &Session, status: StatusCode) -> Result<Response, Problem> {
+    let record = session.record().await?;
+    let mut headers: HeaderMap = etag(record.card.head);
+    if status == StatusCode::CREATED
+        && let Ok(place) = HeaderValue::from_str(&format!("/api/sessions/{}", session.id()))
+    {
+        headers.insert(header::LOCATION, place);
+    }
+    let detail = SessionDetail::from(record);
+    Ok((status, headers, Answer(detail)).into_response())
+}
+
+/// Look at a session
+#[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses((status = 200, body = SessionDetail)))]
+pub(crate) async fn get(opened: Opened) -> Result<Response, Problem> {
+    shown(&opened.session, StatusCode::OK).await
+}
+
+/// What to change of a session. What is left out stays; null takes it away.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SessionPatch {
+    /// Its name, which is sanitized.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    name: Given<String>,
+    /// What it is about.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    description: Given<String>,
+    /// Whether it is put away.
+    archived: Option<bool>,
+    /// The name of its agent.
+    agent: Option<String>,
+    /// The folder it is in.
+    workspace: Option<String>,
+    /// Tags to add.
+    #[serde(default)]
+    add_tags: Vec<String>,
+    /// Tags to take away.
+    #[serde(default)]
+    remove_tags: Vec<String>,
+}
+
+/// Change a session: all of it or nothing
+#[utoipa::path(patch, path = "/api/sessions/{id}", tag = "sessions", request_body = SessionPatch,
+    params(("id" = String, Path, description = "The session"),
+        ("If-Match" = Option<String>, Header, description = "The head the caller believes in")),
+    responses((status = 200, body = SessionDetail)))]
+pub(crate) async fn patch(
+    opened: Opened,
+    IfMatch(expect): IfMatch,
+    Json(patch): Json<SessionPatch>,
+) -> Result<Response, Problem> {
+    let session = &opened.session;
+    let mut bodies = Vec::new();
+    if let Given::There(new) = &patch.name {
+        bodies.push(Body::Renamed {
+            name: name(new.as_deref())?,
+            by: NamedBy::Person,
+        });
+    }
+    if let Given::There(description) = patch.description {
+        bodies.push(Body::Described { description });
+    }
+    if let Some(name) = patch.agent {
+        bodies.push(Body::AgentSet(AgentRef { name, path: None }));
+    }
+    if let Some(workspace) = patch.workspace {
+        bodies.push(Body::Moved {
+            workspace,
+            project: None,
+        });
+    }
+    let (added, removed) = (tags(&patch.add_tags)?, tags(&patch.remove_tags)?);
+    bodies.extend((!added.is_empty()).then_some(Body::Tagged { tags: added }));
+    bodies.extend((!removed.is_empty()).then_some(Body::Untagged { tags: removed }));
+    if let Some(archived) = patch.archived {
+        let is = session.record().await?.card.status == Status::Archived;
+        if archived != is {
+            bodies.push(if archived {
+                Body::Archived
+            } else {
+                Body::Unarchived
+            });
+        }
+    }
+    append(session, bodies, expect).await?;
+    shown(session, StatusCode::OK).await
+}
+
+/// How to throw a session away.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeleteQuery {
+    /// Whether it is removed from the trash, for good.
+    #[serde(default)]
+    forever: bool,
+}
+
+/// Put a session into the trash, or remove it from there for good
+#[utoipa::path(delete, path = "/api/sessions/{id}", tag = "sessions", params(DeleteQuery,
+    ("id" = String, Path, description = "The session")),
+    responses((status = 204, description = "Done")))]
+pub(crate) async fn delete(
+    caller: Caller,
+    Id(id): Id,
+    Query(query): Query<DeleteQuery>,
+) -> Result<Response, Problem> {
+    if query.forever {
+        let session = caller.owner().session(&id);
+        caller.tl.store().remove(&session).await?;
+    } else {
+        caller.tl.trash(&id).await?;
+    }
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+/// Take a session out of the trash
+#[utoipa::path(post, path = "/api/sessions/{id}/restore", tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses((status = 200, body = SessionDetail)))]
+pub(crate) async fn restore(caller: Caller, Id(id): Id) -> Result<Response, Problem> {
+    let session = caller.tl.restore(&id).await?;
+    shown(&session, StatusCode::OK).await
+}
+
+/// What somebody calls a session.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResolveQuery {
+    /// An id, a unique beginning of one, a name, a key, or `last`.
+    session: String,
+}
+
+/// Find the session that is meant
+#[utoipa::path(get, path = "/api/resolve", tag = "sessions", params(ResolveQuery),
+    responses((status = 200, body = SessionDetail)))]
+pub(crate) async fn resolve(
+    caller: Caller,
+    Query(query): Query<ResolveQuery>,
+) -> Result<Response, Problem> {
+    // Never a path: what is in files of this machine is nobody's business.
+    let spec = match query.session.trim() {
+        "" => return Err(wrong("session")("it is empty".to_owned())),
+        "last" => SessionSpec::Last,
+        text => SessionSpec::Text {
+            text: text.to_owned(),
+            number: None,
+        },
+    };
+    let session = caller.tl.resolve(&spec, &[]).await?;
+    shown(&session, StatusCode::OK).await
+}

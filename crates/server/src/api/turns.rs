@@ -1,0 +1,201 @@
+//! Turns: asking, and the answer as it comes.
+
+use axum::Json as Answer;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use throughline::{Content, SessionId};
+use utoipa::ToSchema;
+
+use super::entries::OnConflictBody;
+use crate::extract::{IdempotencyKey, IfMatch, MaybeJson, Opened, param};
+use crate::guard::empty;
+use crate::turns::{Live, Manner, Outcome, Question, TurnId, WhenBusy};
+use crate::wire::{EntryView, StreamedEvent, UsageView};
+use crate::{App, Problem};
+
+/// What to ask.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TurnBody {
+    /// What the person says: a text, or blocks. Left out, the last message is answered.
+    #[schema(value_type = Option<serde_json::Value>, example = "How do we store sessions?")]
+    message: Option<Content>,
+    /// Who says it, of several people.
+    author: Option<String>,
+    /// What to do where an answer is under way in the session.
+    #[serde(default)]
+    when_busy: WhenBusy,
+    /// What to do where `If-Match` is no longer the head.
+    #[serde(default)]
+    on_conflict: OnConflictBody,
+    /// Whether the answer is told as it comes, as server-sent events; otherwise it is one
+    /// JSON document at the end.
+    #[serde(default = "yes")]
+    stream: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What became of a turn.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TurnView {
+    /// The turn.
+    #[schema(value_type = String, format = "uuid")]
+    turn: TurnId,
+    /// The session it went on in.
+    #[schema(value_type = String)]
+    session: SessionId,
+    /// What was asked, as it was kept.
+    question: EntryView,
+    /// The answer, as it was kept; none where nothing came.
+    answer: Option<EntryView>,
+    /// What it cost, as the provider reported it.
+    usage: Option<UsageView>,
+    /// What the request had, in tokens as counted here.
+    request_tokens: Option<u64>,
+    /// Whether it was stopped.
+    stopped: bool,
+    /// Why there is no answer, or no whole one.
+    failed: Option<Problem>,
+}
+
+impl From<Outcome> for TurnView {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            turn: outcome.turn,
+            session: outcome.session,
+            question: EntryView(outcome.question),
+            answer: outcome.answer.map(EntryView),
+            usage: outcome.usage.map(UsageView::from),
+            request_tokens: outcome.request_tokens,
+            stopped: outcome.stopped,
+            failed: outcome.failed,
+        }
+    }
+}
+
+/// Ask something, and hear the answer as it comes
+///
+/// The message is kept before the model is asked, and the answer when it ends, whether or
+/// not anybody still listens. Events: `turn:queued`, `turn:started`, `turn:sent`,
+/// `message:started` (with the id of the entry to be), `message:delta`, `message:thinking`, `message:tool_call`, `message:tool_result`,
+/// `session:compaction-start`, `-complete` and `-error`, `turn:warning`, `turn:retrying`,
+/// and at the end `turn:complete`, `turn:stopped` or `turn:failed`.
+#[utoipa::path(post, path = "/api/sessions/{id}/turns", tag = "turns", request_body = TurnBody,
+    params(("id" = String, Path, description = "The session"),
+        ("If-Match" = Option<String>, Header, description = "The head the caller believes in"),
+        ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this turn")),
+    responses((status = 200, description = "What becomes of it, as it becomes so or at the end",
+        content((TurnView = "application/json"), (StreamedEvent = "text/event-stream")))))]
+pub(crate) async fn begin(
+    State(app): State<App>,
+    opened: Opened,
+    IfMatch(expect): IfMatch,
+    IdempotencyKey(key): IdempotencyKey,
+    MaybeJson(body): MaybeJson<TurnBody>,
+) -> Result<Response, Problem> {
+    let question = Question {
+        content: body.message,
+        author: body.author,
+        expect,
+        conflict: body.on_conflict.into(),
+        key,
+        when_busy: body.when_busy,
+        manner: Manner::default(),
+    };
+    let live = crate::turns::begin(&app, &opened.caller, &opened.session, question).await?;
+    if body.stream {
+        return Ok(live.stream(0));
+    }
+    live.wait().await;
+    ended(&live)
+}
+
+fn ended(live: &Live) -> Result<Response, Problem> {
+    match live.outcome() {
+        Some(Ok(outcome)) => Ok(Answer(TurnView::from(outcome.clone())).into_response()),
+        Some(Err(problem)) => Err(problem.clone()),
+        None => Err(no_turn()),
+    }
+}
+
+fn no_turn() -> Problem {
+    Problem::not_found(
+        "turn_not_found",
+        "no such turn is known here any more; what was said and answered is in the entries",
+    )
+}
+
+/// What somebody heard of a turn before.
+fn seen(headers: &HeaderMap) -> Result<usize, Problem> {
+    let position = crate::events::resumed_from(headers)?;
+    Ok(position.map_or(0, |position| {
+        usize::try_from(position.0).unwrap_or(usize::MAX)
+    }))
+}
+
+/// Listen to the turn under way, or to the last one, from its start
+///
+/// `Last-Event-ID` goes on after that event.
+#[utoipa::path(get, path = "/api/sessions/{id}/turns/current", tag = "turns",
+    params(("id" = String, Path, description = "The session"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
+pub(crate) async fn current(
+    State(app): State<App>,
+    opened: Opened,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let found = app.turns.find(opened.session.reference(), None);
+    Ok(found.ok_or_else(no_turn)?.stream(seen(&headers)?))
+}
+
+/// The id of a turn in the path.
+pub(crate) struct Turn(TurnId);
+
+impl FromRequestParts<App> for Turn {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let text = param(parts, app, "turn").await?;
+        text.parse().map(Self).map_err(|_| no_turn())
+    }
+}
+
+/// Listen to a turn, from its start
+///
+/// `Last-Event-ID` goes on after that event.
+#[utoipa::path(get, path = "/api/sessions/{id}/turns/{turn}", tag = "turns",
+    params(("id" = String, Path, description = "The session"),
+        ("turn" = String, Path, description = "The turn"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
+pub(crate) async fn join(
+    State(app): State<App>,
+    opened: Opened,
+    Turn(turn): Turn,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let found = app.turns.find(opened.session.reference(), Some(&turn));
+    Ok(found.ok_or_else(no_turn)?.stream(seen(&headers)?))
+}
+
+/// Stop a turn; what came of the answer is kept
+#[utoipa::path(delete, path = "/api/sessions/{id}/turns/{turn}", tag = "turns",
+    params(("id" = String, Path, description = "The session"),
+        ("turn" = String, Path, description = "The turn")),
+    responses((status = 202, description = "It will stop")))]
+pub(crate) async fn stop(
+    State(app): State<App>,
+    opened: Opened,
+    Turn(turn): Turn,
+) -> Result<Response, Problem> {
+    let found = app.turns.find(opened.session.reference(), Some(&turn));
+    found.ok_or_else(no_turn)?.stop();
+    Ok(empty(StatusCode::ACCEPTED))
+}

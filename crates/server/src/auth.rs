@@ -1,0 +1,235 @@
+//! Who calls, and on whose behalf.
+//!
+//! Invariant: a handler reaches sessions only through the [`Throughline`] of its
+//! [`Caller`], which is made here and speaks for one owner.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use throughline::{Digest, Error, Owner, Throughline, Token, TokenId, TokenRole};
+
+use crate::{App, Gate, Problem};
+
+/// The header by which a service says for whom of its users it calls.
+pub(crate) const ON_BEHALF_OF: &str = "on-behalf-of";
+/// The cookie that holds a token for the page.
+pub(crate) const COOKIE: &str = "tl_token";
+/// How long what is known of a token is believed: so long a revoked one may still work.
+const FRESH: Duration = Duration::from_secs(1);
+/// How many tokens are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// Who calls.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The store, on behalf of the caller.
+    pub tl: Throughline,
+    /// What the caller may do.
+    pub role: TokenRole,
+    /// The token they called with; none where none is needed.
+    pub token: Option<TokenId>,
+    /// Whether the token came in a cookie, which a browser sends by itself.
+    pub by_cookie: bool,
+}
+
+impl Caller {
+    /// On whose behalf.
+    pub fn owner(&self) -> &Owner {
+        self.tl.owner()
+    }
+
+    /// Refuses whoever is not an admin.
+    pub fn require_admin(&self) -> Result<(), Problem> {
+        match self.role {
+            TokenRole::Admin => Ok(()),
+            TokenRole::User | TokenRole::Service => Err(Problem::forbidden(
+                "not_an_admin",
+                "this needs a token with the role admin",
+            )),
+        }
+    }
+}
+
+/// What the guard found out about the caller, for the handlers that need one.
+#[derive(Clone, Debug)]
+pub(crate) struct Admitted(pub(crate) Result<Caller, Problem>);
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        match parts.extensions.get::<Admitted>() {
+            Some(Admitted(admitted)) => admitted.clone(),
+            None => Err(unknown("there was no guard")),
+        }
+    }
+}
+
+fn unknown(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+}
+
+/// Knows who may come in.
+#[derive(Debug)]
+pub(crate) struct Doorkeeper {
+    tl: Throughline,
+    gate: Gate,
+    known: Mutex<HashMap<Digest, Seen>>,
+    open: Mutex<Option<(Instant, bool)>>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    at: Instant,
+    token: Option<Arc<Token>>,
+}
+
+impl Doorkeeper {
+    pub(crate) fn new(tl: Throughline, gate: Gate) -> Self {
+        Self {
+            tl,
+            gate,
+            known: Mutex::default(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// Whether there is no token, so that nobody can be asked for one. One that has ended
+    /// still says that somebody wanted the door closed; one that was taken back does not.
+    pub(crate) async fn is_open(&self) -> Result<bool, Error> {
+        let lately = *self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, open)) = lately
+            && at.elapsed() < FRESH
+        {
+            return Ok(open);
+        }
+        let tokens = self.tl.tokens().await?;
+        let open = tokens.iter().all(|token| token.revoked_at.is_some());
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), open));
+        Ok(open)
+    }
+
+    /// Who calls, by the headers of a request.
+    pub(crate) async fn admit(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let acting_for = text(headers, ON_BEHALF_OF)?;
+        if let Gate::Open(owner) = &self.gate
+            && self.is_open().await?
+        {
+            if acting_for.is_some() {
+                return Err(not_a_service());
+            }
+            return Ok(Caller {
+                tl: self.tl.on_behalf_of(owner.clone()),
+                role: TokenRole::Admin,
+                token: None,
+                by_cookie: false,
+            });
+        }
+        let (shown, by_cookie) = match bearer(headers)? {
+            Some(shown) => (shown, false),
+            None => match cookie(headers) {
+                Some(shown) => (shown, true),
+                None => return Err(unknown("send a token: `Authorization: Bearer tl_…`")),
+            },
+        };
+        let token = self.token(shown).await?;
+        let now = self.tl.now();
+        let Some(token) = token.filter(|token| token.is_good(now)) else {
+            return Err(unknown(
+                "the token is not known here, has ended or was taken back",
+            ));
+        };
+        let owner = match (acting_for, token.role) {
+            (None, _) => token.owner.clone(),
+            (Some(user), TokenRole::Service) => token
+                .owner
+                .user(user)
+                .map_err(|error| Problem::bad_request("bad_owner", error.to_string()))?,
+            (Some(_), TokenRole::User | TokenRole::Admin) => return Err(not_a_service()),
+        };
+        Ok(Caller {
+            tl: self.tl.on_behalf_of(owner),
+            role: token.role,
+            token: Some(token.id.clone()),
+            by_cookie,
+        })
+    }
+
+    async fn token(&self, shown: &str) -> Result<Option<Arc<Token>>, Problem> {
+        let hash = Digest::of(shown.as_bytes());
+        let lately = self.known().get(&hash).cloned();
+        if let Some(seen) = lately.filter(|seen| seen.at.elapsed() < FRESH) {
+            return Ok(seen.token);
+        }
+        let token = self.tl.store().token(&hash).await?.map(Arc::new);
+        let mut known = self.known();
+        if known.len() >= REMEMBERED {
+            known.retain(|_, seen| seen.at.elapsed() < FRESH);
+            if known.len() >= REMEMBERED {
+                known.clear();
+            }
+        }
+        let at = Instant::now();
+        known.insert(
+            hash,
+            Seen {
+                at,
+                token: token.clone(),
+            },
+        );
+        Ok(token)
+    }
+
+    /// Forgets what is known of tokens, since one was made or taken back here.
+    pub(crate) fn forget(&self) {
+        self.known().clear();
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Seen>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn not_a_service() -> Problem {
+    Problem::forbidden(
+        "not_a_service",
+        "only a token with the role service calls on behalf of others",
+    )
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
+    headers
+        .get(name)
+        .map(|value| {
+            std::str::from_utf8(value.as_bytes()).map_err(|_| {
+                Problem::bad_request("bad_header", format!("the header {name} is not UTF-8"))
+            })
+        })
+        .transpose()
+}
+
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(value) = text(headers, header::AUTHORIZATION.as_str())? else {
+        return Ok(None);
+    };
+    match value.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(token.trim())),
+        _ => Err(unknown("the header Authorization is not `Bearer tl_…`")),
+    }
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).into_iter();
+    let mut pairs = cookies
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs
+        .find(|(name, _)| *name == COOKIE)
+        .map(|(_, value)| value)
+}

@@ -1,0 +1,209 @@
+//! Hands events to whoever subscribed.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use throughline::{Change, Owner, Position, SessionId, SessionRef, StoreError, Throughline};
+use tokio::sync::{Notify, broadcast, watch};
+
+use super::Frame;
+
+/// How often the feed is looked at for what other processes append.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Changes read at a time.
+const PAGE: usize = 512;
+/// Events a reader may be behind before it has to read on from the store.
+const RING: usize = 1_024;
+
+/// What somebody wants to hear of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Topic {
+    Owner(Owner),
+    Session(SessionRef),
+}
+
+/// Hands events to whoever subscribed. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Hub(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    topics: Mutex<HashMap<Topic, broadcast::Sender<Arc<Frame>>>>,
+    /// Everything up to here has been handed out.
+    handed: AtomicU64,
+    /// Whether the feed is being read: it is not while nobody listens.
+    awake: watch::Sender<bool>,
+    wake: Arc<Notify>,
+    closed: watch::Sender<bool>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The feeder finds nobody left and ends.
+        self.wake.notify_one();
+    }
+}
+
+impl Hub {
+    /// Starts reading the feed of a store.
+    pub(crate) fn start(tl: Throughline) -> Self {
+        let wake = Arc::new(Notify::new());
+        let hub = Self(Arc::new(Inner {
+            topics: Mutex::default(),
+            handed: AtomicU64::new(0),
+            awake: watch::Sender::new(false),
+            wake: Arc::clone(&wake),
+            closed: watch::Sender::new(false),
+        }));
+        tokio::spawn(feed(Arc::downgrade(&hub.0), wake, tl));
+        hub
+    }
+
+    /// Something was appended here.
+    pub(crate) fn wake(&self) {
+        self.0.wake.notify_one();
+    }
+
+    /// No more events: whoever listens is told.
+    pub(crate) fn close(&self) {
+        self.0.closed.send_replace(true);
+        self.0.topics().clear();
+    }
+
+    /// Resolves once there are no more events.
+    pub(crate) fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut closed = self.0.closed.subscribe();
+        async move {
+            // An error means that the hub is gone, which comes to the same.
+            let _ = closed.wait_for(|closed| *closed).await;
+        }
+    }
+
+    /// Everything up to here has been handed out.
+    pub(super) fn handed(&self) -> Position {
+        Position(self.0.handed.load(Ordering::Acquire))
+    }
+
+    /// Listens. From when this returns on, everything new is handed out; whatever came
+    /// before is in the store.
+    pub(super) async fn listen(&self, topic: &Topic) -> broadcast::Receiver<Arc<Frame>> {
+        let receiver = {
+            let mut topics = self.0.topics();
+            let sender = topics.entry(topic.clone());
+            let sender = sender.or_insert_with(|| broadcast::Sender::new(RING));
+            sender.subscribe()
+        };
+        let mut awake = self.0.awake.subscribe();
+        self.wake();
+        let _ = awake.wait_for(|awake| *awake).await;
+        receiver
+    }
+
+    /// Tells of something that is not kept.
+    pub(crate) fn pass(
+        &self,
+        session: &SessionRef,
+        name: &'static str,
+        data: &impl serde::Serialize,
+    ) {
+        if self.0.listeners(&session.owner, &session.id).is_empty() {
+            return;
+        }
+        let frame = Frame::passing(name, data);
+        self.0.hand(&session.owner, &session.id, &Arc::new(frame));
+    }
+}
+
+impl Inner {
+    fn topics(&self) -> MutexGuard<'_, HashMap<Topic, broadcast::Sender<Arc<Frame>>>> {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listeners(&self, owner: &Owner, session: &SessionId) -> Vec<broadcast::Sender<Arc<Frame>>> {
+        let topics = self.topics();
+        let all = Topic::Owner(owner.clone());
+        let one = Topic::Session(owner.session(session));
+        [all, one]
+            .iter()
+            .filter_map(|topic| topics.get(topic).cloned())
+            .collect()
+    }
+
+    fn hand(&self, owner: &Owner, session: &SessionId, frame: &Arc<Frame>) {
+        for listener in self.listeners(owner, session) {
+            // Nobody left there is no failure.
+            let _ = listener.send(Arc::clone(frame));
+        }
+    }
+
+    fn told(&self, change: &Change) {
+        let listeners = self.listeners(&change.owner, &change.session);
+        if listeners.is_empty() {
+            return;
+        }
+        let frame = Arc::new(Frame::of(change));
+        for listener in listeners {
+            let _ = listener.send(Arc::clone(&frame));
+        }
+    }
+
+    /// Goes to sleep where nobody listens; tells whether it did. Under the lock, so that
+    /// whoever comes meanwhile finds out.
+    fn falls_asleep(&self) -> bool {
+        let mut topics = self.topics();
+        topics.retain(|_, sender| sender.receiver_count() > 0);
+        if topics.is_empty() {
+            self.awake.send_replace(false);
+        }
+        topics.is_empty()
+    }
+}
+
+/// Reads the feed for as long as there is a hub.
+async fn feed(hub: Weak<Inner>, wake: Arc<Notify>, tl: Throughline) {
+    let mut read_to: Option<Position> = None;
+    loop {
+        let Some(inner) = hub.upgrade() else {
+            return;
+        };
+        if inner.falls_asleep() {
+            read_to = None;
+            drop(inner);
+            wake.notified().await;
+            continue;
+        }
+        match hand_out(&inner, &tl, read_to).await {
+            Ok((position, more)) => {
+                read_to = Some(position);
+                inner.handed.store(position.0, Ordering::Release);
+                inner.awake.send_replace(true);
+                if more {
+                    continue;
+                }
+            }
+            Err(error) => tracing::error!(%error, "events cannot be read"),
+        }
+        drop(inner);
+        let _ = tokio::time::timeout(LOOK_EVERY, wake.notified()).await;
+    }
+}
+
+/// Hands out what is new; tells how far it came and whether there is more. The first time
+/// it only finds out where it is.
+async fn hand_out(
+    inner: &Inner,
+    tl: &Throughline,
+    read_to: Option<Position>,
+) -> Result<(Position, bool), StoreError> {
+    let Some(after) = read_to else {
+        return Ok((tl.store().last_position().await?, false));
+    };
+    let changes = tl.store().changes(after, PAGE).await?;
+    for change in &changes {
+        inner.told(change);
+    }
+    let position = changes.last().map_or(after, |change| change.position);
+    Ok((position, changes.len() == PAGE))
+}

@@ -1,0 +1,74 @@
+//! Events as server-sent events.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use throughline::Position;
+
+use super::Subscription;
+use crate::{App, Problem};
+
+/// How often something is sent where nothing happens, so that nobody in between gives up.
+const BREATH: Duration = Duration::from_secs(15);
+
+/// What a reader heard last, as a browser tells when it comes back.
+pub(crate) fn resumed_from(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
+    let Some(value) = headers.get("last-event-id") else {
+        return Ok(None);
+    };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let number = text.parse().map(|number| Some(Position(number)));
+    number.map_err(|_| {
+        Problem::bad_request(
+            "bad_last_event_id",
+            "Last-Event-ID is the id of an event, which is a number",
+        )
+    })
+}
+
+/// Everything a reader is told, for as long as it reads.
+pub(crate) fn stream(app: &App, subscription: Subscription) -> Response {
+    let closed = Box::pin(app.hub.closed());
+    let first = Bytes::from_static(b"retry: 1000\n\n");
+    let state = (subscription, closed, Some(first));
+    let frames = stream::unfold(state, async |(mut subscription, mut closed, first)| {
+        if let Some(first) = first {
+            return Some((first, (subscription, closed, None)));
+        }
+        let sent = tokio::select! {
+            biased;
+            () = &mut closed => return None,
+            frame = subscription.next() => frame?.sse.clone(),
+            () = tokio::time::sleep(BREATH) => match subscription.quietly_at() {
+                // Moves the reader on without an event, so that it resumes from here.
+                Some(position) => format!("id: {position}\n\n").into(),
+                None => Bytes::from_static(b":\n\n"),
+            },
+        };
+        Some((sent, (subscription, closed, None)))
+    });
+    event_stream(Body::from_stream(futures_util::StreamExt::map(
+        frames,
+        Ok::<_, std::convert::Infallible>,
+    )))
+}
+
+/// An answer that is a stream of events.
+pub(crate) fn event_stream(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
+    // Proxies must not gather what should arrive now.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}

@@ -1,0 +1,226 @@
+//! What handlers take out of requests, with clear answers where it is not there.
+
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use throughline::{Expect, Seq, Session, SessionId};
+
+use crate::{App, Caller, Problem};
+
+/// A body of JSON.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        require_json(request.headers())?;
+        let bytes = body(request, app, app.limits().body).await?;
+        parsed(&bytes).map(Self)
+    }
+}
+
+/// A body of JSON that may be left out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MaybeJson<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for MaybeJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let json = require_json(request.headers());
+        let bytes = body(request, app, app.limits().body).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        json?;
+        parsed(&bytes).map(Self)
+    }
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") || kind.ends_with("+json") {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "not_json",
+        "send JSON, and say so: `Content-Type: application/json`",
+    ))
+}
+
+/// JSON that is not JSON is a bad request; JSON that says something else is invalid.
+pub(crate) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        use serde_json::error::Category;
+        match error.classify() {
+            Category::Data => Problem::invalid(format!("the body says what it cannot: {error}")),
+            Category::Io | Category::Syntax | Category::Eof => {
+                Problem::bad_request("bad_json", format!("the body is not JSON: {error}"))
+            }
+        }
+    })
+}
+
+/// The whole body, if it is not too much and comes in time.
+pub(crate) async fn body(request: Request, app: &App, most: usize) -> Result<Bytes, Problem> {
+    let too_large = || {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body_too_large",
+            format!("a body here has at most {most} bytes"),
+        )
+    };
+    let said = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok())
+        .and_then(|length| length.parse::<usize>().ok());
+    if said.is_some_and(|said| said > most) {
+        return Err(too_large());
+    }
+    let collected = Limited::new(request.into_body(), most).collect();
+    match tokio::time::timeout(app.limits().body_time, collected).await {
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_too_slow",
+            "the body did not arrive in time",
+        )),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Problem::bad_request(
+            "body_cut_off",
+            format!("the body broke off: {error}"),
+        )),
+    }
+}
+
+/// What stands after the question mark.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        axum::extract::Query::try_from_uri(&parts.uri)
+            .map(|axum::extract::Query(query)| Self(query))
+            .map_err(|error| Problem::bad_request("bad_query_string", error.body_text()))
+    }
+}
+
+/// A part of the path, by its name in the route.
+pub(crate) async fn param(parts: &mut Parts, app: &App, name: &str) -> Result<String, Problem> {
+    let params = RawPathParams::from_request_parts(parts, app)
+        .await
+        .map_err(|error| Problem::bad_request("bad_path", error.body_text()))?;
+    let found = params.iter().find(|(known, _)| *known == name);
+    found
+        .map(|(_, value)| value.to_owned())
+        .ok_or_else(|| Problem::not_found("no_such_path", format!("the path has no {name}")))
+}
+
+/// The id of a session in the path, whether or not there is one.
+#[derive(Clone, Debug)]
+pub(crate) struct Id(pub(crate) SessionId);
+
+impl FromRequestParts<App> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let text = param(parts, app, "id").await?;
+        // What cannot be an id is not the id of anything.
+        text.parse().map(Self).map_err(|error| {
+            Problem::not_found("session_not_found", format!("no such session: {error}"))
+        })
+    }
+}
+
+/// The session in the path, which exists and is the caller's.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) caller: Caller,
+    pub(crate) session: Session,
+}
+
+impl FromRequestParts<App> for Opened {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let Id(id) = Id::from_request_parts(parts, app).await?;
+        let session = caller.tl.session(&id).await?;
+        Ok(Self { caller, session })
+    }
+}
+
+/// A number of an entry in the path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number(pub(crate) Seq);
+
+impl FromRequestParts<App> for Number {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let text = param(parts, app, "seq").await?;
+        text.parse().map(Self).map_err(|_| {
+            Problem::not_found("entry_not_found", format!("{text:?} is no entry's number"))
+        })
+    }
+}
+
+/// The head the caller believes in: `If-Match: "12"`, or `*` for whatever it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IfMatch(pub(crate) Expect);
+
+impl FromRequestParts<App> for IfMatch {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get(header::IF_MATCH) else {
+            return Ok(Self(Expect::Any));
+        };
+        let text = value.to_str().unwrap_or_default().trim();
+        if text == "*" {
+            return Ok(Self(Expect::Any));
+        }
+        let number = text.trim_matches('"').parse();
+        number.map(|seq| Self(Expect::At(seq))).map_err(|_| {
+            Problem::bad_request(
+                "bad_if_match",
+                "If-Match is the number of the last entry, as in the ETag: \"12\"",
+            )
+        })
+    }
+}
+
+/// What a caller calls one thing it does, so that doing it twice does it once.
+#[derive(Clone, Debug)]
+pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
+
+impl FromRequestParts<App> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        const LONGEST: usize = 255;
+        let Some(value) = parts.headers.get("idempotency-key") else {
+            return Ok(Self(None));
+        };
+        match value.to_str() {
+            Ok(key) if !key.trim().is_empty() && key.len() <= LONGEST => {
+                Ok(Self(Some(key.to_owned())))
+            }
+            _ => Err(Problem::bad_request(
+                "bad_idempotency_key",
+                format!("an Idempotency-Key has 1 to {LONGEST} printable ASCII characters"),
+            )),
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What every request passes before it is answered: hosts and origins, the caller, the
+//! rate, the time; and what every answer gets: an id, safe headers, a log line, a
+//! measurement.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::auth::Admitted;
+use crate::listen::Peer;
+use crate::{App, Gate, Problem, openai, page};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest id of a request that is taken over from whoever sent it.
+const LONGEST_ID: usize = 64;
+/// What an answer may do in a browser where the handler says nothing else: nothing.
+const INERT: &str = "default-src 'none'; frame-ancestors 'none'";
+
+/// Lets a request through, or answers why not.
+pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
+    let id = request_id(&app, request.headers());
+    let mut owner = String::new();
+    let response = match admitted(&app, &mut request, &path, &mut owner).await {
+        Err(problem) => problem.into_response(),
+        Ok(()) => timed(&app, &route, request, next).await,
+    };
+    if !method.is_safe() {
+        app.hub.wake();
+    }
+    let response = finished(response, &path, &id);
+    let took = began.elapsed();
+    let status = response.status().as_u16();
+    app.metrics.answered(method.as_str(), &route, status, took);
+    // The route and not the path: what people call things is nobody's business here.
+    let millis = took.as_secs_f64() * 1_000.0;
+    if response.status().is_server_error() {
+        tracing::error!(%id, %method, route, status, millis, owner, "answered");
+    } else {
+        tracing::info!(%id, %method, route, status, millis, owner, "answered");
+    }
+    response
+}
+
+/// Refuses what must not come in, and notes who comes in.
+async fn admitted(
+    app: &App,
+    request: &mut Request,
+    path: &str,
+    owner: &mut String,
+) -> Result<(), Problem> {
+    let headers = request.headers();
+    let host = host_of(request);
+    // While anybody who reaches it is let in, whoever was tricked into it must not be.
+    let open = matches!(app.serving.gate, Gate::Open(_));
+    check_host(app, host.as_deref(), open)?;
+    check_origin(app, headers, host.as_deref(), request.method())?;
+    let caller = app.door.admit(headers).await;
+    let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+    let key = match &caller {
+        Ok(caller) => {
+            caller.owner().as_str().clone_into(owner);
+            if caller.by_cookie && !request.method().is_safe() {
+                check_same_site(headers)?;
+            }
+            format!("owner {owner}")
+        }
+        Err(_) => format!(
+            "peer {}",
+            peer.map_or_else(String::new, |ip| ip.to_string())
+        ),
+    };
+    if path != "/health" {
+        app.rates.admit(&key).map_err(|seconds| {
+            Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_requests",
+                format!("that is more requests than are taken; try again in {seconds} s"),
+            )
+            .after(seconds)
+        })?;
+    }
+    request.extensions_mut().insert(Admitted(caller));
+    Ok(())
+}
+
+/// Answers within the time there is.
+async fn timed(app: &App, route: &str, request: Request, next: Next) -> Response {
+    let answered = next.run(request);
+    if takes_its_time(route) {
+        return answered.await;
+    }
+    match tokio::time::timeout(app.limits().time, answered).await {
+        Ok(response) => response,
+        Err(_) => Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "timeout",
+            "this took longer than it may; what was appended is kept, and a retry with the \
+             same Idempotency-Key does nothing twice",
+        )
+        .after(1)
+        .into_response(),
+    }
+}
+
+/// Routes that ask models, or send for as long as somebody reads.
+fn takes_its_time(route: &str) -> bool {
+    const LONG: [&str; 5] = ["/turns", "/compact", "/continue", "/responses", "/blobs"];
+    LONG.iter().any(|end| route.ends_with(end)) || route.contains("/turns/")
+}
+
+fn request_id(app: &App, headers: &HeaderMap) -> String {
+    static COUNTER: AtomicU64 = AtomicU64::new(1);
+    let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let sent = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    match sent {
+        Some(id) if !id.is_empty() && id.len() <= LONGEST_ID && id.chars().all(fit) => {
+            id.to_owned()
+        }
+        _ => {
+            let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+            let second = app.serving.tl.now().as_second();
+            format!("{second:x}-{count:x}")
+        }
+    }
+}
+
+/// The name the server was called by.
+fn host_of(request: &Request) -> Option<String> {
+    let authority = request
+        .uri()
+        .authority()
+        .map(axum::http::uri::Authority::as_str);
+    let header = request
+        .headers()
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    authority.or(header).map(str::to_ascii_lowercase)
+}
+
+/// A host without its port.
+fn bare(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) && !name.ends_with(':') => {
+            name
+        }
+        _ => host,
+    }
+}
+
+fn is_here(name: &str) -> bool {
+    let literal = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || literal.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// A page of somebody else's may have its name point here: it calls by that name.
+fn check_host(app: &App, host: Option<&str>, open: bool) -> Result<(), Problem> {
+    let named = &app.serving.hosts;
+    let fits = match host {
+        None => !open && named.is_empty(),
+        Some(host) => {
+            is_here(bare(host))
+                || named
+                    .iter()
+                    .any(|name| name.eq_ignore_ascii_case(bare(host)))
+                || (!open && named.is_empty())
+        }
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::MISDIRECTED_REQUEST,
+        "wrong_host",
+        "the server is not called that; `tl serve --host NAME` lets it be",
+    ))
+}
+
+/// Only this server's own pages, and those that were named, may call from a browser.
+fn check_origin(
+    app: &App,
+    headers: &HeaderMap,
+    host: Option<&str>,
+    method: &Method,
+) -> Result<(), Problem> {
+    let refused = || {
+        Err(Problem::forbidden(
+            "wrong_origin",
+            "pages of other places may not call this server; `tl serve --origin URL` lets one",
+        ))
+    };
+    if let Some(origin) = headers.get(header::ORIGIN) {
+        let Ok(origin) = origin.to_str() else {
+            return refused();
+        };
+        let own = origin
+            .split_once("://")
+            .is_some_and(|(_, rest)| Some(rest.to_ascii_lowercase().as_str()) == host);
+        let named = app.serving.origins.iter().any(|named| named == origin);
+        return if own || named { Ok(()) } else { refused() };
+    }
+    let site = headers
+        .get("sec-fetch-site")
+        .and_then(|site| site.to_str().ok());
+    match site {
+        Some("cross-site" | "same-site") if !method.is_safe() => refused(),
+        _ => Ok(()),
+    }
+}
+
+/// A cookie alone is no proof that the person meant it.
+fn check_same_site(headers: &HeaderMap) -> Result<(), Problem> {
+    let own = headers.contains_key(header::ORIGIN)
+        || headers
+            .get("sec-fetch-site")
+            .is_some_and(|site| site == "same-origin");
+    if own {
+        return Ok(());
+    }
+    Err(Problem::forbidden(
+        "wrong_origin",
+        "a change by cookie needs the header Origin",
+    ))
+}
+
+/// What every answer gets.
+fn finished(mut response: Response, path: &str, id: &str) -> Response {
+    if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
+        problem.request_id = Some(id.into());
+        response = if path.starts_with("/v1/") {
+            openai::refusal(&problem)
+        } else {
+            let mut with_id = problem.into_response();
+            with_id.extensions_mut().remove::<Problem>();
+            with_id
+        };
+    }
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    let fixed = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::CONTENT_SECURITY_POLICY, INERT),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    for (name, value) in fixed {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+pub(crate) async fn not_found(headers: HeaderMap) -> Response {
+    let problem = Problem::not_found(
+        "no_such_path",
+        "nothing is served at this path; GET /api/openapi.json lists what is",
+    );
+    let accepts = headers
+        .get(header::ACCEPT)
+        .and_then(|kinds| kinds.to_str().ok());
+    // A person in a browser is told by a page.
+    if accepts.is_some_and(|kinds| kinds.contains("text/html")) {
+        return page::failed(&problem);
+    }
+    problem.into_response()
+}
+
+pub(crate) async fn wrong_method() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "wrong_method",
+        "this path is not served by that method; GET /api/openapi.json lists what is",
+    )
+}
+
+/// An empty answer of this status.
+pub(crate) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bare, is_here};
+
+    #[test]
+    fn a_host_is_told_from_its_port() {
+        for (host, name) in [
+            ("localhost:8080", "localhost"),
+            ("localhost", "localhost"),
+            ("127.0.0.1:1", "127.0.0.1"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("example.org:", "example.org"),
+        ] {
+            assert_eq!(bare(host), name, "{host}");
+        }
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_here() {
+        for here in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]", "::1"] {
+            assert!(is_here(here), "{here}");
+        }
+        for away in [
+            "localhost.example.org",
+            "10.0.0.1",
+            "[::2]",
+            "",
+            "example.org",
+        ] {
+            assert!(!is_here(away), "{away}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The items that an entry comes as.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use throughline::{
+    Block, Body, Content, Entry, EntryId, Json, Message, Role, SessionId, Throughline, ToolCall,
+    ToolResult,
+};
+
+use super::part::{Blobs, blobs, part};
+use super::rest::Rest;
+use crate::openai::{Refusal, id};
+
+/// An item of a conversation.
+#[derive(Clone, Debug)]
+pub(in crate::openai) struct Item {
+    /// Its id.
+    pub(in crate::openai) id: String,
+    /// All of it.
+    pub(in crate::openai) json: Json,
+    /// The blocks it is made of, as a message of their own.
+    pub(in crate::openai) blocks: Content,
+}
+
+/// The items that an entry of a session comes as; none where it says nothing.
+pub(in crate::openai) async fn shown(
+    tl: &Throughline,
+    session: &SessionId,
+    entry: &Entry,
+) -> Result<Vec<Item>, Refusal> {
+    let messages = match &entry.body {
+        Body::Message(message) => vec![message.clone()],
+        Body::Restored(restored) => {
+            let prompt = Message::text(Role::User, restored.prompt.clone());
+            let answer = restored.acknowledgement.clone();
+            let answer = answer.map(|answer| Message::text(Role::Assistant, answer));
+            [prompt].into_iter().chain(answer).collect()
+        }
+        Body::Merged(merge) => {
+            let summary = merge.summary.clone();
+            let summary = summary.map(|summary| Message::text(Role::User, summary));
+            summary.into_iter().collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut maker = Maker::new(&entry.id);
+    for message in &messages {
+        let blobs = blobs(tl, &message.content).await?;
+        maker.message(message, &blobs);
+    }
+    let mut items = maker.items;
+    // An entry that an item became has the item's own id.
+    if let (Some(own), [only]) = (&entry.external_id, items.as_mut_slice())
+        && entry.id == EntryId::from_external(session, own)
+        && id::can_be_kept(own)
+    {
+        only.rename(own);
+    }
+    Ok(items)
+}
+
+/// The items that a message comes as.
+pub(super) fn made(message: &Message, entry: &EntryId, blobs: &Blobs) -> Vec<Item> {
+    let mut maker = Maker::new(entry);
+    maker.message(message, blobs);
+    maker.items
+}
+
+impl Item {
+    /// Gives it another id, unless it is kept as it came.
+    fn rename(&mut self, own: &str) {
+        let Ok(mut members) = self.json.decode::<Map<String, Value>>() else {
+            return;
+        };
+        if members.get("id").and_then(Value::as_str) == Some(self.id.as_str()) && self.id != own {
+            members.insert("id".to_owned(), json!(own));
+            if let Ok(json) = Json::of(&members) {
+                own.clone_into(&mut self.id);
+                self.json = json;
+            }
+        }
+    }
+}
+
+/// Makes items of blocks.
+struct Maker<'a> {
+    entry: &'a EntryId,
+    items: Vec<Item>,
+    /// How many items have each prefix so far.
+    counts: HashMap<String, usize>,
+}
+
+impl<'a> Maker<'a> {
+    fn new(entry: &'a EntryId) -> Self {
+        Self {
+            entry,
+            items: Vec::new(),
+            counts: HashMap::new(),
+        }
+    }
+
+    fn message(&mut self, message: &Message, blobs: &Blobs) {
+        let status = if message.incomplete {
+            "incomplete"
+        } else {
+            "completed"
+        };
+        let mut run: Vec<&Block> = Vec::new();
+        let mut parts = Vec::new();
+        let is_answer = message.role == Role::Assistant;
+        let blocks = &message.content.0;
+        let rest = blocks.last().and_then(|last| match last {
+            Block::Foreign(raw) => Rest::from_block(raw),
+            _ => None,
+        });
+        let said = &blocks[..blocks.len() - usize::from(rest.is_some())];
+        let mut rest = rest;
+        for block in said {
+            if let Some(part) = part(block, is_answer, blobs) {
+                parts.push(part);
+                run.push(block);
+                continue;
+            }
+            self.said(message.role, status, &mut parts, &mut run, &mut rest);
+            let item = match block {
+                Block::Thinking { text, signature } => thought(text, signature.as_deref(), status),
+                Block::ToolCall(call) => called(call),
+                Block::ToolResult(result) => returned(result, blobs),
+                Block::Foreign(raw) => {
+                    self.verbatim(raw, block);
+                    continue;
+                }
+                _ => continue,
+            };
+            self.push(item, vec![block.clone()], &mut rest);
+        }
+        // A message of nothing is still a message.
+        if said.is_empty() || !parts.is_empty() {
+            self.said(message.role, status, &mut parts, &mut run, &mut rest);
+            if said.is_empty() {
+                let item = message_item(message.role, status, &[]);
+                self.push(item, Vec::new(), &mut rest);
+            }
+        }
+    }
+
+    /// Ends a run of parts: they are one message.
+    fn said(
+        &mut self,
+        role: Role,
+        status: &str,
+        parts: &mut Vec<Value>,
+        run: &mut Vec<&Block>,
+        rest: &mut Option<Rest>,
+    ) {
+        if parts.is_empty() {
+            return;
+        }
+        let item = message_item(role, status, &std::mem::take(parts));
+        let blocks = run.drain(..).cloned().collect();
+        self.push(item, blocks, rest);
+    }
+
+    fn id(&mut self, kind: &str) -> String {
+        let prefix = id::prefix(kind);
+        let count = self.counts.entry(prefix.to_owned()).or_default();
+        let nth = *count;
+        *count += 1;
+        id::item(prefix, self.entry, nth)
+    }
+
+    fn push(&mut self, item: Value, blocks: Vec<Block>, rest: &mut Option<Rest>) {
+        let Value::Object(made) = item else {
+            return;
+        };
+        let kind = made.get("type").and_then(Value::as_str).unwrap_or_default();
+        let id = self.id(kind);
+        let mut members = Map::new();
+        members.insert("id".to_owned(), json!(id));
+        members.extend(made);
+        let mut content = Content(blocks);
+        if let Some(rest) = rest.take() {
+            content.0.extend(rest.block());
+            rest.onto(&mut members);
+        }
+        if let Ok(json) = Json::of(&members) {
+            self.items.push(Item {
+                id,
+                json,
+                blocks: content,
+            });
+        }
+    }
+
+    /// An item of a type we do not know, as it came; with an id if it had none.
+    fn verbatim(&mut self, raw: &Json, block: &Block) {
+        #[derive(serde::Deserialize)]
+        struct Known {
+            id: Option<String>,
+            r#type: Option<String>,
+            data: Option<Json>,
+        }
+        let mut json = raw.clone();
+        let mut known = json.decode::<Known>().ok();
+        if let Some(Known {
+            r#type: Some(kind),
+            data: Some(data),
+            ..
+        }) = &known
+            && kind == "foreign"
+        {
+            json = data.clone();
+            known = json.decode().ok();
+        }
+        let Some(known) = known else {
+            return;
+        };
+        let id = match known.id {
+            Some(id) => id,
+            None => {
+                let id = self.id(known.r#type.as_deref().unwrap_or_default());
+                let rest = json.as_str().trim_start().trim_start_matches('{');
+                let comma = if rest.trim_start().starts_with('}') {
+                    ""
+                } else {
+                    ","
+                };
+                match Json::parse(format!("{{\"id\":\"{id}\"{comma}{rest}")) {
+                    Ok(with_id) => json = with_id,
+                    Err(_) => return,
+                }
+                id
+            }
+        };
+        let blocks = Content(vec![block.clone()]);
+        self.items.push(Item { id, json, blocks });
+    }
+}
+
+fn message_item(role: Role, status: &str, parts: &[Value]) -> Value {
+    json!({
+        "type": "message",
+        "role": role.as_str(),
+        "status": status,
+        "content": parts,
+    })
+}
+
+fn thought(text: &str, signature: Option<&str>, status: &str) -> Value {
+    let summary = match text {
+        "" => json!([]),
+        text => json!([{"type": "summary_text", "text": text}]),
+    };
+    let mut item = json!({"type": "reasoning", "summary": summary, "status": status});
+    if let Some(signature) = signature {
+        item["encrypted_content"] = json!(signature);
+    }
+    item
+}
+
+fn called(call: &ToolCall) -> Value {
+    json!({
+        "type": "function_call",
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": call.input.as_str(),
+        "status": "completed",
+    })
+}
+
+fn returned(result: &ToolResult, blobs: &Blobs) -> Value {
+    let output = match result.content.0.as_slice() {
+        [] => json!(""),
+        [Block::Text(text)] => json!(text),
+        blocks => blocks
+            .iter()
+            .filter_map(|block| part(block, false, blobs))
+            .collect(),
+    };
+    json!({
+        "type": "function_call_output",
+        "call_id": result.call_id,
+        "output": output,
+        "status": "completed",
+    })
+}

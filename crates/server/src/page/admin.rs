@@ -1,0 +1,182 @@
+//! Tokens and users, for whoever may give tokens to others.
+
+use std::collections::BTreeMap;
+
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::SignedDuration;
+use maud::{Markup, html};
+use serde::Deserialize;
+use throughline::{Filter, NewToken, Owner, Token, TokenId, TokenRole};
+
+use super::layout::{self, Place, said};
+use super::visitor::{Fault, Form, Visitor};
+use super::words::{counted, full, since};
+use crate::Problem;
+use crate::extract::Query;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct AdminQuery {
+    said: Option<String>,
+}
+
+pub(super) async fn page(
+    visitor: Visitor,
+    Query(query): Query<AdminQuery>,
+) -> Result<Response, Fault> {
+    shown(&visitor, &html! { (said(query.said.as_deref())) }).await
+}
+
+async fn shown(visitor: &Visitor, first: &Markup) -> Result<Response, Fault> {
+    visitor.caller.require_admin()?;
+    let tokens = visitor.caller.tl.tokens().await?;
+    let now = visitor.caller.tl.now();
+    let mut users: BTreeMap<Owner, (usize, u64)> = BTreeMap::new();
+    users.entry(visitor.caller.owner().clone()).or_default();
+    for token in &tokens {
+        let user = users.entry(token.owner.clone()).or_default();
+        user.0 += usize::from(token.is_good(now));
+    }
+    for (owner, user) in &mut users {
+        let tl = visitor.caller.tl.on_behalf_of(owner.clone());
+        user.1 = tl.count(&Filter::default()).await?;
+    }
+    let main = html! {
+        (first)
+        div.head { h1 { "Tokens and users" } }
+        form.card.stack method="post" action="/admin" {
+            h2 { "New token" }
+            div.inline {
+                div { label for="user" { "User" } input id="user" name="user" required maxlength="120" placeholder="alice"; }
+                div { label for="role" { "Role" } select id="role" name="role" {
+                    option value="user" { "user" } option value="service" { "service" } option value="admin" { "admin" }
+                } }
+                div { label for="days" { "Ends after" } select id="days" name="days" {
+                    option value="" { "never" } option value="7" { "7 days" } option value="30" { "30 days" } option value="365" { "a year" }
+                } }
+                div { label for="label" { "What for" } input id="label" name="label" maxlength="120"; }
+                button.primary name="act" value="make" type="submit" { "Make token" }
+            }
+            @if visitor.caller.token.is_none() {
+                p.muted { "Once there is a token, everybody needs one, you included: make yourself an admin token first." }
+            }
+        }
+        section.card {
+            h2 { "Users" }
+            table {
+                thead { tr { th { "User" } th.number { "Tokens that count" } th.number { "Sessions" } } }
+                tbody { @for (owner, (good, sessions)) in &users {
+                    tr { td { (owner) } td.number { (good) } td.number { (full(*sessions)) } }
+                } }
+            }
+        }
+        section.card {
+            h2 { "Tokens" }
+            @if tokens.is_empty() { p.muted { "None: whoever reaches this server on its own machine comes in." } }
+            @else { table {
+                thead { tr { th { "Id" } th { "User" } th { "Role" } th { "What for" } th { "Made" } th { "State" } th {} } }
+                tbody { @for token in tokens.iter().rev() { (row(visitor, token)) } }
+            } }
+        }
+    };
+    Ok(layout::page(
+        visitor,
+        Place::Admin,
+        "Tokens and users",
+        &[],
+        &main,
+    ))
+}
+
+fn row(visitor: &Visitor, token: &Token) -> Markup {
+    let (now, zone) = (visitor.caller.tl.now(), &visitor.app.serving.zone);
+    html! {
+        tr {
+            td { code { (token.id) } }
+            td { (token.owner) }
+            td { (token.role) }
+            td { (token.label.as_deref().unwrap_or_default()) }
+            td { (since(token.created_at, now, zone)) }
+            td { @match (token.revoked_at, token.expires_at) {
+                (Some(at), _) => { "taken back " (since(at, now, zone)) },
+                (None, Some(end)) if end <= now => "ended",
+                (None, Some(end)) => { "ends in " (counted(u64::try_from(end.duration_since(now).as_hours() / 24).unwrap_or(0), "day")) },
+                (None, None) => "good",
+            } }
+            td { @if token.is_good(now) {
+                form method="post" action="/admin" {
+                    input type="hidden" name="token" value=(token.id);
+                    button.plain name="act" value="revoke" type="submit" aria-label={ "Take back token " (token.id) } { "Take back" }
+                }
+            } }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Change {
+    act: String,
+    #[serde(default)]
+    user: String,
+    #[serde(default)]
+    role: String,
+    #[serde(default)]
+    days: String,
+    #[serde(default)]
+    label: String,
+    #[serde(default)]
+    token: String,
+}
+
+pub(super) async fn change(
+    visitor: Visitor,
+    Form(change): Form<Change>,
+) -> Result<Response, Fault> {
+    visitor.caller.require_admin()?;
+    let tl = &visitor.caller.tl;
+    match change.act.as_str() {
+        "make" => {
+            let made = tl.make_token(change.wanted(tl.now())?).await?;
+            visitor.app.door.forget();
+            let first = html! {
+                div.said role="status" {
+                    p { "A token for " b { (made.token.owner) } ". It is shown this once:" }
+                    p { code id="made" { (made.text) } " " button type="button" data-copy="#made" hidden { "Copy" } }
+                }
+            };
+            shown(&visitor, &first).await
+        }
+        "revoke" => {
+            let id: TokenId = change.token.parse().map_err(throughline::Error::from)?;
+            tl.revoke_token(&id).await?;
+            visitor.app.door.forget();
+            Ok(Redirect::to("/admin?said=revoked").into_response())
+        }
+        other => {
+            let why = format!("{other:?} cannot be done to tokens: make or revoke");
+            Err(Problem::bad_request("bad_form", why).into())
+        }
+    }
+}
+
+impl Change {
+    fn wanted(&self, now: throughline::Timestamp) -> Result<NewToken, Problem> {
+        let owner: Owner = self.user.trim().parse().map_err(throughline::Error::from)?;
+        let role: TokenRole = self.role.parse().map_err(Problem::invalid)?;
+        let expires_at = match self.days.as_str() {
+            "" => None,
+            days => {
+                let wrong = |_| Problem::invalid(format!("{days:?} is no number of days"));
+                let days: i64 = days.parse::<u16>().map_err(wrong)?.into();
+                let end = now.checked_add(SignedDuration::from_hours(24 * days));
+                Some(end.map_err(|error| Problem::invalid(error.to_string()))?)
+            }
+        };
+        let label = Some(self.label.trim().to_owned()).filter(|label| !label.is_empty());
+        Ok(NewToken {
+            owner,
+            role,
+            label,
+            expires_at,
+        })
+    }
+}

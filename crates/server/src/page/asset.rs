@@ -1,0 +1,64 @@
+//! Styles, scripts and the icon: part of the program, under addresses that change with
+//! what they say, so that a browser may keep them for good.
+
+use std::fmt::Write as _;
+
+use axum::extract::Path;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use rust_embed::RustEmbed;
+use throughline::Digest;
+
+use crate::Problem;
+
+#[derive(RustEmbed)]
+#[folder = "assets/"]
+struct Assets;
+
+/// What the assets say, all together.
+fn hash() -> String {
+    let mut all = String::new();
+    let mut names: Vec<_> = Assets::iter().collect();
+    names.sort_unstable();
+    for name in names {
+        if let Some(file) = Assets::get(&name) {
+            let _ = writeln!(all, "{name} {}", Digest::of(&file.data));
+        }
+    }
+    Digest::of(all.as_bytes()).short()
+}
+
+/// Where an asset is.
+pub(super) fn url(name: &str) -> String {
+    use std::sync::LazyLock;
+    static HASH: LazyLock<String> = LazyLock::new(hash);
+    // While it is being worked on, the files are read anew each time.
+    if cfg!(debug_assertions) {
+        return format!("/assets/{}/{name}", hash());
+    }
+    format!("/assets/{}/{name}", *HASH)
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, end)| end) {
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
+}
+
+pub(super) async fn serve(Path((asked, name)): Path<(String, String)>) -> Response {
+    // An address of another version must not be kept as this one's.
+    let same = url(&name) == format!("/assets/{asked}/{name}");
+    match Assets::get(&name) {
+        Some(file) if same => {
+            let headers = [
+                (header::CONTENT_TYPE, kind(&name)),
+                (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
+            ];
+            (headers, file.data.into_owned()).into_response()
+        }
+        _ => Problem::not_found("no_such_path", "there is no such file").into_response(),
+    }
+}

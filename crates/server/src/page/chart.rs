@@ -1,0 +1,180 @@
+//! Drawings: what a request is made of, and what turns cost.
+//!
+//! All sizes are attributes, since a page may hold no style of its own.
+
+use maud::{Markup, html};
+use throughline::context::{Request, SectionName};
+use throughline::{Body, Entry, Role, Seq, SessionId};
+
+use super::words::{entry_place, full, short};
+
+/// A part of the gauge.
+fn color(name: SectionName) -> &'static str {
+    match name {
+        SectionName::Agent => "c1",
+        SectionName::Context => "c2",
+        SectionName::Memory => "c3",
+        SectionName::Checkpoint => "c4",
+        SectionName::Recent => "c5",
+        SectionName::Recalled => "c6",
+        SectionName::Message => "c7",
+    }
+}
+
+/// So much of a whole, in thousandths.
+fn of(part: u64, whole: u64) -> u64 {
+    let thousandths = u128::from(part) * 1_000 / u128::from(whole.max(1));
+    u64::try_from(thousandths).unwrap_or(1_000).min(1_000)
+}
+
+/// How full the context is, and of what.
+pub(super) fn gauge(request: &Request, compact_at: Option<u64>) -> Markup {
+    let mut x = 0;
+    let mut parts = Vec::new();
+    for section in &request.sections {
+        let width = match section.tokens {
+            0 => 0,
+            tokens => of(tokens, request.budget).max(2),
+        };
+        parts.push((section, x, width));
+        x += width;
+    }
+    let percent = of(request.tokens, request.budget) / 10;
+    let label = format!(
+        "{} of {} tokens, {percent} percent",
+        full(request.tokens),
+        full(request.budget)
+    );
+    html! {
+        svg.gauge viewBox="0 0 1000 24" preserveAspectRatio="none" role="img" aria-label=(label) {
+            rect.track x="0" y="0" width="1000" height="24" {}
+            @for (section, x, width) in parts {
+                @if width > 0 {
+                    rect class=(color(section.name)) x=(x) y="0" width=(width) height="24" {
+                        title { (section.name) ": " (full(section.tokens)) " tokens" }
+                    }
+                }
+            }
+            @if let Some(at) = compact_at {
+                @let x = of(at, request.budget);
+                line.limit x1=(x) x2=(x) y1="0" y2="24" { title { "Compacts at " (full(at)) " tokens" } }
+            }
+        }
+    }
+}
+
+/// The sections, with what each has.
+pub(super) fn legend(request: &Request) -> Markup {
+    html! {
+        table.legend {
+            thead { tr { th { "Section" } th.number { "Tokens" } th.number { "Share" } } }
+            tbody {
+                @for section in &request.sections {
+                    tr {
+                        td { span class={ "dot " (color(section.name)) } {} (section.name) }
+                        td.number { (full(section.tokens)) }
+                        td.number { (format!("{:.1} %", section.share)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What one turn cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    seq: Seq,
+    input: u64,
+    cached: u64,
+    output: u64,
+    /// Whether the session was compacted after it.
+    compacted: Option<Seq>,
+}
+
+/// What the turns in these entries cost, oldest first.
+pub(super) fn costs(entries: &[Entry]) -> Vec<Cost> {
+    let mut costs: Vec<Cost> = Vec::new();
+    for entry in entries {
+        match &entry.body {
+            Body::Message(message) => {
+                let asks =
+                    message.role == Role::User && message.content.tool_results().next().is_none();
+                if asks || costs.is_empty() {
+                    costs.push(Cost {
+                        seq: entry.seq,
+                        ..Cost::default()
+                    });
+                }
+                if let (Some(usage), Some(cost)) = (message.usage, costs.last_mut()) {
+                    cost.input += usage.input;
+                    cost.cached += usage.cache_read.min(usage.input);
+                    cost.output += usage.output;
+                }
+            }
+            Body::Checkpoint(_) => {
+                if let Some(cost) = costs.last_mut() {
+                    cost.compacted = Some(entry.seq);
+                }
+            }
+            _ => {}
+        }
+    }
+    costs
+}
+
+const HEIGHT: u64 = 150;
+/// How wide it is, unless there are too many turns for that.
+const WIDTH: u64 = 1_060;
+
+/// Tokens a turn, with compactions marked.
+pub(super) fn turns(session: &SessionId, costs: &[Cost]) -> Markup {
+    let most = costs
+        .iter()
+        .map(|cost| cost.input + cost.output)
+        .max()
+        .unwrap_or(0);
+    if most == 0 {
+        return html! { p.muted { "No model has reported what its answers cost yet." } };
+    }
+    let height = |tokens: u64| of(tokens, most) * HEIGHT / 1_000;
+    let count = costs.len() as u64;
+    let step = ((WIDTH - 60) / count).clamp(12, 36);
+    let bar = step - 3;
+    let width = (count * step + 60).max(WIDTH);
+    html! {
+        div.scroll tabindex="0" role="group" aria-label="Tokens a turn" {
+            svg.turns width=(width) height=(HEIGHT + 40) viewBox={ "0 0 " (width) " " (HEIGHT + 40) } role="img"
+                aria-label={ "Tokens of the last " (costs.len()) " turns, at most " (full(most)) } {
+                @for (share, y) in [(most, 10), (most / 2, 10 + HEIGHT / 2), (0, 10 + HEIGHT)] {
+                    line.grid x1="44" x2=(width) y1=(y) y2=(y) {}
+                    text.axis x="38" y=(y + 4) text-anchor="end" { (short(share)) }
+                }
+                @for (index, cost) in costs.iter().enumerate() {
+                    @let x = 50 + index as u64 * step;
+                    @let (fresh, cached, output) = (height(cost.input - cost.cached), height(cost.cached), height(cost.output));
+                    @let base = 10 + HEIGHT;
+                    a href=(entry_place(session, cost.seq)) {
+                        title { "#" (cost.seq) ": " (full(cost.input)) " sent, of that " (full(cost.cached)) " cached, " (full(cost.output)) " answered" }
+                        rect.hit x=(x - 1) y="10" width=(step) height=(HEIGHT) {}
+                        rect.cached x=(x) y=(base - cached) width=(bar) height=(cached) {}
+                        rect.sent x=(x) y=(base - cached - fresh) width=(bar) height=(fresh) {}
+                        rect.answered x=(x) y=((base - cached - fresh).saturating_sub(output)) width=(bar) height=(output) {}
+                    }
+                    @if let Some(seq) = cost.compacted {
+                        @let at = x + step - 2;
+                        a href=(entry_place(session, seq)) {
+                            title { "Compacted at #" (seq) }
+                            line.compacted x1=(at) x2=(at) y1="4" y2=(base + 6) {}
+                            circle.compacted cx=(at) cy=(base + 12) r="4" {}
+                        }
+                    }
+                }
+            }
+        }
+        p.key.muted {
+            span { span.dot.sent {} "sent" } span { span.dot.cached {} "of that, cached" }
+            span { span.dot.answered {} "answered" } span { span.dot.compacted {} "compacted" }
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! One entry, as people read it.
+
+use std::collections::HashMap;
+
+use maud::{Markup, html};
+use throughline::{
+    Attachment, Block, Body, Checkpoint, Content, Entry, MergeHow, Message, Role, Seq, SessionId,
+    Standing, Summary, ToolCall, ToolResult,
+};
+
+use super::markdown::{rendered, start};
+use super::visitor::Opened;
+use super::words::{beginning, bytes, clock, counted, entry_place, full, place, short};
+
+/// What is needed to show entries.
+pub(super) struct Showing<'a> {
+    opened: &'a Opened,
+    /// The results that are shown with their calls.
+    results: HashMap<&'a str, &'a ToolResult>,
+    /// The entry that is pointed at.
+    at: Option<Seq>,
+}
+
+impl<'a> Showing<'a> {
+    /// Shows these entries of a session, and points at one.
+    pub(super) fn new(opened: &'a Opened, entries: &'a [Entry], at: Option<Seq>) -> Self {
+        let messages = entries.iter().filter_map(Entry::message);
+        let calls: Vec<&str> = messages
+            .clone()
+            .flat_map(|message| message.content.tool_calls())
+            .map(|call| call.id.as_str())
+            .collect();
+        let results = messages
+            .flat_map(|message| message.content.tool_results())
+            .map(|result| (result.call_id.as_str(), result))
+            .filter(|(id, _)| calls.contains(id))
+            .collect();
+        Self {
+            opened,
+            results,
+            at,
+        }
+    }
+
+    fn standing(&self) -> &Standing {
+        &self.opened.record.standing
+    }
+
+    fn id(&self) -> &SessionId {
+        self.opened.session.id()
+    }
+
+    fn time(&self, entry: &Entry) -> Markup {
+        let visitor = &self.opened.visitor;
+        clock(entry.at, visitor.caller.tl.now(), &visitor.app.serving.zone)
+    }
+
+    /// Whether the model sees an entry as it is, in a summary, or not at all.
+    fn sight(&self, seq: Seq) -> &'static str {
+        let standing = self.standing();
+        if !standing.shows(seq) {
+            return "unseen";
+        }
+        match standing.checkpoint() {
+            Some(mark) if seq <= mark.covers => "covered",
+            _ => "",
+        }
+    }
+
+    pub(super) fn entry(&self, entry: &Entry) -> Markup {
+        match &entry.body {
+            Body::Message(message) => self.message(entry, message),
+            Body::Checkpoint(checkpoint) => self.checkpoint(entry, checkpoint, true),
+            Body::Summarized(summary) => self.checkpoint(entry, summary, false),
+            body => self.note(entry, &self.told(body)),
+        }
+    }
+
+    /// Something that happened and is no message.
+    fn note(&self, entry: &Entry, what: &Markup) -> Markup {
+        let seq = entry.seq;
+        html! {
+            div.note id={ "e" (seq) } data-seq=(seq) tabindex="-1" data-at[self.at == Some(seq)] {
+                span { (what) } " " (self.time(entry)) " "
+                a.num href=(entry_place(self.id(), seq)) aria-label={ "Entry " (seq) } { "#" (seq) }
+            }
+        }
+    }
+
+    fn told(&self, body: &Body) -> Markup {
+        let names =
+            |tags: &[throughline::Tag]| html! { @for tag in tags { " " span.tag { (tag) } } };
+        match body {
+            Body::CheckpointRetracted { checkpoint } => {
+                html! { "Took the summary at #" (checkpoint) " back" }
+            }
+            Body::Restored(restored) => html! {
+                "Goes on from " a href=(place(&restored.from)) { (restored.from) }
+                @if let Some(text) = &restored.acknowledgement { ": " q { (beginning(text, 300)) } }
+            },
+            Body::Pinned { text } => html! { "Pinned " q { (beginning(text, 300)) } },
+            Body::Unpinned { pin } => html! { "Took the pin at #" (pin) " back" },
+            Body::Decided { text } => html! { "Decided " q { (beginning(text, 300)) } },
+            Body::Renamed {
+                name: Some(name), ..
+            } => html! { "Renamed to " b { (name) } },
+            Body::Renamed { name: None, .. } => html! { "The name was taken away" },
+            Body::Described {
+                description: Some(text),
+            } => html! { "Described as " q { (beginning(text, 300)) } },
+            Body::Described { description: None } => html! { "The description was taken away" },
+            Body::Tagged { tags } => html! { "Tagged" (names(tags)) },
+            Body::Untagged { tags } => html! { "No longer tagged" (names(tags)) },
+            Body::Moved { workspace, .. } => html! { "Went on in " code { (workspace) } },
+            Body::ContextSet {
+                document,
+                content: Some(_),
+            } => html! { "Set the context document " code { (document) } },
+            Body::ContextSet {
+                document,
+                content: None,
+            } => html! { "Removed the context document " code { (document) } },
+            Body::AgentSet(agent) => html! { "Went on with the agent " b { (agent.name) } },
+            Body::Cleared => html! { "A new start: the model no longer sees what came before" },
+            Body::Rewound { to } => {
+                html! { "Went back to #" (to) ": the model no longer sees what came between" }
+            }
+            Body::Forked { session, at } => {
+                html! { "Forked from " a href=(entry_place(session, *at)) { (session) " at #" (at) } }
+            }
+            Body::Merged(merge) => html! {
+                "Merged " a href=(place(&merge.from)) { (merge.from) }
+                @match merge.how {
+                    MergeHow::Appended => { ": " (full(merge.entries)) " of its entries follow" },
+                    MergeHow::Summarized => { ": " (beginning(merge.summary.as_deref().unwrap_or_default(), 500)) },
+                }
+            },
+            Body::Archived => html! { "Archived" },
+            Body::Unarchived => html! { "Taken up again" },
+            Body::Erased(tombstone) => html! {
+                "Erased"
+                @if let Some(reason) = &tombstone.reason { ": " (beginning(reason, 200)) }
+            },
+            Body::Lost => html! { "Lost: the store was damaged here" },
+            Body::Remembered(remembered) => {
+                html! { "Remembered " q { (beginning(&remembered.text, 300)) } }
+            }
+            other => html! { code { (other.kind()) } },
+        }
+    }
+
+    fn message(&self, entry: &Entry, message: &Message) -> Markup {
+        let seq = entry.seq;
+        let mut shown = message
+            .content
+            .0
+            .iter()
+            .filter(|block| !self.is_with_its_call(block))
+            .peekable();
+        if shown.peek().is_none() && !message.content.0.is_empty() {
+            // Only a place to link to: what it says is shown with the call.
+            return html! { span.anchor id={ "e" (seq) } data-seq=(seq) {} };
+        }
+        let who = match message.role {
+            Role::User => "You",
+            Role::Assistant => "Assistant",
+            Role::System => "System",
+            Role::Tool => "Tool",
+        };
+        html! {
+            article class={ "entry " (message.role) " " (self.sight(seq)) } id={ "e" (seq) } data-seq=(seq)
+                tabindex="-1" data-at[self.at == Some(seq)] aria-label={ (who) ", entry " (seq) } {
+                header {
+                    b.who { (entry.author.as_deref().unwrap_or(who)) }
+                    (self.time(entry))
+                    span.meta { (figures(message)) }
+                    (self.menu(seq, message))
+                    a.num href=(entry_place(self.id(), seq)) aria-label={ "Link to entry " (seq) } { "#" (seq) }
+                }
+                @for block in shown { (self.block(seq, block)) }
+                @if message.incomplete { p.cut { "Cut off here" } }
+            }
+        }
+    }
+
+    fn menu(&self, seq: Seq, message: &Message) -> Markup {
+        let here = place(self.id());
+        html! {
+            details.menu {
+                summary aria-label={ "What to do with entry " (seq) } { "⋯" }
+                ul {
+                    li { a href={ (here) "/fork?at=" (seq) } { "Fork here…" } }
+                    li { a href={ (here) "/rewind?to=" (seq) } { "Go back to here…" } }
+                    @if !message.content.to_text().is_empty() {
+                        li { a href={ (here) "/pin?from=" (seq) } { "Pin a fact…" } }
+                        li { a href={ (here) "/e/" (seq) "/text" } { "As plain text" } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_with_its_call(&self, block: &Block) -> bool {
+        matches!(block, Block::ToolResult(result) if self.results.contains_key(result.call_id.as_str()))
+    }
+
+    fn block(&self, seq: Seq, block: &Block) -> Markup {
+        match block {
+            Block::Text(text) => self.text(seq, text),
+            Block::Thinking { text, .. } => html! {
+                @if !text.is_empty() {
+                    details.thinking { summary { "Thinking" } (rendered(start(text).0)) }
+                }
+            },
+            Block::ToolCall(call) => self.call(seq, call),
+            Block::ToolResult(result) => html! {
+                details.tool.failed[result.is_error] {
+                    summary { span.tool-name { "Result" } span.muted { " of " (result.call_id) } }
+                    (self.result(seq, result))
+                }
+            },
+            Block::Attachment(attachment) => attached(attachment),
+            Block::Foreign(json) => html! {
+                details.tool {
+                    summary { span.tool-name { (foreign_kind(json)) } }
+                    pre { code { (start(&pretty(json.as_str())).0) } }
+                }
+            },
+            _ => html! {},
+        }
+    }
+
+    fn text(&self, seq: Seq, text: &str) -> Markup {
+        let (start, whole) = start(text);
+        html! {
+            (rendered(start))
+            @if !whole {
+                p.cut { a href={ (place(self.id())) "/e/" (seq) "/text" } { "All of it, " (full(text.len() as u64)) " bytes" } }
+            }
+        }
+    }
+
+    fn call(&self, seq: Seq, call: &ToolCall) -> Markup {
+        let result = self.results.get(call.id.as_str());
+        let failed = result.is_some_and(|result| result.is_error);
+        let input = pretty(call.input.as_str());
+        html! {
+            details.tool.failed[failed] {
+                summary {
+                    span.tool-name { (call.name) }
+                    span.muted.args { (gist(call)) }
+                    @if failed { span.badge.bad { "failed" } }
+                }
+                pre { code { (start(&input).0) } }
+                @if let Some(result) = result { (self.result(seq, result)) }
+                @else { p.muted { "No result yet" } }
+            }
+        }
+    }
+
+    fn result(&self, seq: Seq, result: &ToolResult) -> Markup {
+        html! {
+            @for block in &result.content.0 {
+                @match block {
+                    Block::Text(text) => pre.result { code { (start(text).0) } },
+                    other => (self.block(seq, other)),
+                }
+            }
+        }
+    }
+
+    fn checkpoint(&self, entry: &Entry, checkpoint: &Checkpoint, hides: bool) -> Markup {
+        let seq = entry.seq;
+        let in_force = self
+            .standing()
+            .checkpoint()
+            .is_some_and(|mark| mark.seq == seq);
+        html! {
+            section.checkpoint id={ "e" (seq) } data-seq=(seq) tabindex="-1" data-at[self.at == Some(seq)]
+                aria-label={ "Summary, entry " (seq) } {
+                header {
+                    b { @if hides { "Compacted" } @else { "Summarized" } }
+                    " everything up to " a href=(entry_place(self.id(), checkpoint.covers)) { "#" (checkpoint.covers) }
+                    @if in_force { span.badge { "in force" } }
+                    span.meta { "by " (checkpoint.by) " · " (counted(checkpoint.messages, "message")) }
+                    (self.time(entry))
+                    a.num href=(entry_place(self.id(), seq)) { "#" (seq) }
+                }
+                details open[in_force] { summary { "What it came to" } (summary(&checkpoint.summary)) }
+            }
+        }
+    }
+}
+
+/// What a call is about, in a few words.
+fn gist(call: &ToolCall) -> String {
+    let value: Result<serde_json::Value, _> = call.input.decode();
+    let text = match value {
+        Ok(serde_json::Value::Object(members)) => {
+            let shown = members
+                .values()
+                .find_map(|value| value.as_str().map(str::to_owned));
+            shown.unwrap_or_else(|| call.input.to_string())
+        }
+        _ => call.input.to_string(),
+    };
+    beginning(&text, 80)
+}
+
+/// What something of another system's says it is.
+fn foreign_kind(json: &throughline::Json) -> String {
+    #[derive(serde::Deserialize)]
+    struct Tagged {
+        r#type: String,
+    }
+    let tagged: Result<Tagged, _> = json.decode();
+    tagged.map_or_else(
+        |_| "something else".to_owned(),
+        |tagged| beginning(&tagged.r#type, 60),
+    )
+}
+
+fn pretty(json: &str) -> String {
+    let value: Result<serde_json::Value, _> = serde_json::from_str(json);
+    value
+        .and_then(|value| serde_json::to_string_pretty(&value))
+        .unwrap_or_else(|_| json.to_owned())
+}
+
+fn attached(attachment: &Attachment) -> Markup {
+    let name = attachment.name.as_deref().unwrap_or("attachment");
+    html! {
+        p.attachment {
+            a href={ "/api/blobs/" (attachment.blob) } download=(name) { (beginning(name, 120)) }
+            span.muted { " " (attachment.media_type) ", " (bytes(attachment.bytes)) }
+        }
+    }
+}
+
+fn figures(message: &Message) -> Markup {
+    html! {
+        @if let Some(model) = &message.model { span { (model) } }
+        @if let Some(usage) = &message.usage {
+            span title="Tokens sent and answered" { (short(usage.input)) " → " (short(usage.output)) }
+        }
+        @if let Some(millis) = message.latency_ms {
+            span title="How long it took" { (seconds(millis)) }
+        }
+    }
+}
+
+fn seconds(millis: u64) -> String {
+    format!("{}.{} s", millis / 1_000, millis % 1_000 / 100)
+}
+
+/// A summary, part by part.
+pub(super) fn summary(summary: &Summary) -> Markup {
+    let parts = [
+        ("In progress", &summary.in_progress),
+        ("Pending", &summary.pending),
+        ("Open tasks", &summary.open_tasks),
+        ("Blockers", &summary.blockers),
+        ("Decisions", &summary.decisions),
+        ("Facts", &summary.facts),
+        ("Completed", &summary.completed),
+        ("Topics", &summary.topics),
+        ("Files", &summary.files_touched),
+    ];
+    html! {
+        div.summary {
+            @if !summary.background.is_empty() { p { (summary.background) } }
+            @for (name, items) in parts.iter().filter(|(_, items)| !items.is_empty()) {
+                h4 { (name) }
+                ul { @for item in *items { li { (beginning(item, 400)) } } }
+            }
+        }
+    }
+}
+
+/// All that can be read of a message.
+pub(super) fn plain(content: &Content) -> String {
+    content.to_text().into_owned()
+}

@@ -1,0 +1,48 @@
+//! What happens, as it happens.
+
+use axum::response::Response;
+use maud::html;
+use serde::Deserialize;
+
+use super::layout::{self, Place};
+use super::visitor::{Fault, Visitor};
+use crate::extract::Query;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct EventsQuery {
+    #[serde(default)]
+    session: String,
+}
+
+pub(super) async fn page(
+    visitor: Visitor,
+    Query(query): Query<EventsQuery>,
+) -> Result<Response, Fault> {
+    let main = html! {
+        div.head {
+            h1 { "Events" }
+            @if !query.session.is_empty() {
+                span.muted { "of " (query.session) } a href="/events" { "All" }
+            }
+            span id="state" role="status" {}
+            button type="button" id="pause" { "Pause" }
+        }
+        noscript { p.muted { "Live events need scripts. Programs read them at " code { "/api/events" } "." } }
+        div.toolbar {
+            label.visually-hidden for="filter" { "Only events with" }
+            input id="filter" type="search" placeholder="Only events with…   /" data-search;
+        }
+        table.log id="events" data-session=(query.session) {
+            thead { tr { th { "When" } th { "Event" } th { "Session" } th { "What" } } }
+            tbody aria-live="off" {}
+        }
+        p.muted id="waiting" { "Waiting for something to happen." }
+    };
+    Ok(layout::page(
+        &visitor,
+        Place::Events,
+        "Events",
+        &["live.js", "events.js"],
+        &main,
+    ))
+}

@@ -1,0 +1,169 @@
+//! What outlives sessions: facts of a project, or of all of them.
+
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+use throughline::{AddedHow, Fact, Memory, MemoryScope, NewFact, Seq};
+
+use super::layout::{self, Place, said};
+use super::visitor::{Fault, Form, Visitor};
+use super::words::{counted, encoded, entry_place, since};
+use crate::Problem;
+use crate::extract::Query;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct MemoryQuery {
+    #[serde(default)]
+    project: String,
+    #[serde(default)]
+    q: String,
+    said: Option<String>,
+}
+
+fn memory(visitor: &Visitor, project: &str) -> Result<Memory, Problem> {
+    let scope = match project {
+        "" => MemoryScope::Owner,
+        id => MemoryScope::Project(id.parse().map_err(throughline::Error::from)?),
+    };
+    Ok(visitor.caller.tl.memory(scope))
+}
+
+pub(super) async fn page(
+    visitor: Visitor,
+    Query(query): Query<MemoryQuery>,
+) -> Result<Response, Fault> {
+    let projects = visitor.caller.tl.projects().await?;
+    let memory = memory(&visitor, &query.project)?;
+    let facts = memory.facts().await?;
+    let standing: Vec<Fact> = match query.q.trim() {
+        "" => memory.standing(&[], usize::MAX).await?,
+        words => memory
+            .search(words)
+            .await?
+            .into_iter()
+            .map(|found| found.fact)
+            .collect(),
+    };
+    let proposed: Vec<&Fact> = facts
+        .iter()
+        .filter(|fact| fact.proposed && fact.is_current())
+        .collect();
+    let past: Vec<&Fact> = facts.iter().filter(|fact| !fact.is_current()).collect();
+    let main = html! {
+        (said(query.said.as_deref()))
+        div.head { h1 { "Memory" } span.muted { (counted(standing.len() as u64, "fact")) } }
+        form.toolbar method="get" action="/memory" role="search" {
+            label.visually-hidden for="project" { "Whose memory" }
+            select id="project" name="project" data-submit {
+                option value="" { "All projects" }
+                @for project in &projects {
+                    option value=(project.id) selected[project.id.as_str() == query.project] { (project.name) }
+                }
+            }
+            label.visually-hidden for="q" { "Search facts" }
+            input id="q" name="q" type="search" value=(query.q) placeholder="Search facts   /" data-search;
+            button type="submit" { "Show" }
+        }
+        form.toolbar method="post" action="/memory" {
+            input type="hidden" name="project" value=(query.project);
+            label.visually-hidden for="text" { "Something to remember" }
+            input id="text" name="text" required maxlength="2000" placeholder="Something to remember in every session from now on";
+            button.primary name="act" value="add" type="submit" { "Remember" }
+        }
+        @if !proposed.is_empty() {
+            section.card {
+                h2 { "Proposed" }
+                p.muted { "Found in summaries. They count once you accept them." }
+                ul.things { @for fact in proposed { (shown(&visitor, &query, fact, true)) } }
+            }
+        }
+        @if standing.is_empty() {
+            div.empty { p.big { "Nothing remembered" } p { "Facts that should be known in every session go here." } }
+        }
+        ul.things { @for fact in &standing { (shown(&visitor, &query, fact, false)) } }
+        @if !past.is_empty() {
+            details {
+                summary { (counted(past.len() as u64, "fact")) " that no longer counts" }
+                ul.things { @for fact in past { (gone(fact)) } }
+            }
+        }
+    };
+    Ok(layout::page(&visitor, Place::Memory, "Memory", &[], &main))
+}
+
+fn gone(fact: &Fact) -> Markup {
+    html! {
+        li { div { s { (fact.text) } div.muted {
+            "#" (fact.seq) " "
+            @match fact.superseded_by {
+                Some(seq) => { "replaced by #" (seq) },
+                None => "forgotten",
+            }
+        } } }
+    }
+}
+
+fn shown(visitor: &Visitor, query: &MemoryQuery, fact: &Fact, proposed: bool) -> Markup {
+    let (now, zone) = (visitor.caller.tl.now(), &visitor.app.serving.zone);
+    html! {
+        li {
+            div {
+                (fact.text)
+                div.muted {
+                    "#" (fact.seq) " · by " (fact.author.as_deref().unwrap_or(&fact.by)) " · " (since(fact.at, now, zone))
+                    @if fact.uses > 0 { " · used in " (counted(fact.uses, "session")) }
+                    @if let Some(source) = &fact.source { " · " a href=(entry_place(&source.session, source.seq)) { "where it was said" } }
+                    @for file in &fact.files { " " code { (file) } }
+                }
+            }
+            form method="post" action="/memory" {
+                input type="hidden" name="project" value=(query.project);
+                input type="hidden" name="fact" value=(fact.seq);
+                @if proposed {
+                    button name="act" value="accept" type="submit" { "Accept" }
+                    button.plain name="act" value="forget" type="submit" { "Turn down" }
+                } @else {
+                    button.plain name="act" value="forget" type="submit" aria-label={ "Forget fact " (fact.seq) } { "Forget" }
+                }
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Change {
+    act: String,
+    #[serde(default)]
+    project: String,
+    #[serde(default)]
+    text: String,
+    fact: Option<u64>,
+}
+
+pub(super) async fn change(
+    visitor: Visitor,
+    Form(change): Form<Change>,
+) -> Result<Response, Fault> {
+    let memory = memory(&visitor, &change.project)?;
+    let said = match (change.act.as_str(), change.fact.map(Seq)) {
+        ("add", _) => match memory.add(NewFact::said(change.text.trim())).await?.how {
+            AddedHow::New => "remembered",
+            AddedHow::Known => "known",
+            AddedHow::Accepted => "accepted",
+        },
+        ("forget", Some(fact)) => {
+            memory.forget(fact, None).await?;
+            "forgotten"
+        }
+        ("accept", Some(fact)) => {
+            memory.accept(&[fact]).await?;
+            "accepted"
+        }
+        (other, _) => {
+            let why = format!("{other:?} cannot be done to memory: add, accept or forget");
+            return Err(Problem::bad_request("bad_form", why).into());
+        }
+    };
+    let project = encoded(&change.project);
+    Ok(Redirect::to(&format!("/memory?project={project}&said={said}")).into_response())
+}

@@ -1,0 +1,133 @@
+//! Who looks at a page, what they opened, and what they are told when that fails.
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::de::DeserializeOwned;
+use throughline::{Record, Session};
+
+use super::layout;
+use super::words::encoded;
+use crate::extract::{Id, body};
+use crate::{App, Caller, Problem};
+
+/// Something went wrong, told as a page.
+#[derive(Debug)]
+pub(super) struct Fault(pub(super) Problem);
+
+impl<E: Into<Problem>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        layout::failed(&self.0)
+    }
+}
+
+/// Whoever looks at a page.
+#[derive(Clone, Debug)]
+pub(super) struct Visitor {
+    pub(super) app: App,
+    pub(super) caller: Caller,
+}
+
+impl FromRequestParts<App> for Visitor {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
+        let here = parts
+            .uri
+            .path_and_query()
+            .map_or_else(|| "/".to_owned(), ToString::to_string);
+        match Caller::from_request_parts(parts, app).await {
+            Ok(caller) => Ok(Self {
+                app: app.clone(),
+                caller,
+            }),
+            // A part of a page is fetched by a script, which knows what to do.
+            Err(problem) if here.contains("part=") => {
+                Err((problem.status, problem.detail).into_response())
+            }
+            Err(problem) if problem.status == StatusCode::UNAUTHORIZED => {
+                let next = if parts.method.is_safe() { &here } else { "/" };
+                let login = format!("/login?next={}", encoded(next));
+                Err(Redirect::to(&login).into_response())
+            }
+            Err(problem) => Err(Fault(problem).into_response()),
+        }
+    }
+}
+
+impl Visitor {
+    /// Whether there is a token to leave behind.
+    pub(super) fn is_logged_in(&self) -> bool {
+        self.caller.by_cookie
+    }
+
+    pub(super) fn is_admin(&self) -> bool {
+        self.caller.require_admin().is_ok()
+    }
+}
+
+/// The session somebody opened.
+#[derive(Clone, Debug)]
+pub(super) struct Opened {
+    pub(super) visitor: Visitor,
+    pub(super) session: Session,
+    pub(super) record: Record,
+}
+
+impl FromRequestParts<App> for Opened {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
+        let visitor = Visitor::from_request_parts(parts, app).await?;
+        let found = async {
+            let Id(id) = Id::from_request_parts(parts, app).await?;
+            let session = visitor.caller.tl.unopened(&id);
+            let record = session.record().await?;
+            Ok::<_, Fault>((session, record))
+        };
+        match found.await {
+            Ok((session, record)) => Ok(Self {
+                visitor,
+                session,
+                record,
+            }),
+            Err(fault) => Err(fault.into_response()),
+        }
+    }
+}
+
+/// What was filled in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Form<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
+        let kind = request.headers().get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if !kind.starts_with("application/x-www-form-urlencoded") {
+            let problem = Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "not_a_form",
+                "this takes a form of the page; programs use /api",
+            );
+            return Err(Fault(problem).into_response());
+        }
+        let bytes = body(request, app, app.limits().body).await;
+        let bytes = bytes.map_err(|problem| Fault(problem).into_response())?;
+        serde_urlencoded::from_bytes(&bytes)
+            .map(Self)
+            .map_err(|error| {
+                let problem = Problem::bad_request("bad_form", format!("the form: {error}"));
+                Fault(problem).into_response()
+            })
+    }
+}

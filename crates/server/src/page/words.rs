@@ -1,0 +1,182 @@
+//! Times, numbers and addresses, as people and browsers read them.
+
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use throughline::{Card, Seq, SessionId, Timestamp};
+
+/// A text as part of an address.
+pub(super) fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// Where a session is.
+pub(super) fn place(id: &SessionId) -> String {
+    format!("/s/{}", encoded(id.as_str()))
+}
+
+/// Where an entry is.
+pub(super) fn entry_place(id: &SessionId, seq: Seq) -> String {
+    format!("{}/e/{seq}#e{seq}", place(id))
+}
+
+/// A path of this server's, or the list where it is none.
+pub(super) fn local(path: Option<&str>) -> &str {
+    let own = |path: &&str| {
+        path.starts_with('/')
+            && !path.starts_with("//")
+            && !path.contains(['\\', '\n', '\r'])
+            && path.is_ascii()
+    };
+    path.filter(own).unwrap_or("/")
+}
+
+/// What people call a session: its name, or what was first said in it.
+pub(super) fn title(card: &Card) -> &str {
+    match &card.name {
+        Some(name) => name.as_str(),
+        None if !card.preview.is_empty() => &card.preview,
+        None => card.id.as_str(),
+    }
+}
+
+/// A number at a glance: 950, 1.2k, 34k, 1.5M.
+#[allow(clippy::cast_precision_loss, reason = "rounded anyway")]
+pub(super) fn short(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..10_000 => format!("{:.1}k", number as f64 / 1_000.0),
+        10_000..1_000_000 => format!("{}k", number / 1_000),
+        _ => format!("{:.1}M", number as f64 / 1_000_000.0),
+    }
+}
+
+/// A number in full, in groups of three.
+pub(super) fn full(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// So many of something.
+pub(super) fn counted(number: u64, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        number => format!("{} {one}s", full(number)),
+    }
+}
+
+/// Bytes at a glance.
+pub(super) fn bytes(number: u64) -> String {
+    match number {
+        0..1_000 => format!("{number} B"),
+        _ => format!("{}B", short(number)),
+    }
+}
+
+/// How long ago, at a glance.
+pub(super) fn age(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    let seconds = now.duration_since(at).as_secs();
+    match seconds {
+        ..60 => "now".to_owned(),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        86_400..2_592_000 => format!("{}d", seconds / 86_400),
+        _ => at.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string(),
+    }
+}
+
+/// A moment, in full.
+pub(super) fn moment(at: Timestamp, zone: &TimeZone) -> String {
+    let local = at.to_zoned(zone.clone());
+    local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// How long ago something was, with the moment itself beneath.
+pub(super) fn ago(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Markup {
+    html! {
+        time datetime=(at) title=(moment(at, zone)) { (age(at, now, zone)) }
+    }
+}
+
+/// The same within a sentence: `3h ago`.
+pub(super) fn since(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Markup {
+    let age = age(at, now, zone);
+    let age = match age.as_str() {
+        "now" => "just now".to_owned(),
+        day if day.contains('-') => format!("on {day}"),
+        ago => format!("{ago} ago"),
+    };
+    html! {
+        time datetime=(at) title=(moment(at, zone)) { (age) }
+    }
+}
+
+/// The time of day, and the day where it is another.
+pub(super) fn clock(at: Timestamp, now: Timestamp, zone: &TimeZone) -> Markup {
+    let local = at.to_zoned(zone.clone());
+    let today = local.date() == now.to_zoned(zone.clone()).date();
+    let format = if today { "%H:%M" } else { "%b %-d, %H:%M" };
+    html! {
+        time datetime=(at) title=(moment(at, zone)) { (local.strftime(format)) }
+    }
+}
+
+/// The beginning of a text, on one line.
+pub(super) fn beginning(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        None => line,
+        Some((end, _)) => format!("{}…", &line[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_at_a_glance_and_whole_in_full() {
+        assert_eq!(short(999), "999");
+        assert_eq!(short(1_240), "1.2k");
+        assert_eq!(short(34_900), "34k");
+        assert_eq!(short(1_500_000), "1.5M");
+        assert_eq!(full(1_234_567), "1,234,567");
+        assert_eq!(full(12), "12");
+    }
+
+    #[test]
+    fn only_paths_of_this_server_are_led_back_to() {
+        assert_eq!(local(Some("/s/a?x=1")), "/s/a?x=1");
+        for away in [
+            "//evil.example",
+            "https://evil.example",
+            "/\\evil",
+            "",
+            "/a\nb",
+        ] {
+            assert_eq!(local(Some(away)), "/", "{away}");
+        }
+        assert_eq!(local(None), "/");
+    }
+
+    #[test]
+    fn whatever_an_id_holds_stays_in_its_place_of_an_address() {
+        assert_eq!(encoded("a/b?c#d é"), "a%2Fb%3Fc%23d%20%C3%A9");
+    }
+}

@@ -1,0 +1,47 @@
+//! An entry as it is told.
+
+use serde::Serialize;
+use throughline::Entry;
+use utoipa::openapi::schema::{KnownFormat, Schema, SchemaFormat, Type};
+use utoipa::openapi::{ObjectBuilder, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+
+/// One thing that happened: its place, then what it says, by its `kind`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct EntryView(pub(crate) Entry);
+
+impl PartialSchema for EntryView {
+    fn schema() -> RefOr<Schema> {
+        let text = || ObjectBuilder::new().schema_type(Type::String);
+        let number = || {
+            ObjectBuilder::new()
+                .schema_type(Type::Integer)
+                .minimum(Some(1))
+        };
+        let format = |format| text().format(Some(SchemaFormat::KnownFormat(format)));
+        ObjectBuilder::new()
+            .description(Some(
+                "One thing that happened: its place, then what it says, by its `kind`.",
+            ))
+            .property("seq", number())
+            .required("seq")
+            .property(
+                "id",
+                text().format(Some(SchemaFormat::Custom("uuid".to_owned()))),
+            )
+            .required("id")
+            .property("at", format(KnownFormat::DateTime))
+            .required("at")
+            .property("kind", text())
+            .required("kind")
+            .property("digest", text())
+            .required("digest")
+            .additional_properties(Some(
+                utoipa::openapi::schema::AdditionalProperties::FreeForm(true),
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for EntryView {}

@@ -1,0 +1,27 @@
+//! What goes over the wire, where that is not what the model has.
+
+mod entry;
+mod session;
+mod streamed;
+
+pub(crate) use entry::EntryView;
+pub(crate) use session::{SessionDetail, SessionView, UsageView};
+pub(crate) use streamed::StreamedEvent;
+
+use serde::{Deserialize, Deserializer};
+
+/// A member that may be absent, null or there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Given<T> {
+    /// Left alone.
+    #[default]
+    Absent,
+    /// Set, or taken away.
+    There(Option<T>),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::deserialize(deserializer).map(Self::There)
+    }
+}

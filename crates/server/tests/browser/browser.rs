@@ -1,0 +1,254 @@
+//! A browser for a test.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fantoccini::wd::Capabilities;
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+
+/// How long something may take on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A browser that is there as long as this is.
+pub(crate) struct Browser {
+    driver: Child,
+    port: u16,
+    session: String,
+    pub(crate) client: Client,
+    url: String,
+}
+
+/// A browser at a server; the test ends here where there is none to be had.
+macro_rules! browser {
+    ($server:expr) => {
+        match crate::browser::Browser::open(&$server.url, true).await {
+            Some(browser) => browser,
+            None => return,
+        }
+    };
+}
+pub(crate) use browser;
+
+impl Browser {
+    /// Starts one, with or without scripts; none where there is none to be had.
+    pub(crate) async fn open(url: &str, scripts: bool) -> Option<Self> {
+        let driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut driver = match driver {
+            Ok(driver) => driver,
+            Err(error) => {
+                assert!(
+                    std::env::var_os("CI").is_none(),
+                    "chromedriver cannot be run: {error}"
+                );
+                eprintln!("\nSKIPPED: chromedriver is not installed, so the page was not tested\n");
+                return None;
+            }
+        };
+        let out = BufReader::new(driver.stdout.take().unwrap());
+        let port = out
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| {
+                let (_, port) = line.split_once("successfully on port ")?;
+                port.trim_end_matches('.').parse().ok()
+            })
+            .expect("chromedriver did not start");
+        let mut capabilities = Capabilities::new();
+        let allowed = if scripts { 1 } else { 2 };
+        capabilities.insert("goog:loggingPrefs".to_owned(), json!({"browser": "ALL"}));
+        capabilities.insert(
+            "goog:chromeOptions".to_owned(),
+            json!({
+                "args": ["--headless=new", "--no-sandbox", "--disable-gpu",
+                    "--disable-dev-shm-usage", "--disable-background-networking",
+                    "--no-first-run", "--no-proxy-server", "--window-size=1280,900"],
+                "prefs": {"profile.managed_default_content_settings.javascript": allowed},
+            }),
+        );
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .expect("Chromium did not start");
+        let session = client.session_id().await.unwrap().unwrap();
+        Some(Self {
+            driver,
+            port,
+            session,
+            client,
+            url: url.to_owned(),
+        })
+    }
+
+    /// Goes to a path of the server.
+    pub(crate) async fn go(&self, path: &str) {
+        self.client
+            .goto(&format!("{}{path}", self.url))
+            .await
+            .unwrap();
+    }
+
+    /// What a script comes to.
+    pub(crate) async fn js(&self, script: &str) -> Value {
+        let done = self.client.execute(script, Vec::new()).await;
+        done.unwrap_or_else(|error| panic!("{script}: {error}"))
+    }
+
+    /// Waits until a script comes to something that is so, and gives that.
+    pub(crate) async fn until(&self, script: &str) -> Value {
+        let began = Instant::now();
+        loop {
+            // Between two pages there is nothing to ask.
+            let found = self.client.execute(script, Vec::new()).await;
+            if let Ok(value) = &found
+                && !matches!(value, Value::Null | Value::Bool(false))
+                && *value != json!(0)
+                && *value != json!("")
+            {
+                return value.clone();
+            }
+            if began.elapsed() > PATIENCE {
+                let text = self
+                    .client
+                    .execute("return document.body.innerText", Vec::new())
+                    .await;
+                panic!(
+                    "it never came to: {script}\nlast: {found:?}\n{}\n{text:?}",
+                    self.place().await
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(40)).await;
+        }
+    }
+
+    /// Waits until the page says this.
+    pub(crate) async fn until_said(&self, text: &str) {
+        let text = json!(text);
+        self.until(&format!(
+            "return document.querySelector('main')?.innerText.includes({text})"
+        ))
+        .await;
+    }
+
+    /// Waits for something to click on, and clicks on it.
+    pub(crate) async fn click(&self, css: &str) {
+        self.act(css, async |element| element.click().await).await;
+    }
+
+    /// Writes into a field, in place of what is there.
+    pub(crate) async fn write(&self, css: &str, text: &str) {
+        self.act(css, async |element| {
+            element.clear().await?;
+            element.send_keys(text).await
+        })
+        .await;
+    }
+
+    async fn act<F>(&self, css: &str, act: F)
+    where
+        F: AsyncFn(&fantoccini::elements::Element) -> Result<(), fantoccini::error::CmdError>,
+    {
+        let began = Instant::now();
+        loop {
+            let done = match self.client.find(Locator::Css(css)).await {
+                Ok(element) => {
+                    // Out from under what stays at the top.
+                    let middle = "arguments[0].scrollIntoView({block: 'center'})";
+                    let arguments = vec![serde_json::to_value(&element).unwrap()];
+                    let _ = self.client.execute(middle, arguments).await;
+                    act(&element).await
+                }
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(()) => return,
+                // A page may be on its way, or change under one's hands.
+                Err(error) if began.elapsed() > PATIENCE => panic!("{css}: {error}"),
+                Err(_) => tokio::time::sleep(Duration::from_millis(40)).await,
+            }
+        }
+    }
+
+    /// Types keys, wherever the focus is.
+    pub(crate) async fn keys(&self, keys: &str) {
+        for key in keys.chars() {
+            let active = self.client.active_element().await.unwrap();
+            active.send_keys(&key.to_string()).await.unwrap();
+        }
+    }
+
+    /// Opens another window and goes there; both are named, the first first.
+    pub(crate) async fn second_window(&self) -> [fantoccini::wd::WindowHandle; 2] {
+        let first = self.client.window().await.unwrap();
+        let second = self.client.new_window(false).await.unwrap().handle;
+        self.client.switch_to_window(second.clone()).await.unwrap();
+        [first, second]
+    }
+
+    pub(crate) async fn switch(&self, window: &fantoccini::wd::WindowHandle) {
+        self.client.switch_to_window(window.clone()).await.unwrap();
+    }
+
+    /// Where one is.
+    pub(crate) async fn place(&self) -> String {
+        let url = self.client.current_url().await.unwrap().to_string();
+        url.strip_prefix(&self.url).unwrap_or(&url).to_owned()
+    }
+
+    /// How many things there are.
+    pub(crate) async fn count(&self, css: &str) -> u64 {
+        let count = self
+            .js(&format!(
+                "return document.querySelectorAll({}).length",
+                json!(css)
+            ))
+            .await;
+        count.as_u64().unwrap()
+    }
+
+    /// What the browser complained about since it was last asked, missing files apart.
+    pub(crate) async fn complaints(&self) -> Vec<String> {
+        let url = format!(
+            "http://127.0.0.1:{}/session/{}/se/log",
+            self.port, self.session
+        );
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let log = client
+            .post(url)
+            .json(&json!({"type": "browser"}))
+            .send()
+            .await
+            .unwrap();
+        let log: Value = log.json().await.unwrap();
+        let lines = log["value"].as_array().unwrap().iter();
+        lines
+            .filter(|line| line["level"] == "SEVERE")
+            .map(|line| line["message"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The driver takes the browser along only if it is asked to.
+        if let Ok(mut driver) = TcpStream::connect(("127.0.0.1", self.port)) {
+            let ask = format!(
+                "DELETE /session/{} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                self.session
+            );
+            let _ = driver.set_read_timeout(Some(Duration::from_secs(5)));
+            let _ = driver.write_all(ask.as_bytes());
+            let _ = driver.read(&mut [0; 1_024]);
+        }
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}

@@ -1,0 +1,148 @@
+//! What the views show.
+
+use crate::browser::browser;
+use crate::demo;
+use crate::harness::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_view_of_a_session_shows_what_it_is_for() {
+    let server = Server::start().await;
+    let session = demo::fill(&server.tl).await;
+    let id = session.id();
+    let browser = browser!(server);
+
+    browser.go(&format!("/s/{id}")).await;
+    browser
+        .until("return document.querySelector('.small-gauge')")
+        .await;
+    assert_eq!(
+        browser.count("details.tool").await,
+        2,
+        "tool calls, with their results in them"
+    );
+    assert_eq!(browser.count("details.tool[open]").await, 0, "folded");
+    browser.click("#e2 details.tool summary").await;
+    browser.until("return document.querySelector('#e2 pre.result').offsetParent && document.querySelector('#e2 pre.result').innerText.includes('Stack::new()')").await;
+    assert_eq!(browser.count("#e4 pre code").await, 1);
+    assert_eq!(browser.count("#e4 td").await, 6);
+    assert_eq!(
+        browser.count(".entry.covered").await,
+        6,
+        "beside the checkpoint that covers them"
+    );
+    browser.until("return document.querySelector('#side').innerText.includes('Load test with 1,000 users')").await;
+
+    let export = "const done = arguments[0]; Promise.all([...document.querySelectorAll('.actions a[download]')].map(async (link) => { const answer = await fetch(link.href); return [answer.status, (await answer.text()).includes('token bucket')]; })).then(done)";
+    let exported = browser
+        .client
+        .execute_async(export, Vec::new())
+        .await
+        .unwrap();
+    assert_eq!(
+        exported,
+        serde_json::json!([[200, true], [200, true], [200, true]])
+    );
+
+    browser.click(".tabs a[href$='/status']").await;
+    browser
+        .until("return document.querySelectorAll('.card .gauge rect').length > 3")
+        .await;
+    assert_eq!(browser.count(".legend tbody tr").await, 7);
+    assert_eq!(browser.count(".turns a rect.sent").await, 7, "a bar a turn");
+    assert_eq!(browser.count(".turns circle.compacted").await, 1);
+    assert_eq!(browser.count(".timeline li").await, 1);
+
+    browser.click(".tabs a[href$='/request']").await;
+    browser
+        .until("return document.querySelectorAll('details.section').length === 7")
+        .await;
+    browser.write("#message", "is it done?").await;
+    browser.click("form.card button").await;
+    browser.until("return [...document.querySelectorAll('details.section')].at(-1).innerText.includes('is it done?')").await;
+
+    browser.click(".tabs a[href$='/lineage']").await;
+    browser
+        .until("return document.querySelectorAll('.family li').length === 3")
+        .await;
+    assert_eq!(browser.count(".lineage path.branch").await, 2);
+
+    browser.click(".tabs a[href$='/log']").await;
+    browser
+        .until("return document.querySelectorAll('table.log tbody tr').length === 22")
+        .await;
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn search_finds_as_one_types_and_marks_the_words() {
+    let server = Server::start().await;
+    demo::fill(&server.tl).await;
+    let browser = browser!(server);
+
+    browser.go("/").await;
+    browser.write("#q", "postgr").await;
+    browser
+        .until("return document.querySelectorAll('#list a.row').length === 1")
+        .await;
+    browser.until_said("postgres-upgrade").await;
+    browser.write("#q", "refresh token").await;
+    browser
+        .until("return document.querySelector('#list mark')")
+        .await;
+    browser.until_said("login-after-an-hour").await;
+
+    browser.go("/search").await;
+    browser.write("#q", "sorted set").await;
+    browser.until("return [...document.querySelectorAll('#results mark')].some((m) => m.innerText === 'sorted')").await;
+    browser.click("#results a.row").await;
+    browser
+        .until("return /^#e\\d+$/.test(location.hash) && document.activeElement?.matches('.entry')")
+        .await;
+
+    browser.go("/?tag=auth").await;
+    assert_eq!(browser.count("#list a.row").await, 1);
+    browser.click(".chips a[aria-current]").await;
+    browser
+        .until("return document.querySelectorAll('#list a.row').length > 5")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_is_added_accepted_and_forgotten() {
+    let server = Server::start().await;
+    demo::fill(&server.tl).await;
+    let browser = browser!(server);
+    browser.go("/memory").await;
+    browser.until_said("Answer in British English").await;
+    browser.write("#text", "Releases are on Tuesdays").await;
+    browser.click("button[value=add]").await;
+    browser.until_said("Remembered").await;
+    browser.until_said("Releases are on Tuesdays").await;
+
+    browser.click("#project option:nth-child(2)").await;
+    browser.until_said("The limit is 100 requests").await;
+    browser.click("button[value=accept]").await;
+    browser.until_said("Accepted").await;
+    assert_eq!(browser.count("button[value=accept]").await, 0);
+    let before = browser.count("ul.things > li").await;
+    browser
+        .click("main > ul.things li:first-child button[value=forget]")
+        .await;
+    browser.until_said("Forgotten").await;
+    browser.until_said("no longer counts").await;
+    assert_eq!(browser.count("main > ul.things > li").await, before - 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn light_and_dark_can_be_chosen_and_are_kept() {
+    let server = Server::start().await;
+    let browser = browser!(server);
+    browser.go("/").await;
+    let back = "return getComputedStyle(document.body).backgroundColor";
+    let before = browser.js(back).await;
+    browser.click("[data-theme-switch]").await;
+    let after = browser.js(back).await;
+    assert_ne!(before, after);
+    browser.go("/search").await;
+    assert_eq!(browser.js(back).await, after);
+}

@@ -1,0 +1,306 @@
+//! Who may call, and what they reach: their own, and nothing else.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use throughline::{Owner, TokenRole};
+use throughline_server::{Gate, ServeError, openapi};
+
+use crate::harness::{Server, answer};
+
+/// Every route of the document, by its method and path.
+fn routes() -> Vec<(String, String, Value)> {
+    let document = serde_json::to_value(openapi()).unwrap();
+    let paths = document["paths"].as_object().unwrap().clone();
+    let mut routes = Vec::new();
+    for (path, item) in paths {
+        for (method, operation) in item.as_object().unwrap() {
+            if ["get", "put", "post", "patch", "delete"].contains(&method.as_str()) {
+                routes.push((method.to_uppercase(), path.clone(), operation.clone()));
+            }
+        }
+    }
+    routes
+}
+
+/// A body the route takes, so that it is refused for whose it is and not for what it says.
+fn body(method: &str, path: &str) -> Option<Value> {
+    Some(
+        match (method, path.rsplit('/').next().unwrap_or_default()) {
+            ("POST", "entries") => json!({"entries": [{"role": "user", "content": "mine"}]}),
+            ("POST", "turns") => json!({"message": "mine"}),
+            ("POST", "pins" | "decisions") | ("PUT", _) => json!({"text": "mine"}),
+            ("POST", "erase") => json!({"entries": [1]}),
+            ("POST", "rewind") => json!({"to": 1}),
+            ("POST", "merge") => json!({"from": "nothing"}),
+            ("PATCH", _) => json!({"name": "mine", "text": "mine"}),
+            _ => return None,
+        },
+    )
+}
+
+/// The path with what is in it filled in; the session is somebody's, the rest is made up.
+fn filled(path: &str, session: &str, blob: &str) -> String {
+    path.replace("{id}", session)
+        .replace("{blob}", blob)
+        .replace("{seq}", "1")
+        .replace("{document}", "rules")
+        .replace("{turn}", "01981f5e-0000-7000-8000-000000000000")
+        .replace("{token}", "tk-0123456789abcdef")
+}
+
+/// Routes that are open to everybody, and say nothing of anybody.
+const OPEN: [&str; 2] = ["/health", "/ready"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_refuses_whoever_has_no_token() {
+    let server = Server::guarded().await;
+    let mut asked = 0;
+    for (method, path, _) in routes() {
+        let call = |token: Option<&str>| {
+            let request = server.request(&method, &filled(&path, "any", &"0".repeat(64)));
+            let request = match body(&method, &path) {
+                Some(body) => request.json(&body),
+                None => request,
+            };
+            match token {
+                Some(token) => request.bearer_auth(token),
+                None => request,
+            }
+        };
+        if OPEN.contains(&path.as_str()) {
+            assert_eq!(call(None).send().await.unwrap().status(), 200, "{path}");
+            continue;
+        }
+        for token in [None, Some("tl_made-up"), Some("")] {
+            let (status, problem) = answer(call(token)).await;
+            assert_eq!(status, 401, "{method} {path} with {token:?}: {problem}");
+            assert_eq!(problem["code"], "unauthorized");
+        }
+        asked += 1;
+    }
+    assert!(asked > 40, "only {asked} routes are described");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_of_a_session_is_404_for_anybody_else() {
+    let server = Server::guarded().await;
+    let alice = server.token("alice", TokenRole::User).await;
+    let others = [
+        server.token("bob", TokenRole::User).await,
+        server.token("boss", TokenRole::Admin).await,
+        server.token("bot", TokenRole::Service).await,
+    ];
+    let made = server.post("/api/sessions", &json!({"id": "alices-own"}));
+    assert_eq!(answer(made.bearer_auth(&alice)).await.0, 201);
+    let say = json!({"entries": [{"role": "user", "content": "hers"}]});
+    let said = server.post("/api/sessions/alices-own/entries", &say);
+    assert_eq!(answer(said.bearer_auth(&alice)).await.0, 201);
+    let put = server.request("POST", "/api/blobs").body("hers");
+    let blob = answer(put.bearer_auth(&alice)).await.1;
+    let blob = blob["blob"].as_str().unwrap();
+
+    let mut asked = 0;
+    for (method, path, _) in routes() {
+        if !path.contains("{id}") && !path.contains("{blob}") {
+            continue;
+        }
+        for token in &others {
+            let request = server.request(&method, &filled(&path, "alices-own", blob));
+            let request = match body(&method, &path) {
+                Some(body) => request.json(&body),
+                None => request,
+            };
+            let (status, problem) = answer(request.bearer_auth(token)).await;
+            assert_eq!(status, 404, "{method} {path}: {problem}");
+            asked += 1;
+        }
+    }
+    assert!(asked > 60, "only {asked} routes were tried");
+    // Nothing of it changed anything.
+    let (_, session) = answer(server.get("/api/sessions/alices-own").bearer_auth(&alice)).await;
+    assert_eq!(
+        (&session["head"], &session["name"]),
+        (&json!(1), &Value::Null)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_searches_and_memories_are_apart() {
+    let server = Server::guarded().await;
+    let alice = server.token("alice", TokenRole::User).await;
+    let bob = server.token("bob", TokenRole::User).await;
+    let made = server.post(
+        "/api/sessions",
+        &json!({"key": "shared-key", "name": "hers"}),
+    );
+    let (_, hers) = answer(made.bearer_auth(&alice)).await;
+    let path = format!("/api/sessions/{}/entries", hers["id"].as_str().unwrap());
+    let say = json!({"entries": [{"role": "user", "content": "the heron in the marsh"}]});
+    answer(server.post(&path, &say).bearer_auth(&alice)).await;
+    let fact = json!({"text": "Herons are grey."});
+    answer(server.post("/api/memory", &fact).bearer_auth(&alice)).await;
+
+    let get = async |path: &str, token: &str| answer(server.get(path).bearer_auth(token)).await.1;
+    assert_eq!(get("/api/sessions", &bob).await["sessions"], json!([]));
+    assert_eq!(get("/api/search?q=heron", &bob).await["hits"], json!([]));
+    assert_eq!(get("/api/memory", &bob).await["facts"], json!([]));
+    assert_eq!(get("/api/stats", &bob).await["sessions"], 0);
+    let resolved = server.get("/api/resolve?session=shared-key");
+    assert_eq!(answer(resolved.bearer_auth(&bob)).await.0, 404);
+    let made = server.post("/api/sessions", &json!({"key": "shared-key"}));
+    let (status, his) = answer(made.bearer_auth(&bob)).await;
+    assert_eq!(status, 201);
+    assert_ne!(his["id"], hers["id"]);
+    assert_eq!(
+        get("/api/search?q=heron", &alice).await["hits"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_reaches_the_users_of_its_bot_and_nobody_else() {
+    let server = Server::guarded().await;
+    let bot = server.token("bot", TokenRole::Service).await;
+    let rival = server.token("rival", TokenRole::Service).await;
+    let ann = server.token("ann", TokenRole::User).await;
+    let make = |token: &str, user: Option<&str>| {
+        let request = server
+            .post("/api/sessions", &json!({"key": "k"}))
+            .bearer_auth(token);
+        match user {
+            Some(user) => request.header("on-behalf-of", user),
+            None => request,
+        }
+    };
+    let (_, for_ann) = answer(make(&bot, Some("ann"))).await;
+    let (_, for_ben) = answer(make(&bot, Some("ben"))).await;
+    let (_, own) = answer(make(&bot, None)).await;
+    let (_, other) = answer(make(&rival, Some("ann"))).await;
+    let (_, herself) = answer(make(&ann, None)).await;
+    let ids = [&for_ann, &for_ben, &own, &other, &herself].map(|made| made["id"].to_string());
+    let apart: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!(apart.len(), 5);
+    let path = format!("/api/sessions/{}", for_ann["id"].as_str().unwrap());
+    let get = |token: &str, user: &str| {
+        let request = server.get(&path).bearer_auth(token);
+        request.header("on-behalf-of", user)
+    };
+    assert_eq!(answer(get(&bot, "ann")).await.0, 200);
+    for (token, user) in [
+        (&bot, "ben"),
+        (&rival, "ann"),
+        (&rival, "../bot/ann"),
+        (&rival, "bot/ann"),
+    ] {
+        assert_eq!(answer(get(token, user)).await.0, 404, "{user}");
+    }
+    let (status, problem) = answer(get(&ann, "bot/ann")).await;
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (403, &json!("not_a_service"))
+    );
+    let (status, problem) = answer(get(&bot, " ")).await;
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (400, &json!("bad_owner"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_makes_and_takes_back_tokens_and_others_may_not() {
+    let server = Server::guarded().await;
+    let admin = server.token("boss", TokenRole::Admin).await;
+    let new = json!({"user": "carol", "label": "laptop"});
+    let make = |token: &str| server.post("/api/admin/tokens", &new).bearer_auth(token);
+    let (status, made) = answer(make(&admin)).await;
+    assert_eq!(status, 201, "{made}");
+    let carol = made["token"].as_str().unwrap();
+    assert!(carol.starts_with("tl_") && carol.len() > 40);
+    let (_, who) = answer(server.get("/api/whoami").bearer_auth(carol)).await;
+    assert_eq!(
+        (&who["owner"], &who["role"]),
+        (&json!("carol"), &json!("user"))
+    );
+    let (status, problem) = answer(make(carol)).await;
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (403, &json!("not_an_admin"))
+    );
+    assert_eq!(
+        answer(server.get("/metrics").bearer_auth(carol)).await.0,
+        403
+    );
+    let (_, listed) = answer(server.get("/api/admin/tokens").bearer_auth(&admin)).await;
+    let text = listed.to_string();
+    assert!(text.contains("laptop") && !text.contains(carol), "{text}");
+    let (_, users) = answer(server.get("/api/admin/users").bearer_auth(&admin)).await;
+    assert!(users.to_string().contains("carol"), "{users}");
+    let path = format!("/api/admin/tokens/{}", made["id"].as_str().unwrap());
+    let revoke = server.request("DELETE", &path).bearer_auth(&admin);
+    assert_eq!(answer(revoke).await.1["good"], false);
+    assert_eq!(
+        answer(server.get("/api/whoami").bearer_auth(carol)).await.0,
+        401
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_has_ended_no_longer_counts() {
+    let server = Server::guarded().await;
+    let new = throughline::NewToken {
+        owner: "dave".parse().unwrap(),
+        role: TokenRole::User,
+        label: None,
+        expires_at: Some(server.tl.now() - jiff::SignedDuration::from_secs(1)),
+    };
+    let ended = server.tl.make_token(new).await.unwrap().text;
+    assert_eq!(
+        answer(server.get("/api/whoami").bearer_auth(ended)).await.0,
+        401
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_token_closes_what_was_open() {
+    let server = Server::start().await;
+    let (_, who) = answer(server.get("/api/whoami")).await;
+    assert_eq!(
+        (&who["owner"], &who["role"]),
+        (&json!("local"), &json!("admin"))
+    );
+    let (status, problem) = answer(server.get("/api/whoami").header("on-behalf-of", "ann")).await;
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (403, &json!("not_a_service"))
+    );
+    let new = json!({"user": "local", "role": "admin"});
+    let (_, made) = answer(server.post("/api/admin/tokens", &new)).await;
+    assert_eq!(answer(server.get("/api/whoami")).await.0, 401);
+    let token = made["token"].as_str().unwrap();
+    assert_eq!(
+        answer(server.get("/api/whoami").bearer_auth(token)).await.0,
+        200
+    );
+}
+
+#[test]
+fn others_are_served_only_where_there_are_tokens() {
+    let at = |text: &str, tokens| {
+        let address: SocketAddr = text.parse().unwrap();
+        Gate::at(address, Owner::local(), tokens)
+    };
+    assert_eq!(
+        at("127.0.0.1:0", false).unwrap(),
+        Gate::Open(Owner::local())
+    );
+    assert_eq!(at("[::1]:0", true).unwrap(), Gate::Open(Owner::local()));
+    assert_eq!(at("0.0.0.0:80", true).unwrap(), Gate::Tokens);
+    for away in ["0.0.0.0:80", "192.168.1.4:80", "[::]:80"] {
+        let refused = at(away, false).unwrap_err();
+        assert!(matches!(refused, ServeError::NoTokens(_)), "{away}");
+    }
+}

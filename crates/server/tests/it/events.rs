@@ -1,0 +1,255 @@
+//! Events: nothing is missed, and nobody waits for a reader.
+
+use serde_json::{Value, json};
+use throughline::{Message, NewSession, Role, TokenRole};
+use throughline_server::Limits;
+
+use crate::harness::{Events, Server, Wish, answer};
+
+async fn reader(server: &Server, path: &str) -> Events {
+    let mut events = Events::of(server.get(path)).await;
+    assert_eq!(events.next().await.unwrap().0, "ready");
+    events
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_is_told_by_the_documented_names() {
+    let server = Server::start().await;
+    let mut events = reader(&server, "/api/events").await;
+    let id = server.session(&["hello"]).await;
+    let path = format!("/api/sessions/{id}");
+    let rename = json!({"name": "greeting", "archived": true});
+    answer(server.request("PATCH", &path).json(&rename)).await;
+    answer(server.request("DELETE", &path)).await;
+    answer(server.request("POST", &format!("{path}/restore"))).await;
+    let mut told = Vec::new();
+    for _ in 0..6 {
+        let (name, data) = events.next().await.unwrap();
+        assert_eq!(name, "session:updated");
+        assert_eq!(data["session"], json!(id));
+        told.push(data["action"].as_str().unwrap().to_owned());
+    }
+    let actions = [
+        "created",
+        "message_added",
+        "renamed",
+        "archived",
+        "deleted",
+        "restored",
+    ];
+    assert_eq!(told, actions);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_has_its_entry_and_another_process_is_heard_too() {
+    let server = Server::start().await;
+    let id = server.session(&[]).await;
+    let mut events = reader(&server, &format!("/api/sessions/{id}/events")).await;
+    // Straight into the store: nobody wakes the feeder.
+    let session = server.tl.session(&id.parse().unwrap()).await.unwrap();
+    let entry = session
+        .append(Message::text(Role::User, "from elsewhere"))
+        .await
+        .unwrap();
+    let (_, data) = events.next().await.unwrap();
+    assert_eq!(data["action"], "message_added");
+    assert_eq!(data["entry"]["content"], "from elsewhere");
+    assert_eq!(data["entry"]["seq"], entry.seq.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_comes_back_hears_everything_since_in_order() {
+    let server = Server::start().await;
+    let id = server.session(&["one"]).await;
+    let path = format!("/api/sessions/{id}/events");
+    let mut events = reader(&server, &path).await;
+    server.say(&id, "two").await;
+    events.next().await.unwrap();
+    let last = events.last_id().unwrap();
+    drop(events);
+    let other = server.session(&[]).await;
+    for n in 0..600 {
+        // Among what is somebody else's business.
+        let to = if n % 2 == 0 { &id } else { &other };
+        server.say(to, &format!("missed {n}")).await;
+    }
+    let back = server.get(&path).header("last-event-id", last.to_string());
+    let mut events = Events::of(back).await;
+    assert_eq!(events.next().await.unwrap().0, "ready");
+    for n in (0..600).step_by(2) {
+        let (_, data) = events.next().await.unwrap();
+        assert_eq!(data["entry"]["content"], format!("missed {n}"));
+    }
+    server.say(&id, "live again").await;
+    let (_, data) = events.next().await.unwrap();
+    assert_eq!(data["entry"]["content"], "live again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_too_far_behind_is_told_so() {
+    let limits = Limits {
+        behind: 10,
+        ..Limits::default()
+    };
+    let server = Server::with(Wish {
+        limits,
+        ..Wish::default()
+    })
+    .await;
+    let id = server.session(&[]).await;
+    for n in 0..40 {
+        server.say(&id, &format!("{n}")).await;
+    }
+    let mut events = Events::of(server.get("/api/events").header("last-event-id", "2")).await;
+    assert_eq!(events.next().await.unwrap().0, "ready");
+    let (name, data) = events.next().await.unwrap();
+    assert_eq!((name.as_str(), &data["from"]), ("reset", &json!(2)));
+    assert_eq!(events.last_id(), data["position"].as_u64());
+    server.say(&id, "after that").await;
+    let (_, data) = events.next().await.unwrap();
+    assert_eq!(data["entry"]["content"], "after that");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_from_another_store_is_no_place_here() {
+    let server = Server::start().await;
+    let mut events = Events::of(
+        server
+            .get("/api/events")
+            .header("last-event-id", "999999999"),
+    )
+    .await;
+    assert_eq!(events.next().await.unwrap().0, "ready");
+    assert_eq!(events.next().await.unwrap().0, "reset");
+    let (status, problem) = answer(
+        server
+            .get("/api/events")
+            .header("last-event-id", "yesterday"),
+    )
+    .await;
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (400, &json!("bad_last_event_id"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_was_asked_for_is_told() {
+    let server = Server::start().await;
+    let id = server.session(&[]).await;
+    let mut events = reader(
+        &server,
+        "/api/events?kind=renamed,session:compaction-complete",
+    )
+    .await;
+    server.say(&id, "hello").await;
+    let rename = json!({"name": "named"});
+    answer(
+        server
+            .request("PATCH", &format!("/api/sessions/{id}"))
+            .json(&rename),
+    )
+    .await;
+    let (_, data) = events.next().await.unwrap();
+    assert_eq!(data["action"], "renamed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_hears_of_anybody_else() {
+    let server = Server::guarded().await;
+    let alice = server.token("alice", TokenRole::User).await;
+    let bob = server.token("bob", TokenRole::User).await;
+    let mut live = Events::of(server.get("/api/events").bearer_auth(&bob)).await;
+    assert_eq!(live.next().await.unwrap().0, "ready");
+    for owner in [&alice, &alice, &bob] {
+        answer(server.post("/api/sessions", &json!({})).bearer_auth(owner)).await;
+    }
+    let (_, data) = live.next().await.unwrap();
+    let mine = data["session"].as_str().unwrap().to_owned();
+    let path = format!("/api/sessions/{mine}");
+    assert_eq!(answer(server.get(&path).bearer_auth(&bob)).await.0, 200);
+    // From the store, too.
+    let all = server.get("/api/events?after=0").bearer_auth(&bob);
+    let mut past = Events::of(all).await;
+    assert_eq!(past.next().await.unwrap().0, "ready");
+    assert_eq!(past.next().await.unwrap().1["session"], json!(mine));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_tells_the_same() {
+    let server = Server::start().await;
+    let mut socket = server.websocket("/api/events/ws?kind=message_added").await;
+    let first = socket.next().await;
+    assert_eq!(first["event"], "ready");
+    let id = server.session(&["over the socket"]).await;
+    let event = socket.next().await;
+    assert_eq!(event["event"], "session:updated");
+    assert_eq!(event["data"]["session"], json!(id));
+    assert_eq!(event["data"]["entry"]["content"], "over the socket");
+    assert_eq!(event["id"], event["data"]["position"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_readers_of_one_session_hear_everything() {
+    let server = Server::start().await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/events");
+    let mut readers = Vec::new();
+    for _ in 0..1_000 {
+        readers.push(reader(&server, &path).await);
+    }
+    // One that never reads must not matter to anybody.
+    let _idle = server.get(&path).send().await.unwrap();
+    for n in 0..20 {
+        server.say(&id, &format!("said {n}")).await;
+    }
+    for events in &mut readers {
+        for n in 0..20 {
+            let (_, data) = events.next().await.unwrap();
+            assert_eq!(data["entry"]["content"], format!("said {n}"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_is_slow_slows_nobody_and_misses_nothing() {
+    let server = Server::start().await;
+    let session = server.tl.create(NewSession::default()).await.unwrap();
+    let path = format!("/api/sessions/{}/events", session.id());
+    let mut slow = reader(&server, &path).await;
+    // More than any buffer on the way holds.
+    let words = "many words ".repeat(400);
+    for n in 0..3_000_u64 {
+        let text = format!("{n} {words}");
+        session
+            .append(Message::text(Role::User, text))
+            .await
+            .unwrap();
+    }
+    let (mut next, mut lagged) = (0, false);
+    while next < 3_000 {
+        let (name, data) = slow.next().await.unwrap();
+        if name == "lagged" {
+            lagged = true;
+            continue;
+        }
+        let said = data["entry"]["content"].as_str().unwrap();
+        assert!(said.starts_with(&format!("{next} ")), "{next} was skipped");
+        next += 1;
+    }
+    assert!(
+        lagged,
+        "the reader was not slow enough for this to tell anything"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_ends_its_streams() {
+    let mut server = Server::start().await;
+    let mut events = reader(&server, "/api/events").await;
+    server.stop().await;
+    assert_eq!(
+        events.next().await.map(|(name, _): (String, Value)| name),
+        None
+    );
+}

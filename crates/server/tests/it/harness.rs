@@ -1,0 +1,286 @@
+//! A server for a test, and a client of it.
+
+use std::sync::Arc;
+
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::Value;
+use throughline::{NewToken, Owner, Throughline, TokenRole};
+use throughline_server::{App, Gate, Limits, OfflineVoices, Serving, Tls, Voices, serve};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A server that is there as long as this is.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    pub(crate) tl: Throughline,
+
+    client: reqwest::Client,
+    stop: Option<oneshot::Sender<()>>,
+    task: Option<JoinHandle<()>>,
+    _folder: tempfile::TempDir,
+}
+
+/// How a server is to be.
+pub(crate) struct Wish {
+    pub(crate) gate: Gate,
+    pub(crate) limits: Limits,
+    pub(crate) voices: Arc<dyn Voices>,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) origins: Vec<String>,
+    pub(crate) tls: Option<Tls>,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self {
+            gate: Gate::Open(Owner::local()),
+            limits: Limits::default(),
+            voices: Arc::new(OfflineVoices),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            tls: None,
+        }
+    }
+}
+
+impl Server {
+    /// One for the local owner, without tokens.
+    pub(crate) async fn start() -> Self {
+        Self::with(Wish::default()).await
+    }
+
+    /// One that asks for tokens.
+    pub(crate) async fn guarded() -> Self {
+        let gate = Gate::Tokens;
+        Self::with(Wish {
+            gate,
+            ..Wish::default()
+        })
+        .await
+    }
+
+    pub(crate) async fn with(wish: Wish) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
+        let tl = Throughline::open(&store).await.unwrap();
+        let app = App::new(Serving {
+            tl: tl.clone(),
+            voices: wish.voices,
+            gate: wish.gate,
+            limits: wish.limits,
+            hosts: wish.hosts,
+            origins: wish.origins,
+            zone: jiff::tz::TimeZone::UTC,
+            secure: false,
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let serving = app.clone();
+        let task = tokio::spawn(async move {
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            serve(listener, serving, wish.tls, stopped).await.unwrap();
+        });
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Self {
+            url,
+            tl,
+
+            client: reqwest::Client::builder().no_proxy().build().unwrap(),
+            stop: Some(stop),
+            task: Some(task),
+            _folder: folder,
+        }
+    }
+
+    /// Stops it and waits for its end.
+    pub(crate) async fn stop(&mut self) {
+        drop(self.stop.take());
+        if let Some(task) = self.task.take() {
+            task.await.unwrap();
+        }
+    }
+
+    /// The text of a new token.
+    pub(crate) async fn token(&self, owner: &str, role: TokenRole) -> String {
+        let new = NewToken {
+            owner: owner.parse().unwrap(),
+            role,
+            label: None,
+            expires_at: None,
+        };
+        self.tl.make_token(new).await.unwrap().text
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        let method: Method = method.parse().unwrap();
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder {
+        self.request("GET", path)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.request("POST", path).json(body)
+    }
+
+    /// A session, by its id, with these things said by the user.
+    pub(crate) async fn session(&self, said: &[&str]) -> String {
+        let (status, made) = answer(self.request("POST", "/api/sessions")).await;
+        assert_eq!(status, 201, "{made}");
+        let id = made["id"].as_str().unwrap().to_owned();
+        for text in said {
+            self.say(&id, text).await;
+        }
+        id
+    }
+
+    /// Says something in a session; answers with its entry.
+    pub(crate) async fn say(&self, session: &str, text: &str) -> Value {
+        let body = serde_json::json!({"entries": [{"role": "user", "content": text}]});
+        let path = format!("/api/sessions/{session}/entries");
+        let (status, said) = answer(self.post(&path, &body)).await;
+        assert_eq!(status, 201, "{said}");
+        said["entries"][0].clone()
+    }
+}
+
+/// The status and the JSON of an answer; null where it is empty.
+pub(crate) async fn answer(request: RequestBuilder) -> (StatusCode, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status();
+    let text = response.text().await.unwrap();
+    let json = match text.as_str() {
+        "" => Value::Null,
+        text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+    };
+    (status, json)
+}
+
+/// Server-sent events, read as a browser would.
+pub(crate) struct Events {
+    response: reqwest::Response,
+    read: Vec<u8>,
+    last_id: Option<u64>,
+}
+
+impl Events {
+    pub(crate) async fn of(request: RequestBuilder) -> Self {
+        let response = request.send().await.unwrap();
+        let status = response.status();
+        let kind = response.headers().get("content-type").cloned();
+        assert!(status == StatusCode::OK, "{status}: {kind:?}");
+        let kind = kind.unwrap();
+        assert!(kind.to_str().unwrap().starts_with("text/event-stream"));
+        Self {
+            response,
+            read: Vec::new(),
+            last_id: None,
+        }
+    }
+
+    /// The id of the last event that had one.
+    pub(crate) fn last_id(&self) -> Option<u64> {
+        self.last_id
+    }
+
+    /// The next event, by name; none at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
+        loop {
+            while let Some(end) = self.read.windows(2).position(|pair| pair == b"\n\n") {
+                let block: Vec<u8> = self.read.drain(..end + 2).collect();
+                if let Some(event) = self.parsed(&String::from_utf8(block).unwrap()) {
+                    return Some(event);
+                }
+            }
+            let waited = tokio::time::timeout(PATIENCE, self.response.chunk());
+            match waited.await.expect("an event in time") {
+                Ok(Some(chunk)) => self.read.extend_from_slice(&chunk),
+                Ok(None) | Err(_) => return None,
+            }
+        }
+    }
+
+    fn parsed(&mut self, block: &str) -> Option<(String, Value)> {
+        let (mut name, mut data) = (None, None);
+        for line in block.lines() {
+            match line.split_once(": ") {
+                Some(("id", id)) => self.last_id = Some(id.parse().unwrap()),
+                Some(("event", event)) => name = Some(event.to_owned()),
+                Some(("data", json)) => data = Some(serde_json::from_str(json).unwrap()),
+                _ => {}
+            }
+        }
+        Some((name?, data?))
+    }
+
+    /// Everything until the stream ends.
+    pub(crate) async fn rest(&mut self) -> Vec<(String, Value)> {
+        let mut all = Vec::new();
+        while let Some(event) = self.next().await {
+            all.push(event);
+        }
+        all
+    }
+}
+
+/// How long a test waits for what must come.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// A WebSocket, just enough of one to listen to.
+pub(crate) struct Socket {
+    stream: TcpStream,
+}
+
+impl Server {
+    pub(crate) fn address(&self) -> &str {
+        self.url.strip_prefix("http://").unwrap()
+    }
+
+    pub(crate) async fn websocket(&self, path: &str) -> Socket {
+        let mut stream = TcpStream::connect(self.address()).await.unwrap();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            self.address()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answered = Vec::new();
+        while !answered.ends_with(b"\r\n\r\n") {
+            answered.push(stream.read_u8().await.unwrap());
+        }
+        let answered = String::from_utf8(answered).unwrap();
+        assert!(answered.starts_with("HTTP/1.1 101"), "{answered}");
+        Socket { stream }
+    }
+}
+
+impl Socket {
+    /// The next message.
+    pub(crate) async fn next(&mut self) -> Value {
+        let read = async {
+            loop {
+                let first = self.stream.read_u8().await.unwrap();
+                let length = match self.stream.read_u8().await.unwrap() {
+                    126 => u64::from(self.stream.read_u16().await.unwrap()),
+                    127 => self.stream.read_u64().await.unwrap(),
+                    short => u64::from(short),
+                };
+                let mut payload = vec![0; usize::try_from(length).unwrap()];
+                self.stream.read_exact(&mut payload).await.unwrap();
+                // A text in one piece.
+                if first == 0x81 {
+                    return serde_json::from_slice(&payload).unwrap();
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, read)
+            .await
+            .expect("a message in time")
+    }
+}

@@ -1,0 +1,300 @@
+//! Turns: asked over HTTP, answered by a model that speaks as providers do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use throughline::context::Policy;
+use throughline::llm::{Keys, ModelSummarizer, Provider, Timing, Wanted, connect};
+use throughline::{Session, Voice};
+use throughline_server::{VoiceError, Voices};
+use throughline_stand_in::{Fault, Reply, Script, StandIn};
+
+use crate::harness::{Events, Server, Wish, answer};
+
+/// A model of the stand-in's, for every session.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    model: Arc<Provider>,
+    policy: Policy,
+}
+
+#[async_trait]
+impl Voices for Connected {
+    async fn voice(&self, _: &Session) -> Result<Voice, VoiceError> {
+        Ok(Voice {
+            model: Some(self.model.clone()),
+            policy: self.policy.clone(),
+            summarizer: Some(Arc::new(ModelSummarizer::new(self.model.clone()))),
+            ..Voice::offline()
+        })
+    }
+
+    fn usual(&self) -> Option<String> {
+        Some("stand-in".to_owned())
+    }
+}
+
+async fn answering(script: Script) -> (Server, StandIn) {
+    with_policy(script, Policy::default()).await
+}
+
+async fn with_policy(script: Script, policy: Policy) -> (Server, StandIn) {
+    let stand_in = StandIn::start(script).unwrap();
+    let wanted = Wanted::parse(&format!("base_url={}/v1 model=m", stand_in.url())).unwrap();
+    let connection = connect(&wanted, &Keys::default(), &|_| None)
+        .unwrap()
+        .unwrap();
+    let model = Provider::new(connection, Timing::default(), 1).unwrap();
+    let voices = Connected {
+        model: Arc::new(model),
+        policy,
+    };
+    let server = Server::with(Wish {
+        voices: Arc::new(voices),
+        ..Wish::default()
+    })
+    .await;
+    (server, stand_in)
+}
+
+fn slow(text: &str) -> Script {
+    let text = text.to_owned();
+    Script::by(move |_| Reply::text(text.clone()).slowly(Duration::from_millis(30)))
+}
+
+fn deltas(events: &[(String, Value)]) -> String {
+    let texts = events.iter().filter(|(name, _)| name == "message:delta");
+    texts
+        .map(|(_, data)| data["text"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_told_as_it_comes_and_kept() {
+    let (server, _model) = answering(slow("In Redis, for now, with a prefix.")).await;
+    let id = server.session(&[]).await;
+    let ask = json!({"message": "Where are sessions?"});
+    let mut events = Events::of(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
+    let told = events.rest().await;
+    assert_eq!(told[0].0, "turn:started");
+    assert_eq!(told[0].1["question"]["content"], "Where are sessions?");
+    assert_eq!(deltas(&told), "In Redis, for now, with a prefix.");
+    let pieces = told.iter().filter(|(name, _)| name == "message:delta");
+    assert!(pieces.count() > 1, "it came in one piece");
+    let (name, last) = told.last().unwrap();
+    assert_eq!(name, "turn:complete");
+    assert_eq!(
+        last["answer"]["content"],
+        "In Redis, for now, with a prefix."
+    );
+    assert!(last["usage"]["output"].as_u64().unwrap() > 0);
+    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    assert_eq!(page["entries"][1], last["answer"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_can_be_had_in_one_piece() {
+    let (server, _model) = answering(Script::replies([Reply::text("Yes.")])).await;
+    let id = server.session(&[]).await;
+    let ask = json!({"message": "Really?", "stream": false});
+    let (status, turn) = answer(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
+    assert_eq!(status, 200, "{turn}");
+    assert_eq!(turn["answer"]["content"], "Yes.");
+    assert_eq!(turn["stopped"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_leaves_loses_nothing_and_can_come_back() {
+    let (server, _model) = answering(slow("one two three four five six seven eight")).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let mut events = Events::of(server.post(&path, &json!({"message": "Count."}))).await;
+    let (_, started) = events.next().await.unwrap();
+    let turn = started["turn"].as_str().unwrap().to_owned();
+    while events.next().await.unwrap().0 != "message:delta" {}
+    drop(events);
+
+    let mut again = Events::of(server.get(&format!("{path}/current"))).await;
+    let told = again.rest().await;
+    assert_eq!(told[0].0, "turn:started");
+    assert_eq!(deltas(&told), "one two three four five six seven eight");
+    assert_eq!(told.last().unwrap().0, "turn:complete");
+
+    // Once it has ended too, and from the middle.
+    let later = server
+        .get(&format!("{path}/{turn}"))
+        .header("last-event-id", "3");
+    let told_later = Events::of(later).await.rest().await;
+    assert_eq!(told_later, told[3..]);
+    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    assert_eq!(page["head"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_turn_waits_or_is_refused_as_asked() {
+    let (server, _model) = answering(slow("a long answer that takes a while to say")).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let mut first = Events::of(server.post(&path, &json!({"message": "First."}))).await;
+    first.next().await.unwrap();
+    let refuse = json!({"message": "Refused.", "when_busy": "refuse"});
+    let (status, problem) = answer(server.post(&path, &refuse)).await;
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (409, &json!("session_busy"))
+    );
+    let second = json!({"message": "Second.", "when_busy": "queue"});
+    let mut second = Events::of(server.post(&path, &second)).await;
+    assert_eq!(second.next().await.unwrap().0, "turn:queued");
+    assert_eq!(first.rest().await.last().unwrap().0, "turn:complete");
+    assert_eq!(second.rest().await.last().unwrap().0, "turn:complete");
+    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    let roles: Vec<_> = page["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| &e["role"])
+        .collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_stopped_keeps_what_came() {
+    let words = "word ".repeat(400);
+    let (server, _model) = answering(slow(&words)).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let mut events = Events::of(server.post(&path, &json!({"message": "Go on."}))).await;
+    let (_, started) = events.next().await.unwrap();
+    while events.next().await.unwrap().0 != "message:delta" {}
+    let turn = started["turn"].as_str().unwrap();
+    let stop = server.request("DELETE", &format!("{path}/{turn}"));
+    assert_eq!(answer(stop).await.0, 202);
+    let (name, last) = events.rest().await.pop().unwrap();
+    assert_eq!(name, "turn:stopped");
+    let kept = last["answer"]["content"].as_str().unwrap();
+    assert!(kept.starts_with("word") && kept.len() < words.len());
+    assert_eq!(last["answer"]["incomplete"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asking_twice_with_one_key_asks_once() {
+    let (server, model) = answering(slow("once and only once")).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let ask = |text: &str, stream: bool| {
+        let body = json!({"message": text, "stream": stream});
+        server.post(&path, &body).header("idempotency-key", "q1")
+    };
+    let mut first = Events::of(ask("Once?", true)).await;
+    first.next().await.unwrap();
+    let (status, same) = answer(ask("Once?", false)).await;
+    assert_eq!(status, 200);
+    assert_eq!(same["answer"]["content"], "once and only once");
+    assert_eq!(
+        first.rest().await.last().unwrap().1["answer"],
+        same["answer"]
+    );
+    assert_eq!(model.requests().len(), 1);
+    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    assert_eq!(page["head"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_fails_leaves_the_question_to_be_answered_later() {
+    let replies = [Reply::fault(Fault::WrongKey), Reply::text("Now it works.")];
+    let (server, _model) = answering(Script::replies(replies)).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let ask = json!({"message": "Anybody there?", "stream": false});
+    let (status, turn) = answer(server.post(&path, &ask)).await;
+    assert_eq!(status, 200, "{turn}");
+    assert_eq!(turn["failed"]["code"], "model_key_refused");
+    assert_eq!(turn["answer"], Value::Null);
+    let (status, turn) = answer(server.post(&path, &json!({"stream": false}))).await;
+    assert_eq!(status, 200, "{turn}");
+    assert_eq!(turn["answer"]["content"], "Now it works.");
+    let (status, problem) = answer(server.post(&path, &json!({"stream": false}))).await;
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (409, &json!("nothing_to_answer"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_failed_is_tried_again_under_the_same_key() {
+    let replies = [Reply::fault(Fault::WrongKey), Reply::text("Now it works.")];
+    let (server, _model) = answering(Script::replies(replies)).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let ask = || {
+        let body = json!({"message": "Anybody there?", "stream": false});
+        server.post(&path, &body).header("idempotency-key", "once")
+    };
+    assert_eq!(answer(ask()).await.1["answer"], Value::Null);
+    assert_eq!(answer(ask()).await.1["answer"]["content"], "Now it works.");
+    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    assert_eq!(page["head"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stale_head_refuses_a_turn_before_anything_is_asked() {
+    let (server, model) = answering(Script::default()).await;
+    let id = server.session(&["one", "two"]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let late = server
+        .post(&path, &json!({"message": "late"}))
+        .header("if-match", "\"1\"");
+    let (status, problem) = answer(late).await;
+    assert_eq!((status.as_u16(), &problem["head"]), (409, &json!(2)));
+    assert!(model.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compaction_on_the_way_is_told() {
+    let policy = Policy::default()
+        .described("window=3000; compact_at=50%")
+        .unwrap();
+    let (server, _model) = with_policy(Script::default(), policy).await;
+    let id = server.session(&[]).await;
+    for n in 0..30 {
+        let text = format!("We decided that service {n} stores its sessions in Redis. ");
+        server.say(&id, &text.repeat(6)).await;
+    }
+    let ask = json!({"message": "And what now?"});
+    let mut events = Events::of(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
+    let told = events.rest().await;
+    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    let at = |name| names.iter().position(|known| *known == name);
+    let start = at("session:compaction-start").unwrap_or_else(|| panic!("{names:?}"));
+    assert!(at("session:compaction-complete").unwrap() > start);
+    assert!(at("turn:sent").unwrap() > start);
+    assert_eq!(names.last(), Some(&"turn:complete"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_model_the_offline_agent_answers() {
+    let server = Server::start().await;
+    let id = server.session(&["We store sessions in Redis."]).await;
+    let ask = json!({"message": "Where do we store sessions?", "stream": false});
+    let (status, turn) = answer(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
+    assert_eq!(status, 200, "{turn}");
+    assert!(turn["answer"]["content"].is_string(), "{turn}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_stopped_lets_its_turns_end() {
+    let (mut server, _model) = answering(slow("an answer of some length, in the end")).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let mut events = Events::of(server.post(&path, &json!({"message": "Well?"}))).await;
+    events.next().await.unwrap();
+    drop(events);
+    server.stop().await;
+    let session = server.tl.session(&id.parse().unwrap()).await.unwrap();
+    let last = session.tail(1).await.unwrap().pop().unwrap();
+    let said = last.message().unwrap().content.to_text().into_owned();
+    assert_eq!(said, "an answer of some length, in the end");
+}
