@@ -465,9 +465,12 @@ pub(crate) async fn transcript<W: Write>(
     })
     .await?;
     let summary: Option<Summary> = session.last_summary().await?.map(|known| known.summary);
-    let summary = summary.map(|summary| match secrets.reveal {
-        true => summary,
-        false => summary.redacted(),
+    let summary = summary.map(|summary| {
+        if secrets.reveal {
+            summary
+        } else {
+            summary.redacted()
+        }
     });
     Ok(writer.finish(summary.as_ref())?)
 }

@@ -16,7 +16,7 @@ pub use ledger::{Ledger, LedgerRow};
 use std::collections::HashMap;
 
 use futures_util::future::join_all;
-use throughline_model::{Happened, Incoming, IncomingEntry, IncomingSession, Passed};
+use throughline_model::{Block, Happened, Incoming, IncomingEntry, IncomingSession, Passed};
 
 use crate::{Error, Throughline};
 use gathering::Gathering;
@@ -189,11 +189,10 @@ fn size(entry: &IncomingEntry) -> usize {
                 .0
                 .iter()
                 .map(|block| match block {
-                    throughline_model::Block::Text(text) => text.len(),
-                    throughline_model::Block::Thinking { text, .. } => text.len(),
-                    throughline_model::Block::ToolCall(call) => call.input.as_str().len(),
-                    throughline_model::Block::ToolResult(result) => result.content.to_text().len(),
-                    throughline_model::Block::Foreign(raw) => raw.as_str().len(),
+                    Block::Text(text) | Block::Thinking { text, .. } => text.len(),
+                    Block::ToolCall(call) => call.input.as_str().len(),
+                    Block::ToolResult(result) => result.content.to_text().len(),
+                    Block::Foreign(raw) => raw.as_str().len(),
                     _ => 64,
                 })
                 .sum(),

@@ -124,10 +124,11 @@ impl Aider {
 
     /// Ends the piece that is being read.
     fn close(&mut self, telling: &mut Telling<'_>) {
-        let Some(mut piece) = self.piece.take() else {
+        let Some(piece) = self.piece.take() else {
             return;
         };
-        piece.text = piece.text.trim().to_owned();
+        let text = piece.text.trim().to_owned();
+        let piece = Piece { text, ..piece };
         if piece.text.is_empty() {
             return;
         }

@@ -318,7 +318,7 @@ impl ClaudeCode {
         let known = self
             .side_chains
             .iter_mut()
-            .find(|(last, _)| Some(&*last) == parent.as_ref().map(|parent| &*parent));
+            .find(|(last, _)| parent.as_ref() == Some(last));
         if let Some((last, session)) = known {
             *last = uuid;
             return session.clone();
@@ -404,7 +404,7 @@ impl ClaudeCode {
         if self.begun.is_none() {
             self.early.push((place, title.clone(), by_person));
         } else {
-            self.to_main(telling);
+            self.return_to_main(telling);
             telling.titled(place, &format!("title:{place}"), None, &title, by_person);
         }
         self.title = Some(title);
@@ -418,7 +418,7 @@ impl ClaudeCode {
         if self.tag.as_deref() == Some(tag) {
             return telling.passed(place, "tag, again");
         }
-        self.to_main(telling);
+        self.return_to_main(telling);
         if let Some(old) = self.tag.take() {
             let identity = Identity::Place(format!("untag:{place}"));
             telling.happened(place, identity, None, Happened::Untagged(vec![old]));
@@ -435,7 +435,7 @@ impl ClaudeCode {
         }
     }
 
-    fn to_main(&mut self, telling: &mut Telling<'_>) {
+    fn return_to_main(&mut self, telling: &mut Telling<'_>) {
         if let Some(main) = self.begun.clone()
             && main != self.current
         {

@@ -232,13 +232,14 @@ impl Agent {
         if text.starts_with("# aider chat started at") {
             return Some(Self::Aider);
         }
-        if name.ends_with(".md") {
+        let ends = |extension: &str| path.extension().is_some_and(|it| it == extension);
+        if ends("md") {
             let transcript = text.contains("**Session ID:**");
             return transcript.then_some(Self::ChatLoop);
         }
         let line = text.lines().next()?;
         let has = |member: &str| line.contains(&format!("\"{member}\""));
-        if name.ends_with(".jsonl") {
+        if ends("jsonl") {
             return if has("throughline") {
                 None
             } else if has("payload") && has("type") || name == "session_index.jsonl" {

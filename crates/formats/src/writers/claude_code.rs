@@ -67,7 +67,8 @@ impl<W: Write> ClaudeCodeWriter<W> {
     }
 
     fn user(&mut self, uuid: &str, content: Value, meta: bool) -> io::Result<()> {
-        let mut members = json!({"message": {"role": "user", "content": content}});
+        let mut members = json!({"message": {"role": "user"}});
+        members["message"]["content"] = content;
         if meta {
             members["isMeta"] = json!(true);
         }

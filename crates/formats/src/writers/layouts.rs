@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use throughline_model::{CheckpointView, Content, Entry, Json, Message, Role, Status, WorkingSet};
+use throughline_model::{
+    CheckpointView, Content, Entry, Json, Key, Message, Role, Status, WorkingSet,
+};
 
 use super::Head;
 
@@ -103,7 +105,7 @@ impl Whole {
 
     fn bot(&self) -> Value {
         let card = &self.head.card;
-        let key = card.key.as_ref().map(|key| key.as_str());
+        let key = card.key.as_ref().map(Key::as_str);
         let user = key.and_then(|key| key.rsplit(':').next());
         let user = user.unwrap_or(self.id());
         let history: Vec<Value> = self
@@ -162,7 +164,7 @@ impl Whole {
 
     fn dagent(&self) -> Vec<(String, Value)> {
         let card = &self.head.card;
-        let key = card.key.as_ref().map(|key| key.as_str());
+        let key = card.key.as_ref().map(Key::as_str);
         let id = key
             .and_then(|key| key.strip_prefix("dagent:"))
             .unwrap_or(self.id());
