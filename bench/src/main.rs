@@ -9,6 +9,7 @@ mod chat;
 mod context;
 mod figure;
 mod findings;
+mod import;
 mod machine;
 mod markdown;
 mod recall;
@@ -35,6 +36,7 @@ enum Command {
     Context(context::ContextArgs),
     Recall(recall::RecallArgs),
     Server(server::ServerArgs),
+    Import(import::ImportArgs),
     /// The child of `store` whose memory is watched
     #[command(hide = true)]
     StoreMemory(store::memory::ChildArgs),
@@ -47,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Command::Context(args) => context::run(&args),
         Command::Recall(args) => recall::run(&args),
         Command::Server(args) => server::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::StoreMemory(args) => store::memory::child(&args),
     }
 }

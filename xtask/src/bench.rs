@@ -10,7 +10,7 @@ use crate::run::{self, built, cargo, workspace};
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
     /// What to measure
-    #[arg(value_parser = ["store", "context", "chat", "recall", "server"])]
+    #[arg(value_parser = ["store", "context", "chat", "recall", "server", "import"])]
     what: String,
     /// A rough measure in a fraction of the time
     #[arg(long)]
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let mut bench = std::process::Command::new(built("release", "throughline-bench"));
     bench.current_dir(workspace());
     bench.arg(&args.what);
-    if matches!(args.what.as_str(), "store" | "chat" | "server") {
+    if matches!(args.what.as_str(), "store" | "chat" | "server" | "import") {
         bench.arg("--tl").arg(built("release", "tl"));
     }
     if args.what == "store" {

@@ -239,6 +239,7 @@ fn note(body: &Body) -> String {
             None => format!("fact {fact} forgotten"),
         },
         Body::Used { facts, session } => format!("of use in {session}: {}", numbers(facts)),
+        Body::Foreign { from, .. } => format!("a record of {from}"),
         Body::Erased(tombstone) => match &tombstone.reason {
             Some(reason) => format!("{} erased: {reason}", tombstone.of),
             None => format!("{} erased", tombstone.of),

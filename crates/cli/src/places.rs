@@ -17,6 +17,8 @@ pub(crate) struct Places {
     pub(crate) user_config: PathBuf,
     /// The folder the program was started in.
     pub(crate) folder: PathBuf,
+    /// The person's home folder, where other programs keep their files.
+    pub(crate) home: Option<PathBuf>,
     /// Variables that matter to the program. Some are secrets.
     variables: BTreeMap<String, String>,
 }
@@ -45,6 +47,17 @@ impl Places {
                         name.as_str(),
                         "THROUGHLINE_HOME" | "NO_COLOR" | "PAGER" | "TERM" | "OLLAMA_HOST"
                     )
+                    // Where other agents keep their sessions.
+                    || matches!(
+                        name.as_str(),
+                        "CLAUDE_CONFIG_DIR"
+                            | "CODEX_HOME"
+                            | "GEMINI_CLI_HOME"
+                            | "PI_CODING_AGENT_DIR"
+                            | "AIDER_CHAT_HISTORY_FILE"
+                            | "LLM_USER_PATH"
+                            | "XDG_DATA_HOME"
+                    )
             })
             .collect();
         let folder = std::env::current_dir().context("the working folder cannot be read")?;
@@ -70,6 +83,7 @@ impl Places {
             cache,
             user_config: config.join("config.toml"),
             folder,
+            home: etcetera::home_dir().ok(),
             variables,
         })
     }

@@ -37,6 +37,27 @@ pub(crate) async fn of(tl: &Throughline, folder: &Path) -> anyhow::Result<Option
     Ok(tl.project(&name, &marks, gone).await?)
 }
 
+/// The project of a folder that another system named, which may be gone or of another
+/// machine; then the address of its repository tells.
+pub(crate) async fn named(
+    tl: &Throughline,
+    folder: &Path,
+    remote: Option<&str>,
+) -> anyhow::Result<Option<Project>> {
+    let remote = remote.and_then(normalize);
+    if folder.is_dir() || remote.is_none() {
+        return of(tl, folder).await;
+    }
+    let mut marks: Vec<Mark> = remote.iter().cloned().map(Mark::Remote).collect();
+    marks.push(Mark::Folder(folder.to_string_lossy().into_owned()));
+    let name = remote
+        .as_deref()
+        .and_then(|remote| remote.rsplit('/').next());
+    let name = name.unwrap_or_default().to_owned();
+    let gone = |path: &str| !Path::new(path).exists();
+    Ok(tl.project(&name, &marks, gone).await?)
+}
+
 /// A path as the project has it, relative to its top; none where it is outside. A path is
 /// meant from `start`, or else from the top. The file need not be there.
 pub(crate) fn relative(project: &Project, start: Option<&Path>, path: &str) -> Option<String> {

@@ -54,7 +54,7 @@ mod world;
 pub use chain::{Acknowledgement, Parent};
 pub use compact::{Compacted, Compacting, Compaction, CompactionEvent};
 pub use error::{Ambiguous, Error};
-pub use import::{ImportReport, Importer, Incoming};
+pub use import::{ImportReport, Importer, Ledger, LedgerRow};
 pub use memory::{
     Added, AddedHow, Found, Memory, MemoryError, MemoryScope, NewFact, Proposed, Proposing,
     Similar, word_overlap,
@@ -81,6 +81,7 @@ pub use throughline_postgres::redacted;
 pub use throughline_recall as recalling;
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{
-    Append, Appended, Change, Cursor, CursorError, ErrorKind, Expect, Filter, Finding, How,
-    OnConflict, Page, Position, Progress, Read, Report, Scope, Store, StoreError, Trashed, What,
+    Append, Appended, Candidate, Change, Cursor, CursorError, ErrorKind, Expect, Filter, Finding,
+    How, OnConflict, Page, Position, Progress, Read, Report, Scope, Store, StoreError, Trashed,
+    What,
 };

@@ -199,7 +199,10 @@ fn carries_over(entry: &Entry, standing: &Standing) -> bool {
         Body::Message(_) => visible(),
         Body::Pinned { .. } => standing.pins.iter().any(|pin| pin.seq == entry.seq),
         Body::Decided { .. } => standing.decisions.iter().any(|d| d.seq == entry.seq),
-        Body::Tagged { .. } | Body::ContextSet { .. } | Body::Unknown { .. } => true,
+        Body::Tagged { .. }
+        | Body::ContextSet { .. }
+        | Body::Foreign { .. }
+        | Body::Unknown { .. } => true,
         _ => false,
     }
 }

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use throughline::{
-    Block, Body, Conflict, Content, Error, ErrorKind, Expect, Filter, Importer, Incoming, Json,
-    MergeStyle, Merged, Message, NewSession, Purge, Role, Seq, Session, SessionSpec, Throughline,
-    ToolCall, ToolResult,
+    Block, Body, Conflict, Content, Error, ErrorKind, Expect, Filter, Identity, Importer, Incoming,
+    IncomingEntry, IncomingSession, Json, MergeStyle, Merged, Message, NewSession, Purge, Role,
+    Seq, Session, SessionSpec, Throughline, ToolCall, ToolResult,
 };
 
 async fn open() -> Throughline {
@@ -375,25 +375,28 @@ async fn a_name_is_found_as_it_was_typed() {
     assert!(tl.resolve(&spec("AUTH-WORK"), &[]).await.is_ok());
 }
 
-fn incoming(session: &str, text: &str, id: Option<&str>, line: u64) -> Incoming {
-    Incoming {
-        session: session.into(),
-        name: None,
-        project: None,
-        at: None,
-        external_id: id.map(ToOwned::to_owned),
-        author: None,
-        message: Message::text(Role::User, text),
-        line,
-    }
+fn incoming(session: &str, text: &str, id: Option<&str>, line: u64) -> [Incoming; 2] {
+    let session = IncomingSession {
+        id: session.into(),
+        ..IncomingSession::default()
+    };
+    let own = |id: &str| Identity::Own(id.to_owned());
+    let entry = IncomingEntry {
+        identity: id.map_or(Identity::Content, own),
+        ..IncomingEntry::message(line, None, None, Message::text(Role::User, text))
+    };
+    [
+        Incoming::Session(Box::new(session)),
+        Incoming::Entry(Box::new(entry)),
+    ]
 }
 
-async fn import(tl: &Throughline, messages: Vec<Incoming>) -> throughline::ImportReport {
+async fn import(tl: &Throughline, messages: Vec<[Incoming; 2]>) -> throughline::ImportReport {
     let mut importer = Importer::new(tl.clone());
-    for message in messages {
-        importer.message(message).await.unwrap();
+    for incoming in messages.into_iter().flatten() {
+        importer.take(incoming).await.unwrap();
     }
-    importer.finish().await
+    importer.finish().await.unwrap()
 }
 
 #[tokio::test]

@@ -159,7 +159,7 @@ pub(crate) fn tool_calls(raw: &RawValue) -> Result<(Vec<Block>, bool), LineError
 }
 
 /// JSON, or JSON in a string; a string that holds none stays the string it is.
-fn arguments(raw: Option<&RawValue>) -> Result<(Json, bool), String> {
+pub(crate) fn arguments(raw: Option<&RawValue>) -> Result<(Json, bool), String> {
     let Some(raw) = raw else {
         return Ok((no_input()?, false));
     };

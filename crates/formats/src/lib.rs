@@ -1,6 +1,6 @@
 //! Readers and writers of sessions in files, a format a file.
 //!
-//! Five formats, each with one purpose:
+//! Our own, each with one purpose:
 //!
 //! | format | for | reader | writer |
 //! |---|---|---|---|
@@ -8,15 +8,20 @@
 //! | log | moving sessions without losing a byte | [`LogItems`] | [`LogWriter`] |
 //! | document | one session as one JSON value | [`read_document`] | [`DocumentWriter`] |
 //! | transcript | people, and resuming from a file | [`read_transcript`] | [`MarkdownWriter`] |
+//! | page | people, and printing | | [`HtmlWriter`] |
 //! | memory section | a project's AGENTS.md | [`read_memory`] | [`write_memory`] |
+//!
+//! And those of other systems: [`read_source`] reads what an [`Agent`] keeps, and there are
+//! writers for what [`ClaudeCodeWriter`], [`CodexWriter`] and [`PiWriter`] are named after,
+//! and for the reference systems' [`Layout`]s.
 //!
 //! Message lines are read leniently, because they come from other systems: roles,
 //! blocks and figures are accepted under the names those use, and what has no
 //! counterpart here is kept as it was written. Log and document are read strictly,
 //! because they are ours: payloads pass through as text, so that their digests verify.
 //!
-//! Nothing here opens a file or knows the time; readers take any [`std::io::BufRead`],
-//! writers any [`std::io::Write`]. Whatever the bytes are, a reader answers with an
+//! Nothing here knows the time, and only the readers of other systems' sources open files;
+//! the others take any [`std::io::BufRead`], and writers any [`std::io::Write`]. Whatever the bytes are, a reader answers with an
 //! error that says what is wrong, for that line alone where the format has lines.
 //!
 //! ```
@@ -28,6 +33,7 @@
 //! # Ok::<(), throughline_formats::LineError>(())
 //! ```
 
+mod agents;
 mod blocks;
 mod error;
 mod json;
@@ -40,7 +46,11 @@ mod memory_section;
 mod message;
 mod object;
 mod surrogate;
+mod writers;
 
+pub use agents::{
+    Agent, Around, Bookmark, Listener, ReadError, Source, UnknownAgent, read as read_source,
+};
 pub use error::LineError;
 pub use json::{Document, DocumentError, DocumentWriter, read_document};
 pub use jsonl::MessageLines;
@@ -55,3 +65,7 @@ pub use memory_section::{
     write_memory,
 };
 pub use message::{MessageLine, parse_message};
+pub use writers::{
+    Blobs, ClaudeCodeWriter, CodexWriter, Head, HtmlWriter, Layout, PiWriter, SessionWriter, Whole,
+    plain as plain_summary,
+};

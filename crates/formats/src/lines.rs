@@ -22,6 +22,8 @@ pub(crate) struct Lines<R> {
     number: u64,
     bytes: u64,
     failed: bool,
+    ended: bool,
+    blank: bool,
 }
 
 /// A line's number, and its text or what is wrong with it.
@@ -36,6 +38,8 @@ impl<R: BufRead> Lines<R> {
             number: 0,
             bytes: 0,
             failed: false,
+            ended: true,
+            blank: false,
         }
     }
 
@@ -43,15 +47,33 @@ impl<R: BufRead> Lines<R> {
         self.limit = limit;
     }
 
+    /// Gives blank lines too.
+    pub(crate) fn keep_blank(&mut self) {
+        self.blank = true;
+    }
+
     /// How many bytes have been read so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether the line read last was ended, and not by the end of the file.
+    pub(crate) fn ended(&self) -> bool {
+        self.ended
     }
 
     /// The next line that is not blank, given to `parse` where it is text.
     pub(crate) fn next_with<T>(
         &mut self,
         parse: impl FnOnce(&str) -> Result<T, LineError>,
+    ) -> Option<io::Result<Numbered<T>>> {
+        self.next_counted(|_, line| parse(line))
+    }
+
+    /// The same, with the line's number.
+    pub(crate) fn next_counted<T>(
+        &mut self,
+        parse: impl FnOnce(u64, &str) -> Result<T, LineError>,
     ) -> Option<io::Result<Numbered<T>>> {
         if self.failed {
             return None;
@@ -74,11 +96,11 @@ impl<R: BufRead> Lines<R> {
             if self.number == 1 {
                 line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
             }
-            if line.trim_ascii().is_empty() {
+            if !self.blank && line.trim_ascii().is_empty() {
                 continue;
             }
             let parsed = match std::str::from_utf8(line) {
-                Ok(text) => parse(text),
+                Ok(text) => parse(self.number, text),
                 Err(error) => Err(LineError::NotUtf8 {
                     byte: error.valid_up_to() + 1,
                 }),
@@ -98,13 +120,15 @@ impl<R: BufRead> Lines<R> {
         let mut taken = (&mut self.reader)
             .take(most)
             .read_until(b'\n', &mut self.buffer)? as u64;
-        if self.buffer.last() == Some(&b'\n') {
+        self.ended = self.buffer.last() == Some(&b'\n');
+        if self.ended {
             self.buffer.pop();
             if self.buffer.last() == Some(&b'\r') {
                 self.buffer.pop();
             }
         } else if taken == most {
             taken += self.reader.skip_until(b'\n')? as u64;
+            self.ended = true;
         }
         self.bytes += taken;
         Ok(taken)

@@ -327,6 +327,13 @@ pub enum Body {
         /// The session.
         session: SessionId,
     },
+    /// A record of another system that means nothing here, kept as it was written.
+    Foreign {
+        /// The system.
+        from: String,
+        /// The record.
+        data: Json,
+    },
     /// The content had to go for good.
     Erased(Tombstone),
     /// The entry could not be read from a damaged store; this keeps its number.
@@ -382,6 +389,7 @@ impl Body {
             Self::Accepted { .. } => "accepted",
             Self::Forgotten { .. } => "forgotten",
             Self::Used { .. } => "used",
+            Self::Foreign { .. } => "foreign",
             Self::Erased(_) => "erased",
             Self::Lost => "lost",
             Self::Unknown { kind, .. } => kind,
@@ -441,6 +449,10 @@ impl Body {
             "accepted" => members!(Accepted { fact: Seq }),
             "forgotten" => members!(Forgotten { fact: Seq, reason: Option<String> }),
             "used" => members!(Used { facts: Vec<Seq>, session: SessionId }),
+            "foreign" => members!(Foreign {
+                from: String,
+                data: Json
+            }),
             "erased" => Self::Erased(from_str(payload)?),
             "lost" => Self::Lost,
             other => Self::Unknown {

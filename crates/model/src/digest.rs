@@ -27,6 +27,13 @@ impl Digest {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
+    /// The digest of everything a reader gives.
+    pub fn of_reader(reader: impl std::io::Read) -> std::io::Result<Self> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(reader)?;
+        Ok(Self(*hasher.finalize().as_bytes()))
+    }
+
     /// The digest of an entry with this payload hash, after `self`.
     #[must_use]
     pub fn chain(&self, seq: Seq, id: EntryId, at: Timestamp, payload: &Self) -> Self {

@@ -183,6 +183,11 @@ impl EntryId {
         Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 
+    /// Whether it is a function of what it names, as the ids of imported entries are.
+    pub fn is_derived(&self) -> bool {
+        self.0.get_version_num() == 8
+    }
+
     /// The sixteen bytes.
     pub fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()

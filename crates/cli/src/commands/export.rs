@@ -9,9 +9,13 @@ use clap::ValueEnum;
 use throughline::{
     Body, Digest, Name, Read, Seq, Session, SessionSpec, StoreError, StoredEntry, Summary,
 };
-use throughline_formats::{DocumentWriter, LogWriter, MarkdownWriter, TranscriptHead};
+use throughline_formats::{
+    ClaudeCodeWriter, CodexWriter, DocumentWriter, HtmlWriter, Layout, LogWriter, MarkdownWriter,
+    PiWriter, SessionWriter, TranscriptHead,
+};
 
 use crate::app::App;
+use crate::outgoing;
 use crate::report::Refusal;
 use crate::ui::counted;
 
@@ -27,6 +31,44 @@ enum Format {
     Json,
     /// JSON Lines, complete: `tl import` makes the same sessions of it elsewhere
     Jsonl,
+    /// One page to read, search and print, with everything in it
+    Html,
+    /// As Claude Code keeps it
+    ClaudeCode,
+    /// As Codex keeps it
+    Codex,
+    /// As pi keeps it
+    Pi,
+    /// AIarmy's four documents, into a folder
+    Aiarmy,
+    /// A transcript as the chat loop keeps it
+    ChatLoop,
+    /// The chat bot's document
+    Bot,
+    /// The agent CLI's document and index, into a folder
+    AgentCli,
+    /// dagent's five documents, into a folder
+    Dagent,
+}
+
+impl Format {
+    /// The reference system whose documents these are.
+    fn layout(self) -> Option<Layout> {
+        match self {
+            Self::Aiarmy => Some(Layout::AiArmy),
+            Self::Bot => Some(Layout::Bot),
+            Self::AgentCli => Some(Layout::AgentCli),
+            Self::Dagent => Some(Layout::Dagent),
+            Self::Markdown
+            | Self::Json
+            | Self::Jsonl
+            | Self::Html
+            | Self::ClaudeCode
+            | Self::Codex
+            | Self::Pi
+            | Self::ChatLoop => None,
+        }
+    }
 }
 
 /// Write sessions to a file or stdout
@@ -67,6 +109,7 @@ impl ExportArgs {
             .unwrap_or(match named.and_then(|name| name.to_str()) {
                 Some("json") => Format::Json,
                 Some("jsonl" | "ndjson") => Format::Jsonl,
+                Some("html" | "htm") => Format::Html,
                 // Several sessions have one form only.
                 None if self.all => Format::Jsonl,
                 _ if json => Format::Json,
@@ -83,6 +126,9 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
     };
     if let Some(folder) = &args.attachments {
         return files(app, &sessions, folder).await;
+    }
+    if let (Some(layout), [session]) = (format.layout(), sessions.as_slice()) {
+        return documents(app, session, layout, &args).await;
     }
     let Some(path) = &args.output else {
         let out = std::io::BufWriter::new(std::io::stdout());
@@ -180,37 +226,112 @@ async fn write<W: Write>(
     reveal: bool,
     out: W,
 ) -> Result<W> {
-    let mut secrets = Secrets { reveal, found: 0 };
+    let mut secrets = Secrets::new(reveal);
     let out = match (format, sessions) {
         (Format::Jsonl, sessions) => log(app, sessions, &mut secrets, out).await,
         (Format::Json, [session, ..]) => document(app, session, &mut secrets, out).await,
-        (Format::Markdown, [session, ..]) => transcript(app, session, &mut secrets, out).await,
+        (Format::Markdown | Format::ChatLoop, [session, ..]) => {
+            transcript(app, session, &mut secrets, out).await
+        }
+        (format, [session, ..]) => foreign(app, session, format, &mut secrets, out).await,
         (_, []) => Ok(out),
     }?;
-    if secrets.found > 0 {
-        let found = match secrets.found {
-            1 => "one entry had".to_owned(),
-            found => format!("{found} entries had"),
+    secrets.tell(app);
+    Ok(out)
+}
+
+/// A session as another program keeps it, or as a page.
+async fn foreign<W: Write>(
+    app: &App,
+    session: &Session,
+    format: Format,
+    secrets: &mut Secrets,
+    mut out: W,
+) -> Result<W> {
+    let head = outgoing::head(app, session, secrets).await?;
+    {
+        let mut writer: Box<dyn SessionWriter + '_> = match format {
+            Format::ClaudeCode => Box::new(ClaudeCodeWriter::new(&mut out, head)),
+            Format::Codex => Box::new(CodexWriter::new(&mut out, head)),
+            Format::Pi => Box::new(PiWriter::new(&mut out, head)),
+            _ => Box::new(HtmlWriter::new(&mut out, head, app.zone.clone())),
         };
-        app.ui.warn(format_args!(
-            "{found} what looks like a secret, which was redacted; --reveal leaves it in"
-        ));
+        outgoing::write(app, session, secrets, &mut *writer).await?;
     }
     Ok(out)
+}
+
+/// The documents of a reference system, into a folder; one alone may go to stdout.
+async fn documents(app: &App, session: &Session, layout: Layout, args: &ExportArgs) -> Result<()> {
+    let mut secrets = Secrets::new(args.reveal);
+    let files = outgoing::whole(app, session, &mut secrets)
+        .await?
+        .files(layout);
+    match (&args.output, files.as_slice()) {
+        (None, [(_, only)]) => app.ui.data(only.trim_end())?,
+        (None, _) => {
+            let what = "it is several files";
+            return Err(Refusal::invalid(what).hint("name a folder with -o").into());
+        }
+        (Some(folder), files) => {
+            let folder = app.path(folder);
+            for (name, _) in files.iter().filter(|_| !args.force) {
+                let path = folder.join(name);
+                if path.exists() {
+                    let what = format!("{} is there already", path.display());
+                    return Err(Refusal::invalid(what).hint("--force replaces it").into());
+                }
+            }
+            for (name, text) in files {
+                let path = folder.join(name);
+                let above = path.parent().unwrap_or(&folder);
+                std::fs::create_dir_all(above)
+                    .with_context(|| format!("{} cannot be made", above.display()))?;
+                crate::places::write_whole(&path, text.as_bytes())
+                    .with_context(|| format!("{} cannot be written", path.display()))?;
+                app.ui.status(format_args!("Wrote {}", path.display()));
+            }
+        }
+    }
+    secrets.tell(app);
+    Ok(())
 }
 
 /// What looks like a secret on its way out.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
     /// Whether it is left in.
-    reveal: bool,
+    pub(crate) reveal: bool,
     /// How many entries had something that was taken out.
     found: u64,
 }
 
 impl Secrets {
+    /// What looks like a secret is taken out, unless it is to be left in.
+    pub(crate) fn new(reveal: bool) -> Self {
+        Self { reveal, found: 0 }
+    }
+
+    /// Whether it is left in.
+    pub(crate) fn reveal(&self) -> bool {
+        self.reveal
+    }
+
+    /// Tells what was taken out.
+    pub(crate) fn tell(&self, app: &App) {
+        if self.found > 0 {
+            let found = match self.found {
+                1 => "one entry had".to_owned(),
+                found => format!("{found} entries had"),
+            };
+            app.ui.warn(format_args!(
+                "{found} what looks like a secret, which was redacted; --reveal leaves it in"
+            ));
+        }
+    }
+
     /// The entry as it may be seen.
-    fn shown(&mut self, stored: StoredEntry) -> StoredEntry {
+    pub(crate) fn shown(&mut self, stored: StoredEntry) -> StoredEntry {
         match stored.redacted() {
             Some(safe) if !self.reveal => {
                 self.found += 1;

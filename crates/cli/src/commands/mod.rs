@@ -1,6 +1,6 @@
 //! The commands, a file each.
 
-mod append;
+pub(crate) mod append;
 mod archive;
 mod backup;
 mod carry_on;
@@ -16,6 +16,7 @@ mod doctor;
 mod erase;
 pub(crate) mod export;
 mod fork;
+mod handoff;
 mod import;
 mod mcp;
 pub(crate) mod memory;
@@ -28,6 +29,7 @@ mod pin;
 mod purge;
 mod rename;
 mod rewind;
+mod run;
 mod salvage;
 pub(crate) mod search;
 mod serve;
@@ -37,6 +39,7 @@ mod stats;
 mod tag;
 mod token;
 mod tree;
+mod watch;
 mod workspace;
 
 use std::process::ExitCode;
@@ -89,6 +92,9 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     Mcp(mcp::McpArgs),
     Token(token::TokenArgs),
+    Watch(watch::WatchArgs),
+    Run(run::RunArgs),
+    Handoff(handoff::HandoffArgs),
     Stats(stats::StatsArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
@@ -152,6 +158,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Import(args) => return import::run(app, args).await,
         Command::Doctor(args) => return doctor::run(app, args).await,
         Command::MigrateStore(args) => return migrate_store::run(app, args).await,
+        Command::Run(args) => return run::run(app, args).await,
         Command::Sessions(args) => sessions::run(app, args).await,
         Command::Search(args) => search::run(app, args).await,
         Command::Show(args) => show::run(app, args).await,
@@ -184,6 +191,8 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Serve(args) => serve::run(app, args).await,
         Command::Mcp(args) => mcp::run(app, args).await,
         Command::Token(args) => token::run(app, args).await,
+        Command::Handoff(args) => handoff::run(app, args).await,
+        Command::Watch(args) => watch::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,
         Command::Models(args) => models::run(app, args),

@@ -1,20 +1,22 @@
-//! `tl import`
+//! Our own formats: message lines, logs and documents.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use serde_json::json;
-use throughline::{Birth, Importer, Incoming, Patience, StoredEntry};
+use throughline::{
+    Birth, Identity, Importer, Incoming, IncomingEntry, IncomingSession, Patience, StoredEntry,
+};
 use throughline_formats::{LogItem, LogItems, MessageLines, is_log, read_document};
 
-use super::append::is_future;
-use super::search;
 use crate::app::App;
+use crate::commands::append::is_future;
+use crate::commands::search;
 use crate::report::Refusal;
 use crate::ui::counted;
 
@@ -25,26 +27,11 @@ const TOLD: usize = 20;
 
 /// What is in a file.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     /// One JSON message a line, of any sessions; or what `tl export` wrote as jsonl
     Jsonl,
     /// One session as `tl export --format json` wrote it
     Json,
-}
-
-/// Bring sessions in
-///
-/// Takes one JSON object a line: {"session": "id or name", "role": "user", "content":
-/// "text or blocks", "at": "RFC 3339", "id": "outside id", "author": "…", "name":
-/// "title", "project": "…"}. Makes sessions as needed and keeps order and outside ids.
-/// Run it again and nothing is doubled. Bad lines are told by number; all others come in.
-#[derive(clap::Args, Debug)]
-pub(crate) struct ImportArgs {
-    /// The file; `-` for stdin
-    file: PathBuf,
-    /// What is in it [default: found out]
-    #[arg(long, short, value_enum)]
-    format: Option<Format>,
 }
 
 /// What an import did.
@@ -56,11 +43,19 @@ struct Done {
     bad: Vec<(u64, String)>,
 }
 
-pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
+pub(super) async fn run(
+    app: &App,
+    file: &Path,
+    format: Option<Format>,
+    dry: bool,
+) -> Result<ExitCode> {
+    if dry {
+        return Err(Refusal::invalid("--dry-run is for the sessions of other agents").into());
+    }
     let bar = app.ui.progress("Importing", "bytes");
-    let (mut reader, size) = open(app, &args.file)?;
+    let (mut reader, size) = open(app, file)?;
     bar.set_length(size.unwrap_or(0));
-    let done = match (args.format, first_line(&mut reader)?) {
+    let done = match (format, first_line(&mut reader)?) {
         (Some(Format::Json), _) | (None, First::Document) => document(app, &mut reader).await,
         (_, First::Log) => log(app, reader, &bar).await,
         (_, First::Message | First::Document) => messages(app, reader, &bar).await,
@@ -124,23 +119,26 @@ async fn messages(app: &App, reader: Input, bar: &ProgressBar) -> Result<Done> {
                         let what = "its time is in the future; now is taken";
                         app.ui.warn(format_args!("line {number}: {what}"));
                     }
-                    let incoming = Incoming {
-                        session,
+                    let session = IncomingSession {
+                        id: session,
+                        at,
                         name: line.name,
                         project: line.project,
-                        at,
-                        external_id: line.external_id,
-                        author: line.author,
-                        message: line.message,
-                        line: number,
+                        ..IncomingSession::default()
                     };
-                    importer.message(incoming).await?;
+                    let entry = IncomingEntry {
+                        identity: line.external_id.map_or(Identity::Content, Identity::Own),
+                        author: line.author,
+                        ..IncomingEntry::message(number, None, at, line.message)
+                    };
+                    importer.take(Incoming::Session(Box::new(session))).await?;
+                    importer.take(Incoming::Entry(Box::new(entry))).await?;
                 }
             },
         }
         bar.set_position(lines.bytes());
     }
-    let report = importer.finish().await;
+    let report = importer.finish().await?;
     done.created = report.created;
     done.appended = report.appended;
     done.known = report.known;

@@ -1,0 +1,242 @@
+//! Importing: how fast other agents' history comes in, and how fast it is seen that nothing
+//! is new.
+
+mod history;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use throughline::{Importer, Throughline};
+use throughline_formats::{Agent, read_source};
+
+use crate::chart::Chart;
+use crate::figure::{Unit, float};
+use crate::findings::{Findings, Output};
+use crate::machine::Machine;
+use crate::rounds::{Contender, Samples, take_turns};
+use crate::table::{Row, Target};
+
+/// Messages of the history, and of the shorter one that memory is compared with.
+const MESSAGES: u64 = 1_000_000;
+const FEWER: u64 = 100_000;
+const ROUNDS: usize = 3;
+const FORMATS: [Agent; 3] = [Agent::ClaudeCode, Agent::Codex, Agent::Pi];
+const NOTE: &str = "Generated history, one session a file of 10,000 messages. Ours is read, \
+                    turned into entries and durable in a SQLite store; indexing comes after, in \
+                    the background, and is not in it. The other reads the same bytes and parses \
+                    every line with serde_json, and keeps nothing. Importing again and memory are \
+                    those of `tl import`, with the index.";
+
+/// Measure importing
+///
+/// Against reading the same bytes and parsing them with serde_json alone.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// The `tl` to start
+    #[arg(long, value_name = "FILE")]
+    tl: PathBuf,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) fn run(args: &ImportArgs) -> Result<()> {
+    let folder = args.output.folder()?;
+    let machine = Machine::of(folder.path())?;
+    let scale = if args.output.quick { 20 } else { 1 };
+    let mut findings = Findings::default();
+    for agent in FORMATS {
+        for messages in [FEWER / scale, MESSAGES / scale] {
+            let place = folder.path().join(format!("{agent}-{messages}"));
+            let bytes = history::write(agent, &place, messages)?;
+            speed(&mut findings, agent, &place, messages, bytes)?;
+        }
+    }
+    again(
+        &mut findings,
+        args,
+        folder.path(),
+        MESSAGES / scale,
+        FEWER / scale,
+    )?;
+    let notes = [NOTE.to_owned()];
+    findings.report(&args.output, &machine, "Importing", "import", &notes)
+}
+
+fn speed(
+    findings: &mut Findings,
+    agent: Agent,
+    place: &Path,
+    messages: u64,
+    bytes: u64,
+) -> Result<()> {
+    let mut store = 0;
+    let samples = take_turns(
+        ROUNDS,
+        vec![
+            Contender::new("import", || {
+                store += 1;
+                let path = place.join(format!("store-{store}.db"));
+                let took = import(agent, place, &path, messages)?;
+                Ok(float(bytes) / took.as_secs_f64())
+            }),
+            Contender::new("parse", || {
+                let took = parse(agent, place)?;
+                Ok(float(bytes) / took.as_secs_f64())
+            }),
+        ],
+    )?;
+    let each = float(messages) / float(bytes);
+    let rate = Samples(samples[0].0.iter().map(|bytes| bytes * each).collect());
+    let name = format!("{agent}, {messages} messages");
+    let row = Row::new(format!("{name}, bytes a second"), Unit::Bytes, &samples[0]);
+    let row = row.against("serde_json alone", &samples[1]);
+    findings.row(row.target(Target::AtLeast(0.3)));
+    findings.row(Row::new(
+        format!("{name}, messages a second"),
+        Unit::Rate,
+        &rate,
+    ));
+    let mut chart = Chart::new(format!("{name}: bytes a second"), Unit::Bytes);
+    chart.ours("import", &samples[0]);
+    chart.other("serde_json alone", &samples[1]);
+    findings.chart(chart);
+    Ok(())
+}
+
+/// Everything in a folder, into a new store, on a thread each.
+fn import(agent: Agent, place: &Path, store: &Path, messages: u64) -> Result<Duration> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let sources = agent.sources(place);
+    let start = Instant::now();
+    let appended = runtime.block_on(async {
+        let tl = Throughline::open(&format!("sqlite:{}", store.display())).await?;
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(16);
+        let reader = std::thread::spawn(move || {
+            for source in sources {
+                let mut handful = Vec::with_capacity(512);
+                let read = read_source(agent, &source.path, None, &mut |incoming| {
+                    handful.push(incoming);
+                    if handful.len() < 512 {
+                        return true;
+                    }
+                    let full = std::mem::replace(&mut handful, Vec::with_capacity(512));
+                    sender.blocking_send(full).is_ok()
+                });
+                if read.is_err() || sender.blocking_send(handful).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut importer = Importer::new(tl.clone());
+        while let Some(handful) = receiver.recv().await {
+            for incoming in handful {
+                importer.take(incoming).await?;
+            }
+        }
+        let report = importer.finish().await?;
+        tl.close().await?;
+        ensure!(reader.join().is_ok(), "the reader failed");
+        ensure!(report.failed.is_empty(), "{:?}", report.failed);
+        Ok(report.appended)
+    })?;
+    let took = start.elapsed();
+    ensure!(
+        appended == messages,
+        "{appended} of {messages} messages came in"
+    );
+    fs::remove_file(store).context("removing the store")?;
+    Ok(took)
+}
+
+/// The same bytes, each line parsed and let go.
+fn parse(agent: Agent, place: &Path) -> Result<Duration> {
+    let start = Instant::now();
+    let mut lines = 0_u64;
+    for source in agent.sources(place) {
+        for line in BufReader::new(fs::File::open(&source.path)?).lines() {
+            let value: serde_json::Value = serde_json::from_str(&line?)?;
+            lines += u64::from(value.is_object());
+        }
+    }
+    ensure!(lines > 0, "there was nothing to parse");
+    Ok(start.elapsed())
+}
+
+/// The command: the first time, again, and how much memory it takes.
+fn again(
+    findings: &mut Findings,
+    args: &ImportArgs,
+    folder: &Path,
+    messages: u64,
+    fewer: u64,
+) -> Result<()> {
+    let tl = std::path::absolute(&args.tl)?;
+    let mut peaks = Vec::new();
+    for count in [fewer, messages] {
+        let place = folder.join(format!("{}-{count}", Agent::ClaudeCode));
+        let home = folder.join(format!("home-{count}"));
+        let (first, peak) = command(&tl, &place, &home)?;
+        peaks.push(Samples(vec![peak]));
+        if count == messages {
+            let mut times = Vec::new();
+            for _ in 0..5 {
+                times.push(command(&tl, &place, &home)?.0);
+            }
+            let often = Samples(times);
+            let first = Samples(vec![first; 5]);
+            let row = Row::new("`tl import` again, nothing changed", Unit::Time, &often);
+            let row = row.against("the first time", &first);
+            findings.row(row.target(Target::AtMost(1.0 / 50.0)));
+        }
+    }
+    let row = Row::new(
+        format!("Peak memory, {messages} messages"),
+        Unit::Bytes,
+        &peaks[1],
+    );
+    let row = row.against(format!("{fewer} messages"), &peaks[0]);
+    findings.row(row.target(Target::AtMost(1.5)));
+    Ok(())
+}
+
+/// Seconds a run of the command took, and the most memory it had.
+fn command(tl: &Path, place: &Path, home: &Path) -> Result<(f64, f64)> {
+    let start = Instant::now();
+    let mut child = Command::new(tl)
+        .args([
+            "import",
+            "--json",
+            "--from",
+            Agent::ClaudeCode.name(),
+            "--path",
+        ])
+        .arg(place)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("HOME", home)
+        .env("THROUGHLINE_HOME", home)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .context("starting tl")?;
+    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
+    let mut peak = 0.0_f64;
+    let ended = loop {
+        if let Some(ended) = child.try_wait()? {
+            break ended;
+        }
+        if let Ok(text) = fs::read_to_string(&status)
+            && let Some(line) = text.lines().find(|line| line.starts_with("VmHWM:"))
+            && let Some(kilobytes) = line.split_whitespace().nth(1)
+        {
+            peak = peak.max(kilobytes.parse::<f64>().unwrap_or(0.0) * 1024.0);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    ensure!(ended.success(), "tl import failed");
+    Ok((start.elapsed().as_secs_f64(), peak))
+}

@@ -1,0 +1,308 @@
+//! `tl handoff`
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use serde_json::json;
+use throughline::context::Encoding;
+use throughline::{Candidate, Key, NewSession, Session, SessionSpec};
+use throughline_formats::{
+    Agent, Around, ClaudeCodeWriter, CodexWriter, Head, PiWriter, SessionWriter, plain_summary,
+};
+
+use super::export::Secrets;
+use crate::app::App;
+use crate::importing;
+use crate::outgoing;
+use crate::places::{make_private, write_whole};
+use crate::report::Refusal;
+
+/// How many tokens a prompt has at most, unless said otherwise.
+const BUDGET: u64 = 8_000;
+/// How many entries are looked at for the end of the conversation.
+const TAIL: usize = 400;
+
+/// Who is to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum To {
+    /// A session file for Claude Code
+    ClaudeCode,
+    /// A rollout for Codex
+    Codex,
+    /// A prompt for Gemini CLI
+    Gemini,
+    /// A prompt for OpenCode
+    Opencode,
+    /// A session file for pi
+    Pi,
+    /// A prompt for anybody, on stdout
+    Prompt,
+}
+
+/// Let another agent go on with a session
+///
+/// Prepares what that agent needs: its own session file where it can load one, otherwise a
+/// prompt with the summary, pins, decisions, files and the latest messages, within a
+/// budget. Prints the command to run. A file goes into the other agent's folder only with
+/// --write; what looks like a secret does not go along unless --reveal is given.
+#[derive(clap::Args, Debug)]
+pub(crate) struct HandoffArgs {
+    /// Which session
+    session: SessionSpec,
+    /// Who goes on
+    #[arg(long, value_enum)]
+    to: To,
+    /// Write the session file where that agent looks for it
+    #[arg(long)]
+    write: bool,
+    /// Replace the file if it is there
+    #[arg(long, requires = "write")]
+    force: bool,
+    /// At most so many tokens for a prompt
+    #[arg(long, default_value_t = BUDGET, value_name = "TOKENS")]
+    budget: u64,
+    /// Leave in what looks like a key or a password
+    #[arg(long)]
+    reveal: bool,
+}
+
+pub(crate) async fn run(app: &App, args: HandoffArgs) -> Result<()> {
+    let session = app.session(&args.session).await?;
+    let mut secrets = Secrets::new(args.reveal);
+    match args.to {
+        To::ClaudeCode | To::Codex | To::Pi => file(app, &session, &args, &mut secrets).await?,
+        To::Gemini | To::Opencode => {
+            let prompt = prompt(app, &session, args.budget, &mut secrets).await?;
+            let folder = app.places.state("handoff");
+            make_private(&folder)?;
+            let path = folder.join(format!("{}.md", session.id()));
+            write_whole(&path, prompt.as_bytes())?;
+            let quoted = shell_words::quote(&path.to_string_lossy()).into_owned();
+            let command = match args.to {
+                To::Gemini => format!("gemini --prompt-interactive \"$(cat {quoted})\""),
+                _ => format!("opencode --prompt \"$(cat {quoted})\""),
+            };
+            tell(app, &path, true, &command)?;
+        }
+        To::Prompt => {
+            let prompt = prompt(app, &session, args.budget, &mut secrets).await?;
+            if app.ui.json {
+                app.ui.json(&json!({"prompt": prompt}))?;
+            } else {
+                app.ui.data(prompt.trim_end())?;
+            }
+        }
+    }
+    secrets.tell(app);
+    Ok(())
+}
+
+fn tell(app: &App, path: &std::path::Path, written: bool, command: &str) -> Result<()> {
+    if app.ui.json {
+        let path = path.to_string_lossy();
+        app.ui
+            .json(&json!({"path": path, "written": written, "command": command}))?;
+        return Ok(());
+    }
+    if written {
+        app.ui.status(format_args!("Wrote {}", path.display()));
+    } else {
+        app.ui.status(format_args!(
+            "Nothing is written yet: --write puts it at {}",
+            path.display()
+        ));
+    }
+    app.ui.data(command)?;
+    Ok(())
+}
+
+/// A session file of the agent's own.
+async fn file(
+    app: &App,
+    session: &Session,
+    args: &HandoffArgs,
+    secrets: &mut Secrets,
+) -> Result<()> {
+    let head = outgoing::head(app, session, secrets).await?;
+    let (agent, place) = match args.to {
+        To::ClaudeCode => (Agent::ClaudeCode, ClaudeCodeWriter::<Vec<u8>>::place(&head)),
+        To::Codex => (Agent::Codex, CodexWriter::<Vec<u8>>::place(&head)),
+        _ => (Agent::Pi, PiWriter::<Vec<u8>>::place(&head)),
+    };
+    let home = app.places.home.clone().unwrap_or_default();
+    let variable = |name: &str| app.places.variable(name).map(ToOwned::to_owned);
+    let around = Around {
+        home: &home,
+        folder: &app.places.folder,
+        variable: &variable,
+    };
+    let uuid = head.uuid(agent.name());
+    let root = agent.places(&around).into_iter().next().unwrap_or_default();
+    let path = root.join(place);
+    let command = command(args.to, &head, &path);
+    if !args.write {
+        return tell(app, &path, false, &command);
+    }
+    if path.exists() && !args.force {
+        return Err(
+            Refusal::invalid(format!("{} is there already", path.display()))
+                .hint("--force replaces it, and what the other agent has added to it")
+                .into(),
+        );
+    }
+    let mut text = Vec::new();
+    {
+        let mut writer: Box<dyn SessionWriter + '_> = match args.to {
+            To::ClaudeCode => Box::new(ClaudeCodeWriter::new(&mut text, head)),
+            To::Codex => Box::new(CodexWriter::new(&mut text, head)),
+            _ => Box::new(PiWriter::new(&mut text, head)),
+        };
+        outgoing::write(app, session, secrets, &mut *writer).await?;
+    }
+    let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+    make_private(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    write_whole(&path, &text).with_context(|| format!("{} cannot be written", path.display()))?;
+    expect_back(app, session, agent, &uuid, &path).await?;
+    tell(app, &path, true, &command)
+}
+
+/// Makes the fork that what the other agent adds will belong to, and notes that what was
+/// written is known, so that `tl import` brings back nothing but what was added.
+async fn expect_back(
+    app: &App,
+    session: &Session,
+    agent: Agent,
+    uuid: &str,
+    path: &std::path::Path,
+) -> Result<()> {
+    let tl = app.tl().await?;
+    let key: Key = format!("{agent}:{uuid}").parse()?;
+    let found = tl.store().candidates(tl.owner(), key.as_str(), 10).await?;
+    let known = |found: &Candidate| found.card.key.as_ref() == Some(&key);
+    if !found
+        .iter()
+        .any(|found| known(found) || found.card.id.as_str() == uuid)
+    {
+        let new = NewSession {
+            id: Some(uuid.parse()?),
+            key: Some(key),
+            at: Some(tl.now()),
+            ..NewSession::default()
+        };
+        session.fork(None, new).await?;
+    }
+    importing::note_written(tl, agent, path).await
+}
+
+fn command(to: To, head: &Head, path: &std::path::Path) -> String {
+    let folder = shell_words::quote(&head.folder).into_owned();
+    match to {
+        To::ClaudeCode => {
+            let id = head.uuid("claude-code");
+            format!("cd {folder} && claude --resume {id}")
+        }
+        To::Codex => format!("cd {folder} && codex resume {}", head.uuid("codex")),
+        _ => {
+            let file = path.to_string_lossy();
+            format!("cd {folder} && pi --session {}", shell_words::quote(&file))
+        }
+    }
+}
+
+/// What another agent is told so that it can go on.
+async fn prompt(
+    app: &App,
+    session: &Session,
+    budget: u64,
+    secrets: &mut Secrets,
+) -> Result<String> {
+    let record = session.record().await?;
+    let card = &record.card;
+    let mut summary = match session.last_summary().await? {
+        Some(known) => known.summary,
+        None => session.summary_now().await?,
+    };
+    if !secrets.reveal() {
+        summary = summary.redacted();
+    }
+    let mut text = format!(
+        "You go on with a conversation that another agent had. Here is what it came to.\n\n\
+         Session: {}\n",
+        card.title()
+    );
+    if let Some(folder) = &card.workspace {
+        text.push_str(&format!("Folder: {folder}\n"));
+    }
+    let noted = |title: &str, items: &mut dyn Iterator<Item = String>| {
+        let items: Vec<String> = items.map(|item| format!("- {item}\n")).collect();
+        if items.is_empty() {
+            return String::new();
+        }
+        format!("\n## {title}\n{}", items.concat())
+    };
+    let safe = |text: &str| {
+        if secrets.reveal() {
+            text.to_owned()
+        } else {
+            throughline::redact(text).into_owned()
+        }
+    };
+    let standing = &record.standing;
+    text.push_str(&noted(
+        "Always in view",
+        &mut standing.pins.iter().map(|pin| safe(&pin.text)),
+    ));
+    let decided: Vec<String> = standing.decisions.iter().map(|d| safe(&d.text)).collect();
+    summary.decisions.retain(|said| !decided.contains(said));
+    text.push_str(&noted("Decided", &mut decided.into_iter()));
+    let fits = |text: &str| Encoding::Rough.count(text) <= budget;
+    let told = plain_summary(&summary);
+    if !told.is_empty() {
+        let mut whole = format!("\n## Summary\n{told}\n");
+        // The summary may take half of it: what was said last matters more.
+        while Encoding::Rough.count(&whole) > budget / 2 && whole.len() > 60 {
+            let keep = whole.chars().count() * 3 / 4;
+            whole = whole.chars().take(keep).collect::<String>() + " …\n";
+        }
+        text.push_str(&whole);
+    }
+    let end = "\nGo on from there; ask if something is missing.\n";
+    let mut tail = Vec::new();
+    let mut used = text.clone() + end + "\n## The latest messages\n";
+    for stored in session
+        .read_stored(throughline::Read::tail(TAIL))
+        .await?
+        .into_iter()
+        .rev()
+    {
+        if !standing.shows(stored.seq) {
+            continue;
+        }
+        let Some((who, what)) = secrets
+            .shown(stored)
+            .decode()
+            .ok()
+            .as_ref()
+            .and_then(outgoing::said)
+        else {
+            continue;
+        };
+        let line = format!("\n{who}: {what}\n");
+        used.push_str(&line);
+        if !fits(&used) {
+            break;
+        }
+        tail.push(line);
+    }
+    if !tail.is_empty() {
+        text.push_str("\n## The latest messages\n");
+        text.extend(tail.into_iter().rev());
+    }
+    text.push_str(end);
+    if !fits(&text) {
+        app.ui
+            .warn("what is pinned and decided alone is more than the budget");
+    }
+    Ok(text)
+}

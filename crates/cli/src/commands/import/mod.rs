@@ -1,0 +1,115 @@
+//! `tl import`
+
+mod file;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use throughline::Patience;
+use throughline_formats::Agent;
+
+use super::search;
+use crate::app::App;
+use crate::importing::{self, Bringing, Totals};
+use crate::report::Refusal;
+use crate::time::parse_instant;
+use file::Format;
+
+/// Bring sessions in
+///
+/// Without a file, finds the sessions that other agents keep on this machine, and brings in
+/// what is new in them. Run it again and nothing is doubled: what did not change is not
+/// read, and a session that was rewritten elsewhere becomes a fork.
+///
+/// With a file, takes any of their formats, what `tl export` wrote, or one JSON object a
+/// line: {"session": "id or name", "role": "user", "content": "text or blocks", "at":
+/// "RFC 3339", "id": "outside id", "author": "…", "name": "title", "project": "…"}.
+/// Bad lines are told by number; all others come in.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// The file; `-` for stdin [default: what is on this machine]
+    #[arg(conflicts_with = "path")]
+    file: Option<PathBuf>,
+    /// What is in the file [default: found out]
+    #[arg(long, short, value_enum, requires = "file", conflicts_with = "from")]
+    format: Option<Format>,
+    /// Only of this agent: claude-code, codex, gemini, opencode, goose, pi, aider, llm,
+    /// chatgpt, openai-agents, conversations, messages, aiarmy, chat-loop, bot, agent-cli,
+    /// dagent (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    from: Vec<Agent>,
+    /// Look here instead of where the agent keeps its sessions: a folder or a file (may be
+    /// repeated)
+    #[arg(long, requires = "from")]
+    path: Vec<PathBuf>,
+    /// Only what changed since: 2026-11-15, 7d, RFC 3339
+    #[arg(long, value_name = "WHEN", conflicts_with = "file")]
+    since: Option<String>,
+    /// Read everything, change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
+    let sources = match &args.file {
+        Some(file) => {
+            let path = app.path(file);
+            let agents = match args.from.as_slice() {
+                [] => Agent::of(&path).into_iter().collect(),
+                named => named.to_vec(),
+            };
+            if args.format.is_some() || agents.is_empty() || file.as_os_str() == "-" {
+                return file::run(app, file, args.format, args.dry_run).await;
+            }
+            let places = [file.clone()];
+            let sources = importing::sources(app, &agents, &places);
+            if sources.is_empty() {
+                let what = format!("{} holds no sessions of {}", file.display(), agents[0]);
+                return Err(Refusal::invalid(what).into());
+            }
+            sources
+        }
+        None => {
+            let agents = match args.from.as_slice() {
+                [] => Agent::ALL.to_vec(),
+                named => named.to_vec(),
+            };
+            if let Some(missing) = args.path.iter().find(|path| !app.path(path).exists()) {
+                return Err(Refusal {
+                    what: format!("there is no {}", missing.display()),
+                    hint: None,
+                    kind: throughline::ErrorKind::NotFound,
+                }
+                .into());
+            }
+            importing::sources(app, &agents, &args.path)
+        }
+    };
+    let since = match &args.since {
+        Some(text) => {
+            let now = app.tl().await?.now();
+            Some(parse_instant(text, now, &app.zone).map_err(Refusal::invalid)?)
+        }
+        None => None,
+    };
+    let mut sources = sources;
+    sources.retain(|source| since.is_none_or(|since| source.modified >= Some(since)));
+    let bar = app.ui.progress("Importing", "bytes");
+    let brought = Bringing::new(app, args.dry_run)
+        .await?
+        .bring(sources, &bar)
+        .await;
+    bar.finish_and_clear();
+    let totals = Totals::of(brought?);
+    if !args.dry_run {
+        // Whoever has waited for this long finds it at once from now on.
+        search::catch_up(app, Patience::Endless).await?;
+    }
+    let ok = importing::table(app, &totals, args.dry_run)?;
+    Ok(if ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(5)
+    })
+}

@@ -1,0 +1,94 @@
+//! `tl watch`
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde_json::json;
+use throughline_formats::Agent;
+
+use crate::app::App;
+use crate::importing::{Following, Totals};
+use crate::ui::counted;
+
+/// Keep up with other agents
+///
+/// Brings in what other agents have written, and then whatever they write, until it is
+/// stopped. What happens while it is not running is caught up with the next time.
+#[derive(clap::Args, Debug)]
+pub(crate) struct WatchArgs {
+    /// Only this agent (may be repeated); see `tl import --help` for their names
+    #[arg(long, value_name = "NAME")]
+    from: Vec<Agent>,
+    /// Look here instead of where the agent keeps its sessions (may be repeated)
+    #[arg(long, requires = "from")]
+    path: Vec<PathBuf>,
+}
+
+pub(crate) async fn run(app: &App, args: WatchArgs) -> Result<()> {
+    let agents = match args.from.as_slice() {
+        [] => Agent::ALL.to_vec(),
+        named => named.to_vec(),
+    };
+    let mut following = Following::start(app, agents, args.path).await?;
+    tell(app, &following.round(app).await?)?;
+    let watched = following.watched().count() as u64;
+    app.ui.status(format_args!(
+        "Watching {}; Ctrl-C ends it",
+        counted(watched, "folder")
+    ));
+    let stop = stopped();
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            () = following.change() => {}
+        }
+        tell(app, &following.round(app).await?)?;
+    }
+    // What came while it was being stopped.
+    tell(app, &following.round(app).await?)
+}
+
+/// Waits for somebody to end it.
+pub(crate) async fn stopped() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut terminate), Ok(mut hang_up)) = (
+            signal(SignalKind::terminate()),
+            signal(SignalKind::hangup()),
+        ) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+                _ = hang_up.recv() => {}
+            }
+            return;
+        }
+    }
+    // Without signals there is still the person's own.
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Tells what came in, agent by agent.
+pub(crate) fn tell(app: &App, all: &std::collections::BTreeMap<Agent, Totals>) -> Result<()> {
+    for (agent, totals) in all {
+        let report = &totals.report;
+        if app.ui.json {
+            app.ui.json_line(&json!({
+                "agent": agent.name(),
+                "appended": report.appended,
+                "created": report.created,
+                "forked": report.forked,
+            }))?;
+            continue;
+        }
+        let made = match report.created {
+            0 => String::new(),
+            made => format!(", {} made", counted(made, "session")),
+        };
+        let messages = counted(report.appended, "message");
+        app.ui.status(format_args!("{agent}: {messages} in{made}"));
+    }
+    Ok(())
+}

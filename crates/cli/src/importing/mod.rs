@@ -1,0 +1,335 @@
+//! Bringing in the sessions of other agents: from their files, through a reader on a thread
+//! of its own, into the store.
+//!
+//! What was read of which source is noted in a ledger once it is durable, so that a source
+//! that did not change is not read again and one that grew is read from where it had ended.
+
+mod following;
+mod reading;
+mod totals;
+
+pub(crate) use following::Following;
+pub(crate) use totals::{Totals, table};
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use indicatif::ProgressBar;
+use jiff::Timestamp;
+use throughline::{
+    Happened, ImportReport, Importer, Incoming, IncomingEntry, IncomingSession, Ledger, LedgerRow,
+    Throughline,
+};
+use throughline_formats::{Agent, Around, Bookmark, Source, read_source};
+
+use crate::app::App;
+use crate::project;
+use reading::{Job, Told};
+
+/// Rows of a ledger that are noted together.
+const NOTED: usize = 256;
+
+/// What became of one source.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) agent: Agent,
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) sessions: u64,
+    pub(crate) messages: u64,
+    /// Messages in it that need not be read again.
+    pub(crate) before: u64,
+    pub(crate) report: ImportReport,
+    /// Why it could not be read.
+    pub(crate) error: Option<String>,
+}
+
+/// Brings sources in, one time or again and again.
+pub(crate) struct Bringing {
+    tl: Throughline,
+    ledgers: HashMap<(Agent, PathBuf), Ledger>,
+    rows: BTreeMap<(Agent, PathBuf), Vec<(String, LedgerRow)>>,
+    waiting: usize,
+    projects: HashMap<(String, Option<String>), Option<String>>,
+    dry: bool,
+}
+
+/// Every source on this machine, or of these agents, or at these places.
+pub(crate) fn sources(app: &App, agents: &[Agent], places: &[PathBuf]) -> Vec<Source> {
+    let home = app.places.home.clone().unwrap_or_default();
+    let variable = |name: &str| app.places.variable(name).map(ToOwned::to_owned);
+    let around = Around {
+        home: &home,
+        folder: &app.places.folder,
+        variable: &variable,
+    };
+    let mut found: Vec<Source> = Vec::new();
+    for agent in agents {
+        let roots = if places.is_empty() {
+            agent.places(&around)
+        } else {
+            places.iter().map(|place| app.path(place)).collect()
+        };
+        for root in roots {
+            for source in agent.sources(&root) {
+                // Home and working folder may be one.
+                if !found.iter().any(|known| known.path == source.path) {
+                    found.push(source);
+                }
+            }
+        }
+    }
+    found
+}
+
+impl Bringing {
+    pub(crate) async fn new(app: &App, dry: bool) -> Result<Self> {
+        Ok(Self {
+            tl: app.tl().await?.clone(),
+            ledgers: HashMap::new(),
+            rows: BTreeMap::new(),
+            waiting: 0,
+            projects: HashMap::new(),
+            dry,
+        })
+    }
+
+    /// Brings in what is new in these sources.
+    pub(crate) async fn bring(
+        &mut self,
+        sources: Vec<Source>,
+        bar: &ProgressBar,
+    ) -> Result<Vec<Outcome>> {
+        let mut outcomes = Vec::new();
+        let mut jobs = Vec::new();
+        for source in sources {
+            match self.job(source).await? {
+                Ok(job) => jobs.push(job),
+                Err(unchanged) => outcomes.push(unchanged),
+            }
+        }
+        bar.set_length(jobs.iter().map(|job| job.source.bytes).sum());
+        let mut done = 0;
+        let mut current = Current::new(&self.tl);
+        let mut told = reading::start(jobs.clone());
+        while let Some(next) = told.recv().await {
+            match next {
+                Told::Items(items) => {
+                    for incoming in items {
+                        self.take(&mut current, incoming).await?;
+                    }
+                }
+                Told::Read(bytes) => bar.set_position(done + bytes),
+                Told::Done { job, end } => {
+                    let job = &jobs[job];
+                    done += job.source.bytes;
+                    bar.set_position(done);
+                    let finished = std::mem::replace(&mut current, Current::new(&self.tl));
+                    outcomes.push(self.finish(finished, job, *end).await?);
+                }
+            }
+        }
+        self.note().await?;
+        Ok(outcomes)
+    }
+
+    /// What is to be read of a source; or that nothing is.
+    async fn job(&mut self, source: Source) -> Result<Result<Job, Outcome>> {
+        let (folder, name) = halves(&source.path);
+        let place = (source.agent, folder.clone());
+        if !self.ledgers.contains_key(&place) {
+            let folder = folder.to_string_lossy();
+            let ledger = self.tl.ledger(source.agent.name(), &folder).await?;
+            self.ledgers.insert(place.clone(), ledger);
+        }
+        let row = self
+            .ledgers
+            .get(&place)
+            .and_then(|ledger| ledger.row(&name));
+        let row = row.cloned();
+        if let Some(row) = &row
+            && row.bytes == source.bytes
+            && Some(row.modified) == source.modified.map(Timestamp::as_microsecond)
+        {
+            return Ok(Err(Outcome {
+                agent: source.agent,
+                path: source.path,
+                bytes: source.bytes,
+                sessions: row.sessions,
+                messages: row.messages,
+                before: row.messages,
+                report: ImportReport::default(),
+                error: None,
+            }));
+        }
+        let bookmark: Option<Bookmark> = row
+            .as_ref()
+            .and_then(|row| row.reader.as_ref()?.decode().ok());
+        Ok(Ok(Job {
+            source,
+            row,
+            bookmark,
+        }))
+    }
+
+    async fn take(&mut self, current: &mut Current, mut incoming: Incoming) -> Result<()> {
+        match &mut incoming {
+            Incoming::Session(session) => {
+                current.sessions.insert(session.id.clone());
+                if !self.dry {
+                    self.settle(session).await?;
+                }
+            }
+            Incoming::Entry(entry) => {
+                current.messages += u64::from(is_message(entry));
+            }
+            Incoming::Blob(_) if self.dry => return Ok(()),
+            Incoming::Blob(_) => {}
+            Incoming::Passed(_) => {
+                return Ok(current.importer.take(incoming).await?);
+            }
+        }
+        if !self.dry {
+            current.importer.take(incoming).await?;
+        }
+        Ok(())
+    }
+
+    /// Finds the project of a session by the folder it was in.
+    async fn settle(&mut self, session: &mut IncomingSession) -> Result<()> {
+        let Some(folder) = session.workspace.clone() else {
+            return Ok(());
+        };
+        let place = (folder, session.remote.clone());
+        if !self.projects.contains_key(&place) {
+            let (folder, remote) = (Path::new(&place.0), place.1.as_deref());
+            let project = if folder.is_absolute() {
+                project::named(&self.tl, folder, remote).await?
+            } else {
+                None
+            };
+            let id = project.map(|project| project.id.as_str().to_owned());
+            self.projects.insert(place.clone(), id);
+        }
+        session.project = self.projects.get(&place).cloned().flatten();
+        Ok(())
+    }
+
+    async fn finish(&mut self, current: Current, job: &Job, end: reading::End) -> Result<Outcome> {
+        let report = current.importer.finish().await?;
+        let resumed = end.resumed;
+        let before = job.row.as_ref().filter(|_| resumed);
+        let messages = current.messages;
+        // A source that only names sessions has none of its own.
+        let sessions = match messages {
+            0 => 0,
+            _ => current.sessions.len() as u64,
+        };
+        let outcome = Outcome {
+            agent: job.source.agent,
+            path: job.source.path.clone(),
+            bytes: job.source.bytes,
+            sessions: before.map_or(0, |row| row.sessions).max(sessions),
+            messages: before.map_or(0, |row| row.messages) + messages,
+            before: before.map_or(0, |row| row.messages),
+            report,
+            error: end.error,
+        };
+        // What failed is tried again next time.
+        if !self.dry
+            && outcome.error.is_none()
+            && outcome.report.failed.is_empty()
+            && let Some(modified) = job.source.modified
+        {
+            let (folder, name) = halves(&job.source.path);
+            let row = LedgerRow {
+                bytes: job.source.bytes,
+                modified: modified.as_microsecond(),
+                read: end.next.as_ref().map_or(0, |next| next.offset),
+                digest: end.digest,
+                reader: end.next.and_then(|next| throughline::Json::of(&next).ok()),
+                sessions: outcome.sessions,
+                messages: outcome.messages,
+            };
+            let place = (job.source.agent, folder);
+            self.rows.entry(place).or_default().push((name, row));
+            self.waiting += 1;
+            if self.waiting >= NOTED {
+                self.note().await?;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Notes what was read; everything it tells of is durable by now.
+    async fn note(&mut self) -> Result<()> {
+        for (place, rows) in std::mem::take(&mut self.rows) {
+            if let Some(ledger) = self.ledgers.get_mut(&place) {
+                ledger.note(rows).await?;
+            }
+        }
+        self.waiting = 0;
+        Ok(())
+    }
+}
+
+/// Notes that all of a file is here already: it was written from here.
+pub(crate) async fn note_written(tl: &Throughline, agent: Agent, path: &Path) -> Result<()> {
+    let Some(source) = agent.sources(path).into_iter().next() else {
+        return Ok(());
+    };
+    let (mut sessions, mut messages) = (0, 0);
+    let next = read_source(agent, path, None, &mut |incoming| {
+        match incoming {
+            Incoming::Session(_) => sessions += 1,
+            Incoming::Entry(entry) => messages += u64::from(is_message(&entry)),
+            Incoming::Blob(_) | Incoming::Passed(_) => {}
+        }
+        true
+    })?;
+    let Some(modified) = source.modified else {
+        return Ok(());
+    };
+    let read = next.as_ref().map_or(0, |next| next.offset);
+    let row = LedgerRow {
+        bytes: source.bytes,
+        modified: modified.as_microsecond(),
+        read,
+        digest: reading::prefix(path, read)?,
+        reader: next.and_then(|next| throughline::Json::of(&next).ok()),
+        sessions,
+        messages,
+    };
+    let (folder, name) = halves(path);
+    let mut ledger = tl.ledger(agent.name(), &folder.to_string_lossy()).await?;
+    Ok(ledger.note(vec![(name, row)]).await?)
+}
+
+fn is_message(entry: &IncomingEntry) -> bool {
+    matches!(&entry.what, Happened::Body(body) if body.message().is_some())
+}
+
+/// The source that is being read.
+struct Current {
+    importer: Importer,
+    sessions: std::collections::HashSet<String>,
+    messages: u64,
+}
+
+impl Current {
+    fn new(tl: &Throughline) -> Self {
+        Self {
+            importer: Importer::new(tl.clone()),
+            sessions: std::collections::HashSet::new(),
+            messages: 0,
+        }
+    }
+}
+
+/// A path's folder and name.
+fn halves(path: &Path) -> (PathBuf, String) {
+    let folder = path.parent().unwrap_or(path).to_owned();
+    let name = path.file_name().unwrap_or_default();
+    (folder, name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,357 @@
+//! Bringing in sessions of other systems: rewinds, summaries, forks, rewritten sources.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use throughline::{
+    Body, Happened, Identity, ImportReport, Importer, Incoming, IncomingEntry, IncomingSession,
+    Lineage, Message, Origin, Role, Seq, Session, SessionSpec, Summary, Throughline,
+};
+
+async fn open() -> Throughline {
+    Throughline::open("memory:").await.unwrap()
+}
+
+fn session(id: &str) -> Incoming {
+    Incoming::Session(Box::new(IncomingSession {
+        from: Some("other".into()),
+        id: id.into(),
+        ..IncomingSession::default()
+    }))
+}
+
+fn forked(id: &str, of: &str, at: Option<&str>) -> Incoming {
+    Incoming::Session(Box::new(IncomingSession {
+        from: Some("other".into()),
+        id: id.into(),
+        origin: Some(Origin::Forked {
+            session: of.into(),
+            at: at.map(Into::into),
+        }),
+        ..IncomingSession::default()
+    }))
+}
+
+fn said(id: &str, text: &str) -> Incoming {
+    let message = Message::text(Role::User, text);
+    Incoming::Entry(Box::new(IncomingEntry::message(
+        1,
+        Some(id.into()),
+        None,
+        message,
+    )))
+}
+
+fn happened(word: &str, what: Happened) -> Incoming {
+    Incoming::Entry(Box::new(IncomingEntry {
+        identity: Identity::Place(word.into()),
+        at: None,
+        author: None,
+        what,
+        place: 1,
+    }))
+}
+
+async fn import(tl: &Throughline, all: Vec<Incoming>) -> ImportReport {
+    let mut importer = Importer::new(tl.clone());
+    for incoming in all {
+        importer.take(incoming).await.unwrap();
+    }
+    let report = importer.finish().await.unwrap();
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
+    report
+}
+
+async fn find(tl: &Throughline, id: &str) -> Session {
+    let spec: SessionSpec = id.parse().unwrap();
+    tl.resolve(&spec, &[]).await.unwrap()
+}
+
+async fn texts(session: &Session) -> Vec<String> {
+    let entries = session.entries(Seq(1), 1000).await.unwrap();
+    let messages = entries.iter().filter_map(|entry| entry.message());
+    messages.map(|m| m.content.to_text().into_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_session_is_found_again_by_what_its_system_calls_it() {
+    let tl = open().await;
+    let all = || vec![session("11111111-aaaa"), said("a", "one"), said("b", "two")];
+    let first = import(&tl, all()).await;
+    assert_eq!((first.created, first.appended, first.known), (1, 2, 0));
+    let again = import(&tl, all()).await;
+    assert_eq!((again.created, again.appended, again.known), (0, 0, 2));
+    let mut grown = all();
+    grown.push(said("c", "three"));
+    assert_eq!(import(&tl, grown).await.appended, 1);
+    let there = find(&tl, "11111111-aaaa").await;
+    assert_eq!(texts(&there).await, ["one", "two", "three"]);
+    let key = there.record().await.unwrap().card.key.unwrap();
+    assert_eq!(key.as_str(), "other:11111111-aaaa");
+}
+
+#[tokio::test]
+async fn a_source_that_was_rewritten_becomes_a_fork_and_the_same_one_every_time() {
+    let tl = open().await;
+    let id = "11111111-aaaa";
+    import(
+        &tl,
+        vec![
+            session(id),
+            said("a", "one"),
+            said("b", "two"),
+            said("c", "three"),
+        ],
+    )
+    .await;
+    let rewritten = || {
+        vec![
+            session(id),
+            said("a", "one"),
+            said("b", "TWO"),
+            said("c", "three"),
+        ]
+    };
+    let report = import(&tl, rewritten()).await;
+    assert_eq!((report.created, report.forked, report.appended), (1, 1, 2));
+    let again = import(&tl, rewritten()).await;
+    assert_eq!((again.created, again.appended, again.known), (0, 0, 3));
+
+    assert_eq!(texts(&find(&tl, id).await).await, ["one", "two", "three"]);
+    let cards = tl.list_all(&throughline::Filter::default()).await.unwrap();
+    let fork = cards.iter().find(|card| card.id.as_str() != id).unwrap();
+    let fork = tl.session(&fork.id).await.unwrap();
+    assert_eq!(texts(&fork).await, ["one", "TWO", "three"]);
+    let lineage = fork.birth().await.unwrap().lineage;
+    assert!(
+        matches!(lineage, Lineage::Forked { at: Seq(1), .. }),
+        "{lineage:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_goes_on_here_and_there_parts() {
+    let tl = open().await;
+    let id = "11111111-aaaa";
+    import(&tl, vec![session(id), said("a", "one")]).await;
+    let here = find(&tl, id).await;
+    // A name of one's own is no reason to part.
+    here.rename(Some("mine")).await.unwrap();
+    import(&tl, vec![session(id), said("a", "one"), said("b", "two")]).await;
+    assert_eq!(texts(&here).await, ["one", "two"]);
+
+    here.append(Message::text(Role::User, "said here"))
+        .await
+        .unwrap();
+    let grown = || vec![session(id), said("b", "two"), said("c", "said there")];
+    let report = import(&tl, grown()).await;
+    assert_eq!((report.forked, report.appended), (1, 1));
+    assert_eq!(texts(&here).await, ["one", "two", "said here"]);
+    let again = import(&tl, grown()).await;
+    assert_eq!((again.forked, again.appended), (0, 0));
+    // And from a bookmark, where only the new is told.
+    let only_new = import(
+        &tl,
+        vec![session(id), said("c", "said there"), said("d", "more")],
+    )
+    .await;
+    assert_eq!((only_new.forked, only_new.appended), (0, 1));
+}
+
+#[tokio::test]
+async fn going_back_hides_what_was_taken_back() {
+    let tl = open().await;
+    let rewound = |to: &str| Happened::Rewound {
+        to: Some(to.into()),
+    };
+    let all = || {
+        vec![
+            session("11111111-aaaa"),
+            said("a", "one"),
+            said("b", "wrong"),
+            happened("r", rewound("a")),
+            said("c", "right"),
+            happened("x", rewound("unknown")),
+        ]
+    };
+    import(&tl, all()).await;
+    assert_eq!(import(&tl, all()).await.appended, 0);
+    let there = find(&tl, "11111111-aaaa").await;
+    let standing = there.record().await.unwrap().standing;
+    assert!(standing.shows(Seq(1)) && !standing.shows(Seq(2)) && standing.shows(Seq(4)));
+    assert_eq!(there.record().await.unwrap().card.head, Seq(4));
+}
+
+#[tokio::test]
+async fn a_compaction_becomes_a_checkpoint_over_what_it_stood_for() {
+    let tl = open().await;
+    let compacted = |keeps: Option<&str>| Happened::Compacted {
+        summary: Summary {
+            background: "So far".into(),
+            ..Summary::default()
+        },
+        by: "other".into(),
+        keeps: keeps.map(Into::into),
+        usage: None,
+    };
+    let all = || {
+        vec![
+            session("11111111-aaaa"),
+            said("a", "one"),
+            said("b", "two"),
+            said("c", "kept"),
+            happened("k1", compacted(Some("c"))),
+            said("d", "four"),
+            happened("k2", compacted(None)),
+        ]
+    };
+    import(&tl, all()).await;
+    assert_eq!(import(&tl, all()).await.appended, 0);
+    let there = find(&tl, "11111111-aaaa").await;
+    let entries = there.entries(Seq(1), 100).await.unwrap();
+    let covers: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| match &entry.body {
+            Body::Checkpoint(checkpoint) => Some((checkpoint.covers, checkpoint.messages)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(covers, [(Seq(2), 2), (Seq(5), 2)]);
+}
+
+#[tokio::test]
+async fn a_fork_shares_what_it_repeats() {
+    let tl = open().await;
+    import(
+        &tl,
+        vec![session("11111111-aaaa"), said("a", "one"), said("b", "two")],
+    )
+    .await;
+    let fork = || {
+        vec![
+            forked("22222222-bbbb", "11111111-aaaa", None),
+            said("x", "one"),
+            said("y", "other"),
+        ]
+    };
+    let report = import(&tl, fork()).await;
+    assert_eq!((report.created, report.appended, report.known), (1, 1, 1));
+    let there = find(&tl, "22222222-bbbb").await;
+    assert_eq!(texts(&there).await, ["one", "other"]);
+    let lineage = there.birth().await.unwrap().lineage;
+    assert!(
+        matches!(lineage, Lineage::Forked { at: Seq(1), .. }),
+        "{lineage:?}"
+    );
+    let again = import(&tl, fork()).await;
+    assert_eq!((again.created, again.appended, again.known), (0, 0, 2));
+}
+
+#[tokio::test]
+async fn a_fork_that_repeats_nothing_is_made_where_it_says() {
+    let tl = open().await;
+    import(
+        &tl,
+        vec![
+            session("11111111-aaaa"),
+            said("1", "one"),
+            said("3", "two"),
+            said("9", "x"),
+        ],
+    )
+    .await;
+    // Record 4 is no entry: the one before it is meant.
+    let fork = vec![
+        forked("22222222-bbbb", "11111111-aaaa", Some("4")),
+        said("10", "on"),
+    ];
+    import(&tl, fork).await;
+    let there = find(&tl, "22222222-bbbb").await;
+    assert_eq!(texts(&there).await, ["one", "two", "on"]);
+}
+
+#[tokio::test]
+async fn a_title_alone_makes_no_session_but_names_one_that_is_there() {
+    let tl = open().await;
+    let titled = || Happened::Titled {
+        title: "Fix the Build".into(),
+        by_person: true,
+    };
+    let only = vec![session("11111111-aaaa"), happened("t", titled())];
+    assert_eq!(import(&tl, only.clone()).await.created, 0);
+    import(&tl, vec![session("11111111-aaaa"), said("a", "one")]).await;
+    import(&tl, only).await;
+    let card = find(&tl, "11111111-aaaa")
+        .await
+        .record()
+        .await
+        .unwrap()
+        .card;
+    assert_eq!(card.name.unwrap().as_str(), "fix-the-build");
+    assert_eq!(card.description.as_deref(), Some("Fix the Build"));
+}
+
+#[tokio::test]
+async fn a_ledger_is_kept_and_is_its_owners_alone() {
+    let tl = open().await;
+    let row = |read: u64| throughline::LedgerRow {
+        bytes: 10,
+        modified: 1,
+        read,
+        digest: throughline::Digest::of(b"x"),
+        reader: None,
+        sessions: 1,
+        messages: 2,
+    };
+    let mut ledger = tl.ledger("pi", "/sessions").await.unwrap();
+    ledger
+        .note(vec![("a".into(), row(1)), ("b".into(), row(2))])
+        .await
+        .unwrap();
+    ledger.note(vec![("a".into(), row(3))]).await.unwrap();
+    let again = tl.ledger("pi", "/sessions").await.unwrap();
+    assert_eq!(again.row("a").unwrap().read, 3);
+    assert_eq!(again.row("b").unwrap().read, 2);
+    assert!(
+        tl.ledger("pi", "/elsewhere")
+            .await
+            .unwrap()
+            .row("a")
+            .is_none()
+    );
+    let other = tl.on_behalf_of("somebody".parse().unwrap());
+    assert!(
+        other
+            .ledger("pi", "/sessions")
+            .await
+            .unwrap()
+            .row("a")
+            .is_none()
+    );
+    assert!(
+        tl.list_all(&throughline::Filter::default())
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn what_is_added_to_a_fork_made_here_stays_in_it() {
+    let tl = open().await;
+    let origin = tl.create(throughline::NewSession::default()).await.unwrap();
+    origin
+        .append(Message::text(Role::User, "said here"))
+        .await
+        .unwrap();
+    let new = throughline::NewSession {
+        id: Some("22222222-bbbb".parse().unwrap()),
+        key: Some("other:22222222-bbbb".parse().unwrap()),
+        ..throughline::NewSession::default()
+    };
+    origin.fork(None, new).await.unwrap();
+    let report = import(&tl, vec![session("22222222-bbbb"), said("x", "said there")]).await;
+    assert_eq!((report.created, report.forked, report.appended), (0, 0, 1));
+    let there = find(&tl, "22222222-bbbb").await;
+    assert_eq!(texts(&there).await, ["said here", "said there"]);
+    assert_eq!(texts(&origin).await, ["said here"]);
+}

@@ -1,0 +1,136 @@
+//! AIarmy: a folder of four JSON documents a session.
+//!
+//! `full.json` has everything said; `working.json` what the agent keeps in mind, where the
+//! summary stands for all but the last twenty messages.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use throughline_model::{Body, Digest, Happened, Identity, Json, Summary, Timestamp};
+
+use super::plain::tell_all;
+use super::telling::Telling;
+use super::{Agent, ReadError};
+
+/// How many messages the summary leaves as they are.
+const RECENT: usize = 20;
+
+#[derive(Deserialize)]
+struct Full<'a> {
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
+    context: Option<Json>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Working {
+    summary: String,
+    pinned_facts: Vec<String>,
+    decisions: Vec<String>,
+    open_tasks: Vec<String>,
+    files_touched: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    session_id: Option<String>,
+    created_at: Option<String>,
+    last_updated: Option<String>,
+}
+
+pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
+    let path = telling.path;
+    let folder = path.parent().unwrap_or(path).to_owned();
+    let whole = std::fs::read_to_string(path).map_err(|error| ReadError::io(path, error))?;
+    let full: Full<'_> = serde_json::from_str(&whole)
+        .map_err(|error| ReadError::shape(Agent::AiArmy, path, error))?;
+    let metadata: Metadata = beside(telling, &folder.join("metadata.json"));
+    let state: Metadata = beside(telling, &folder.join("state.json"));
+    let working: Working = beside(telling, &folder.join("working.json"));
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+
+    let time = |text: Option<String>| text.and_then(|text| text.parse::<Timestamp>().ok());
+    let mut found = telling.found(metadata.session_id.unwrap_or_else(|| name.into_owned()));
+    found.at = time(metadata.created_at).or(time(state.created_at));
+    let began = found.at;
+    let updated = time(metadata.last_updated);
+    telling.session(found);
+    tell_all(telling, &full.messages)?;
+
+    let at = updated.or(began);
+    if let Some(context) = full.context.filter(|context| context.as_str() != "{}") {
+        set(telling, "context", at, context);
+    }
+    for text in &working.pinned_facts {
+        let word = format!("pin:{}", Digest::of(text.as_bytes()));
+        telling.body(0, &word, at, Body::Pinned { text: text.clone() });
+    }
+    for text in &working.decisions {
+        let word = format!("decision:{}", Digest::of(text.as_bytes()));
+        telling.body(0, &word, at, Body::Decided { text: text.clone() });
+    }
+    let summary = Summary {
+        background: working.summary,
+        open_tasks: working.open_tasks,
+        files_touched: working.files_touched,
+        ..Summary::default()
+    };
+    if !summary.is_empty() {
+        let count = full.messages.len();
+        let hides = count > RECENT && !summary.background.is_empty();
+        let keeps = hides.then(|| (count - RECENT + 1).to_string());
+        summarized(telling, at, summary, keeps);
+    }
+    Ok(())
+}
+
+/// A document beside another; one that is missing or broken says nothing.
+pub(super) fn beside<T: Default + serde::de::DeserializeOwned>(
+    telling: &mut Telling<'_>,
+    path: &std::path::Path,
+) -> T {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return T::default();
+    };
+    match serde_json::from_str(&text) {
+        Ok(read) => read,
+        Err(error) => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            telling.damaged(0, format!("{name}: {error}"));
+            T::default()
+        }
+    }
+}
+
+/// A context document, known by what it says.
+pub(super) fn set(telling: &mut Telling<'_>, name: &str, at: Option<Timestamp>, content: Json) {
+    let word = format!("{name}:{}", Digest::of(content.as_str().as_bytes()));
+    let body = Body::ContextSet {
+        document: name.to_owned(),
+        content: Some(content),
+    };
+    telling.body(0, &word, at, body);
+}
+
+/// A summary, known by what it says. It hides what comes before `keeps`, where there is one.
+pub(super) fn summarized(
+    telling: &mut Telling<'_>,
+    at: Option<Timestamp>,
+    summary: Summary,
+    keeps: Option<String>,
+) {
+    let said = serde_json::to_vec(&summary).unwrap_or_default();
+    let identity = Identity::Place(format!("summary:{}", Digest::of(&said)));
+    let by = telling.agent.name().to_owned();
+    let what = match keeps {
+        Some(keeps) => Happened::Compacted {
+            summary,
+            by,
+            keeps: Some(keeps),
+            usage: None,
+        },
+        None => Happened::Summarized { summary, by },
+    };
+    telling.happened(0, identity, at, what);
+}

@@ -1,0 +1,338 @@
+//! Codex CLI: rollouts, a file of JSON records a thread; and the index of thread names.
+//!
+//! A record is known by its ordinal, or else by its line: rollouts are only appended to.
+//! What was said stands there twice, as an event and as an item; the items are taken.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use throughline_model::{
+    Body, Happened, Identity, Incoming, IncomingEntry, Message, Origin, Role, Summary, Timestamp,
+    Usage,
+};
+
+use super::content::{any, text};
+use super::item::item;
+use super::line_format::LineFormat;
+use super::telling::Telling;
+use crate::members;
+
+/// What the first words of a user's message are where the program says it, not the person.
+const INJECTED: &[&str] = &[
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions instructions>",
+    "<skills_instructions>",
+    "<turn_aborted>",
+    "# AGENTS.md instructions",
+];
+
+/// What is known between two records.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Codex {
+    session: String,
+    /// Whether the file is the index of names.
+    index: bool,
+    begun: bool,
+    folder: Option<String>,
+    model: Option<String>,
+    provider: Option<String>,
+    /// An answer that waits for what it cost.
+    #[serde(skip)]
+    held: Option<Box<IncomingEntry>>,
+}
+
+#[derive(Deserialize)]
+struct Record<'a> {
+    #[serde(borrow)]
+    timestamp: Option<&'a RawValue>,
+    ordinal: Option<u64>,
+    #[serde(borrow)]
+    r#type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(alias = "session_id")]
+    id: Option<String>,
+    forked_from_id: Option<String>,
+    parent_thread_id: Option<String>,
+    timestamp: Option<String>,
+    cwd: Option<String>,
+    model_provider: Option<String>,
+    git: Option<Git>,
+    history_base: Option<Base>,
+}
+
+#[derive(Deserialize)]
+struct Git {
+    repository_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Base {
+    thread_id: String,
+    end_ordinal_exclusive: Option<u64>,
+}
+
+impl LineFormat for Codex {
+    fn before(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.split('.').next().unwrap_or(&name);
+        // rollout-2026-01-02T03-04-05-<uuid>
+        let uuid = stem.get(stem.len().saturating_sub(36)..).unwrap_or(stem);
+        Self {
+            session: uuid.to_owned(),
+            index: name.starts_with("session_index"),
+            ..Self::default()
+        }
+    }
+
+    fn line(&mut self, telling: &mut Telling<'_>, place: u64, line: &str) -> Result<(), String> {
+        if self.index {
+            return name(telling, place, line);
+        }
+        let record: Record<'_> = members::object(line.trim_start())?;
+        let at = members::time(record.timestamp).ok().flatten();
+        let type_of = text(record.r#type);
+        let (Some(type_of), Some(payload)) = (type_of, record.payload) else {
+            return Err("it has no `type` or no `payload`".to_owned());
+        };
+        // Ordinals are kept when a file is rewritten; lines are not.
+        let number = record.ordinal.unwrap_or(place);
+        if type_of == "session_meta" {
+            if self.begun {
+                telling.passed(place, "session_meta of another thread");
+                return Ok(());
+            }
+            let meta = any(Some(payload)).ok_or("its payload cannot be understood")?;
+            self.begin(telling, meta, at);
+            return Ok(());
+        }
+        if type_of == "event_msg" {
+            let event = self.event(payload);
+            telling.passed(place, format!("event_msg {event}"));
+            return Ok(());
+        }
+        self.let_go(telling);
+        if !self.begun {
+            // A rollout of an early version, or one that lost its first line.
+            let mut found = telling.found(&self.session);
+            found.at = at;
+            telling.session(found);
+            self.begun = true;
+        }
+        match type_of.as_str() {
+            "response_item" => {
+                if self.item(telling, place, number, at, payload).is_err() {
+                    telling.foreign(place, Some(number.to_string()), at, line);
+                }
+            }
+            "turn_context" => self.turn(telling, place, at, payload),
+            "compacted" => compacted(telling, place, number, at, payload),
+            _ => telling.foreign(place, Some(number.to_string()), at, line),
+        }
+        Ok(())
+    }
+
+    fn again(&self, telling: &mut Telling<'_>) {
+        if self.begun {
+            telling.session(telling.found(&self.session));
+        }
+    }
+
+    fn end(&mut self, telling: &mut Telling<'_>) {
+        self.let_go(telling);
+    }
+}
+
+impl Codex {
+    fn begin(&mut self, telling: &mut Telling<'_>, meta: Meta, at: Option<Timestamp>) {
+        if let Some(id) = meta.id {
+            self.session = id;
+        }
+        let mut found = telling.found(&self.session);
+        found.at = meta.timestamp.and_then(|time| time.parse().ok()).or(at);
+        found.workspace.clone_from(&meta.cwd);
+        found.remote = meta.git.and_then(|git| git.repository_url);
+        found.origin = if let Some(base) = meta.history_base {
+            Some(Origin::Forked {
+                session: base.thread_id,
+                at: base
+                    .end_ordinal_exclusive
+                    .map(|end| end.saturating_sub(1).to_string()),
+            })
+        } else if let Some(session) = meta.forked_from_id {
+            Some(Origin::Forked { session, at: None })
+        } else {
+            let parent = meta.parent_thread_id;
+            parent.map(|session| Origin::Started { session })
+        };
+        self.folder = meta.cwd;
+        self.provider = meta.model_provider;
+        telling.session(found);
+        self.begun = true;
+    }
+
+    fn item(
+        &mut self,
+        telling: &mut Telling<'_>,
+        place: u64,
+        number: u64,
+        at: Option<Timestamp>,
+        payload: &RawValue,
+    ) -> Result<(), String> {
+        #[derive(Deserialize)]
+        struct Tagged {
+            r#type: Option<String>,
+        }
+        let tagged: Option<Tagged> = any(Some(payload));
+        if tagged.and_then(|tagged| tagged.r#type).as_deref() == Some("ghost_snapshot") {
+            telling.passed(place, "ghost_snapshot");
+            return Ok(());
+        }
+        let mut message = item(telling, payload.get())?.message;
+        if message.role == Role::User && is_injected(&message) {
+            message.role = Role::System;
+        }
+        let answer = message.role == Role::Assistant;
+        if answer {
+            message.model.clone_from(&self.model);
+            message.provider.clone_from(&self.provider);
+        }
+        let entry = IncomingEntry::message(place, Some(number.to_string()), at, message);
+        if answer {
+            self.held = Some(Box::new(entry));
+        } else {
+            telling.tell(Incoming::Entry(Box::new(entry)));
+        }
+        Ok(())
+    }
+
+    /// An event: only what an answer cost is taken from it.
+    fn event(&mut self, payload: &RawValue) -> String {
+        #[derive(Deserialize)]
+        struct Event {
+            r#type: Option<String>,
+            info: Option<Info>,
+        }
+        #[derive(Deserialize)]
+        struct Info {
+            last_token_usage: Option<Tokens>,
+        }
+        #[derive(Deserialize)]
+        struct Tokens {
+            input_tokens: Option<u64>,
+            cached_input_tokens: Option<u64>,
+            output_tokens: Option<u64>,
+        }
+        let Some(event) = any::<Event>(Some(payload)) else {
+            return "of a later version".to_owned();
+        };
+        if let Some(tokens) = event.info.and_then(|info| info.last_token_usage)
+            && let Some(held) = &mut self.held
+            && let Happened::Body(Body::Message(message)) = &mut held.what
+            && message.usage.is_none()
+        {
+            message.usage = Some(Usage {
+                input: tokens.input_tokens.unwrap_or(0),
+                output: tokens.output_tokens.unwrap_or(0),
+                cache_read: tokens.cached_input_tokens.unwrap_or(0),
+                cache_write: 0,
+            });
+        }
+        event.r#type.unwrap_or_else(|| "without a type".to_owned())
+    }
+
+    fn turn(
+        &mut self,
+        telling: &mut Telling<'_>,
+        place: u64,
+        at: Option<Timestamp>,
+        payload: &RawValue,
+    ) {
+        #[derive(Deserialize)]
+        struct Turn {
+            cwd: Option<String>,
+            model: Option<String>,
+        }
+        let turn: Option<Turn> = any(Some(payload));
+        telling.passed(place, "turn_context");
+        let Some(turn) = turn else { return };
+        self.model = turn.model.or_else(|| self.model.take());
+        if let Some(workspace) = turn.cwd
+            && self.folder.as_ref() != Some(&workspace)
+        {
+            if self.folder.is_some() {
+                let body = Body::Moved {
+                    workspace: workspace.clone(),
+                    project: None,
+                };
+                telling.body(place, &format!("moved:{place}"), at, body);
+            }
+            self.folder = Some(workspace);
+        }
+    }
+
+    fn let_go(&mut self, telling: &mut Telling<'_>) {
+        if let Some(entry) = self.held.take() {
+            telling.tell(Incoming::Entry(entry));
+        }
+    }
+}
+
+fn is_injected(message: &Message) -> bool {
+    let text = message.content.to_text();
+    INJECTED
+        .iter()
+        .any(|start| text.trim_start().starts_with(start))
+}
+
+fn compacted(
+    telling: &mut Telling<'_>,
+    place: u64,
+    number: u64,
+    at: Option<Timestamp>,
+    payload: &RawValue,
+) {
+    #[derive(Default, Deserialize)]
+    struct Compacted {
+        #[serde(default)]
+        message: String,
+    }
+    let compacted: Compacted = any(Some(payload)).unwrap_or_default();
+    let background = match compacted.message.trim() {
+        "" => "Compacted; the provider keeps the summary to itself.".to_owned(),
+        _ => compacted.message,
+    };
+    let what = Happened::Compacted {
+        summary: Summary {
+            background,
+            ..Summary::default()
+        },
+        by: telling.agent.name().to_owned(),
+        keeps: None,
+        usage: None,
+    };
+    telling.happened(place, Identity::Own(number.to_string()), at, what);
+}
+
+/// A line of the index of names.
+fn name(telling: &mut Telling<'_>, place: u64, line: &str) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        id: String,
+        thread_name: String,
+        #[serde(borrow)]
+        updated_at: Option<&'a RawValue>,
+    }
+    let named: Named<'_> = members::object(line.trim_start())?;
+    let at = members::time(named.updated_at).ok().flatten();
+    telling.session(telling.found(&named.id));
+    let word = format!("name:{}", named.thread_name);
+    telling.titled(place, &word, at, &named.thread_name, true);
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! What messages are made of, in the words of all who write them.
+//!
+//! Blocks of Anthropic, OpenAI, Google and those who wrap them become blocks of the model;
+//! inlined files become attachments; what is of no known type is kept as it is.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use throughline_model::{Block, Content, Json, ToolCall, ToolResult};
+
+use super::telling::Telling;
+use crate::blocks;
+
+/// How deep results of tools may stand in results of tools.
+const MAX_NESTING: usize = 4;
+
+/// The members of a block that mean something, still as text.
+#[derive(Default, Deserialize)]
+struct Members<'a> {
+    #[serde(borrow)]
+    r#type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thinking: Option<&'a RawValue>,
+    #[serde(borrow, alias = "thinkingSignature", alias = "textSignature")]
+    signature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, alias = "arguments", alias = "args")]
+    input: Option<&'a RawValue>,
+    #[serde(borrow, alias = "tool_use_id", alias = "toolCallId")]
+    call_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, alias = "isError")]
+    is_error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    source: Option<&'a RawValue>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow, rename = "mimeType", alias = "mime_type")]
+    media_type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    image_url: Option<&'a RawValue>,
+    #[serde(borrow, rename = "inlineData", alias = "inline_data")]
+    inline_data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    file_data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    filename: Option<&'a RawValue>,
+}
+
+/// A text, where it is one.
+pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
+    let raw = raw?;
+    raw.get()
+        .starts_with('"')
+        .then(|| serde_json::from_str(raw.get()).ok())?
+}
+
+/// Anything, where it is that.
+pub(super) fn any<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+/// A text or an array of blocks.
+pub(super) fn content(telling: &mut Telling<'_>, raw: &RawValue) -> Content {
+    within(telling, raw, 0)
+}
+
+/// The same of something that may be missing.
+pub(super) fn content_of(telling: &mut Telling<'_>, raw: Option<&RawValue>) -> Content {
+    raw.map_or_else(Content::default, |raw| content(telling, raw))
+}
+
+fn within(telling: &mut Telling<'_>, raw: &RawValue, depth: usize) -> Content {
+    match raw.get().as_bytes().first() {
+        Some(b'"') => Content::text(text(Some(raw)).unwrap_or_default()),
+        Some(b'[') => {
+            let elements: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+            let blocks = elements.into_iter();
+            Content(blocks.map(|raw| block(telling, raw, depth)).collect())
+        }
+        Some(b'{') => Content(vec![block(telling, raw, depth)]),
+        Some(b'n') | None => Content::default(),
+        Some(_) => Content::text(raw.get()),
+    }
+}
+
+fn block(telling: &mut Telling<'_>, raw: &RawValue, depth: usize) -> Block {
+    if raw.get().starts_with('"') {
+        return Block::Text(text(Some(raw)).unwrap_or_default());
+    }
+    let known = serde_json::from_str::<Members<'_>>(raw.get())
+        .ok()
+        .filter(|_| raw.get().starts_with('{'))
+        .and_then(|members| known(telling, &members, depth));
+    known.unwrap_or_else(|| foreign(raw.get()))
+}
+
+/// A block of another system, as it is.
+pub(super) fn foreign(json: &str) -> Block {
+    #[derive(Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+    }
+    let ours = ["text", "thinking", "tool_call", "tool_result", "attachment"];
+    match Json::parse(json) {
+        // One with a type of its own stands as it is; others must not pass for ours.
+        Ok(json) => match json.decode::<Typed<'_>>() {
+            Ok(typed) if !ours.contains(&&*typed.r#type) => Block::Foreign(json),
+            _ => Block::foreign(&json),
+        },
+        Err(_) => Block::Text(json.to_owned()),
+    }
+}
+
+fn known(telling: &mut Telling<'_>, members: &Members<'_>, depth: usize) -> Option<Block> {
+    let type_of = text(members.r#type);
+    Some(match type_of.as_deref() {
+        Some("text" | "input_text" | "output_text" | "summary_text" | "reasoning_text") => {
+            Block::Text(text(members.text)?)
+        }
+        // Google's parts say what they are by what they have.
+        None if members.text.is_some() => Block::Text(text(members.text)?),
+        Some("thinking" | "reasoning") => Block::Thinking {
+            text: text(members.thinking.or(members.text))?,
+            signature: text(members.signature),
+        },
+        Some("tool_use" | "tool_call" | "toolCall") => {
+            let (input, _) = blocks::arguments(members.input).ok()?;
+            Block::ToolCall(ToolCall {
+                id: text(members.id)?,
+                name: text(members.name)?,
+                input,
+            })
+        }
+        Some("tool_result") if depth < MAX_NESTING => Block::ToolResult(ToolResult {
+            call_id: text(members.call_id)?,
+            content: members
+                .content
+                .map_or_else(Content::default, |raw| within(telling, raw, depth + 1)),
+            is_error: any(members.is_error).unwrap_or(false),
+        }),
+        Some("image" | "document" | "file" | "input_file") if members.source.is_some() => {
+            #[derive(Deserialize)]
+            struct Source {
+                data: Option<String>,
+                #[serde(alias = "mimeType")]
+                media_type: Option<String>,
+            }
+            let source: Source = any(members.source)?;
+            telling.inlined(&source.media_type?, &source.data?, None)?
+        }
+        Some("image") => {
+            let media_type = text(members.media_type)?;
+            telling.inlined(&media_type, &text(members.data)?, None)?
+        }
+        Some("input_image" | "image_url") => {
+            #[derive(Deserialize)]
+            struct Address {
+                url: String,
+            }
+            let address =
+                text(members.image_url).or_else(|| Some(any::<Address>(members.image_url)?.url))?;
+            telling.data_url(&address, None)?
+        }
+        Some("input_file") => {
+            let name = text(members.filename);
+            telling.data_url(&text(members.file_data)?, name.as_deref())?
+        }
+        None if members.inline_data.is_some() => {
+            #[derive(Deserialize)]
+            struct Inline {
+                data: String,
+                #[serde(rename = "mimeType", alias = "mime_type")]
+                media_type: String,
+            }
+            let inline: Inline = any(members.inline_data)?;
+            telling.inlined(&inline.media_type, &inline.data, None)?
+        }
+        _ => return None,
+    })
+}
+
+/// Whether a text is JSON.
+pub(super) fn is_json(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text.trim()).is_ok()
+}

@@ -1,0 +1,112 @@
+//! Databases of other programs, opened for reading while those may be running.
+
+use rusqlite::{Connection, OpenFlags, Row};
+
+use super::telling::Telling;
+use super::{Bookmark, ReadError};
+use serde::{Deserialize, Serialize};
+use throughline_model::Json;
+
+/// A foreign database.
+pub(super) struct Database {
+    connection: Connection,
+}
+
+/// The latest change that was read, in the database's own reckoning.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Until {
+    pub(super) until: i64,
+}
+
+impl Until {
+    pub(super) fn of(from: Option<&Bookmark>) -> Self {
+        from.and_then(|bookmark| bookmark.reader.decode().ok())
+            .unwrap_or_default()
+    }
+
+    pub(super) fn bookmark(&self) -> Option<Bookmark> {
+        Some(Bookmark {
+            offset: 0,
+            line: 0,
+            reader: Json::of(self).ok()?,
+        })
+    }
+}
+
+impl Database {
+    pub(super) fn open(telling: &Telling<'_>) -> Result<Self, ReadError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(telling.path, flags);
+        let connection = opened.map_err(|error| wrong(telling, error))?;
+        let patience = std::time::Duration::from_secs(5);
+        connection
+            .busy_timeout(patience)
+            .map_err(|error| wrong(telling, error))?;
+        Ok(Self { connection })
+    }
+
+    /// Whether a table has all of these columns.
+    pub(super) fn has(&self, table: &str, columns: &[&str]) -> bool {
+        let there: Vec<String> = self
+            .connection
+            .prepare("SELECT name FROM pragma_table_info(?1)")
+            .and_then(|mut query| {
+                query
+                    .query_map([table], |row| row.get(0))?
+                    .collect::<Result<_, _>>()
+            })
+            .unwrap_or_default();
+        !there.is_empty()
+            && columns
+                .iter()
+                .all(|column| there.iter().any(|t| t == column))
+    }
+
+    /// The rows of a question, one at a time; a row that cannot be read is passed over.
+    pub(super) fn each(
+        &self,
+        telling: &mut Telling<'_>,
+        question: &str,
+        given: &[&dyn rusqlite::ToSql],
+        mut each: impl FnMut(&mut Telling<'_>, &Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), ReadError> {
+        let mut query = self
+            .connection
+            .prepare_cached(question)
+            .map_err(|error| wrong(telling, error))?;
+        let mut rows = query.query(given).map_err(|error| wrong(telling, error))?;
+        let mut place = 0;
+        loop {
+            place += 1;
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(wrong(telling, error)),
+            };
+            if let Err(error) = each(telling, row) {
+                telling.damaged(place, error.to_string());
+            }
+            telling.go_on()?;
+        }
+    }
+
+    /// All rows of a question.
+    pub(super) fn all<T>(
+        &self,
+        telling: &mut Telling<'_>,
+        question: &str,
+        given: &[&dyn rusqlite::ToSql],
+        mut row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, ReadError> {
+        let mut all = Vec::new();
+        self.each(telling, question, given, |_, found| {
+            all.push(row(found)?);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+}
+
+fn wrong(telling: &Telling<'_>, error: rusqlite::Error) -> ReadError {
+    ReadError::shape(telling.agent, telling.path, error)
+}

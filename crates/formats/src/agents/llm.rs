@@ -1,0 +1,476 @@
+//! llm: a database. Older versions log a response a row, newer ones a tree of messages.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+use throughline_model::{
+    Block, Content, Json, Message, Role, Timestamp, ToolCall, ToolResult, Usage,
+};
+
+use super::database::{Database, Until};
+use super::goose::sqlite_time;
+use super::telling::Telling;
+use super::{Bookmark, ReadError};
+
+pub(super) fn read(
+    telling: &mut Telling<'_>,
+    from: Option<&Bookmark>,
+) -> Result<Option<Bookmark>, ReadError> {
+    let database = Database::open(telling)?;
+    // Rows are told by when they came; what has no time is told every time.
+    let since = Until::of(from).until;
+    let mut until = since;
+    if database.has("responses", &["prompt", "response", "conversation_id"]) {
+        until = until.max(responses(telling, &database, since)?);
+    }
+    if database.has("turns", &["thread_id", "tip_message_hash"]) {
+        until = until.max(turns(telling, &database, since)?);
+    }
+    Until { until }.bookmark().map_or(Ok(None), |b| Ok(Some(b)))
+}
+
+fn micros(at: Option<&String>) -> (Option<Timestamp>, i64) {
+    let at = at.and_then(|at| sqlite_time(at));
+    (at, at.map_or(0, Timestamp::as_microsecond))
+}
+
+struct Response {
+    id: String,
+    model: Option<String>,
+    prompt: Option<String>,
+    system: Option<String>,
+    response: Option<String>,
+    millis: Option<i64>,
+    at: Option<String>,
+    input: Option<i64>,
+    output: Option<i64>,
+    reasoning: Option<String>,
+}
+
+fn responses(telling: &mut Telling<'_>, database: &Database, since: i64) -> Result<i64, ReadError> {
+    let conversations: Vec<(Option<String>, Option<String>, Option<String>)> = database.all(
+        telling,
+        "SELECT responses.conversation_id, conversations.name, max(responses.datetime_utc)
+         FROM responses LEFT JOIN conversations ON conversations.id = conversation_id
+         GROUP BY responses.conversation_id ORDER BY min(responses.datetime_utc)",
+        &[],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    let optional = |column: &'static str| {
+        if database.has("responses", &[column]) {
+            column
+        } else {
+            "NULL"
+        }
+    };
+    let question = format!(
+        "SELECT id, model, prompt, system, response, duration_ms, datetime_utc, {}, {}, {}
+         FROM responses WHERE conversation_id IS ?1 ORDER BY datetime_utc, id",
+        optional("input_tokens"),
+        optional("output_tokens"),
+        optional("reasoning"),
+    );
+    let mut until = since;
+    for (conversation, name, latest) in conversations {
+        let (_, latest) = micros(latest.as_ref());
+        if latest != 0 && latest < since {
+            continue;
+        }
+        until = until.max(latest);
+        let rows: Vec<Response> = database.all(telling, &question, &[&conversation], |row| {
+            Ok(Response {
+                id: row.get(0)?,
+                model: row.get(1)?,
+                prompt: row.get(2)?,
+                system: row.get(3)?,
+                response: row.get(4)?,
+                millis: row.get(5)?,
+                at: row.get(6)?,
+                input: row.get(7)?,
+                output: row.get(8)?,
+                reasoning: row.get(9)?,
+            })
+        })?;
+        let loose = conversation.is_none();
+        let mut system = None;
+        for (index, row) in rows.iter().enumerate() {
+            let at = micros(row.at.as_ref()).0;
+            // A response outside a conversation is a session of its own.
+            if index == 0 || loose {
+                let id = conversation.as_ref().unwrap_or(&row.id);
+                let mut found = telling.found(id);
+                found.at = at;
+                telling.session(found);
+                if let Some(name) = &name {
+                    telling.titled(0, "name", at, name, false);
+                }
+                system = None;
+            }
+            response(telling, database, index as u64 + 1, row, &mut system)?;
+        }
+    }
+    Ok(until)
+}
+
+fn response(
+    telling: &mut Telling<'_>,
+    database: &Database,
+    place: u64,
+    row: &Response,
+    system: &mut Option<String>,
+) -> Result<(), ReadError> {
+    let at = micros(row.at.as_ref()).0;
+    if row.system.is_some() && row.system != *system {
+        system.clone_from(&row.system);
+        let text = row.system.clone().unwrap_or_default();
+        let id = format!("{}/system", row.id);
+        telling.message(place, Some(id), at, Message::text(Role::System, text));
+    }
+    let results = tool_results(telling, database, &row.id)?;
+    if !results.is_empty() {
+        let id = format!("{}/results", row.id);
+        telling.message(
+            place,
+            Some(id),
+            at,
+            Message::new(Role::Tool, Content(results)),
+        );
+    }
+    let mut asked = Vec::new();
+    if let Some(prompt) = row.prompt.clone().filter(|prompt| !prompt.is_empty()) {
+        asked.push(Block::Text(prompt));
+    }
+    if database.has("prompt_attachments", &["response_id"]) {
+        let question = "SELECT type, path, url, content FROM attachments JOIN prompt_attachments
+             ON attachments.id = attachment_id WHERE response_id = ?1 ORDER BY \"order\"";
+        asked.extend(attachments(telling, database, question, &row.id)?);
+    }
+    if !asked.is_empty() {
+        let id = format!("{}/prompt", row.id);
+        telling.message(
+            place,
+            Some(id),
+            at,
+            Message::new(Role::User, Content(asked)),
+        );
+    }
+    let mut blocks = Vec::new();
+    if let Some(text) = row.reasoning.clone().filter(|text| !text.is_empty()) {
+        blocks.push(Block::Thinking {
+            text,
+            signature: None,
+        });
+    }
+    if let Some(text) = row.response.clone().filter(|text| !text.is_empty()) {
+        blocks.push(Block::Text(text));
+    }
+    blocks.extend(tool_calls(telling, database, &row.id)?);
+    let mut message = Message::new(Role::Assistant, Content(blocks));
+    message.model.clone_from(&row.model);
+    message.latency_ms = row.millis.and_then(|millis| u64::try_from(millis).ok());
+    message.usage = usage(row.input, row.output);
+    telling.message(place, Some(row.id.clone()), at, message);
+    telling.go_on()
+}
+
+fn usage(input: Option<i64>, output: Option<i64>) -> Option<Usage> {
+    if input.is_none() && output.is_none() {
+        return None;
+    }
+    let number = |count: Option<i64>| u64::try_from(count.unwrap_or(0)).unwrap_or(0);
+    Some(Usage {
+        input: number(input),
+        output: number(output),
+        ..Usage::default()
+    })
+}
+
+fn tool_calls(
+    telling: &mut Telling<'_>,
+    database: &Database,
+    response: &str,
+) -> Result<Vec<Block>, ReadError> {
+    if !database.has("tool_calls", &["response_id"]) {
+        return Ok(Vec::new());
+    }
+    database.all(
+        telling,
+        "SELECT id, name, arguments, tool_call_id FROM tool_calls WHERE response_id = ?1
+         ORDER BY id",
+        &[&response],
+        |row| {
+            let number: i64 = row.get(0)?;
+            let arguments: Option<String> = row.get(2)?;
+            let id: Option<String> = row.get(3)?;
+            let input = arguments.and_then(|json| Json::parse(json).ok());
+            Ok(Block::ToolCall(ToolCall {
+                id: id.unwrap_or_else(|| format!("call-{number}")),
+                name: row.get::<_, Option<String>>(1)?.unwrap_or_default(),
+                input: match input {
+                    Some(input) => input,
+                    None => Json::parse("{}").map_err(|_| rusqlite::Error::InvalidQuery)?,
+                },
+            }))
+        },
+    )
+}
+
+fn tool_results(
+    telling: &mut Telling<'_>,
+    database: &Database,
+    response: &str,
+) -> Result<Vec<Block>, ReadError> {
+    if !database.has("tool_results", &["response_id"]) {
+        return Ok(Vec::new());
+    }
+    let exception = if database.has("tool_results", &["exception"]) {
+        "exception"
+    } else {
+        "NULL"
+    };
+    let question = format!(
+        "SELECT id, output, tool_call_id, {exception} FROM tool_results WHERE response_id = ?1
+         ORDER BY id"
+    );
+    database.all(telling, &question, &[&response], |row| {
+        let number: i64 = row.get(0)?;
+        let output: Option<String> = row.get(1)?;
+        let id: Option<String> = row.get(2)?;
+        Ok(Block::ToolResult(ToolResult {
+            call_id: id.unwrap_or_else(|| format!("call-{number}")),
+            content: Content::text(output.unwrap_or_default()),
+            is_error: row.get::<_, Option<String>>(3)?.is_some(),
+        }))
+    })
+}
+
+/// Attachments: their bytes, or where they are.
+fn attachments(
+    telling: &mut Telling<'_>,
+    database: &Database,
+    question: &str,
+    of: &dyn rusqlite::ToSql,
+) -> Result<Vec<Block>, ReadError> {
+    type Found = (
+        Option<String>,
+        Option<String>,
+        Option<String>,
+        Option<Vec<u8>>,
+    );
+    let found: Vec<Found> = database.all(telling, question, &[of], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    })?;
+    let mut blocks = Vec::new();
+    for (type_of, path, url, content) in found {
+        let type_of = type_of.unwrap_or_else(|| "application/octet-stream".to_owned());
+        match content {
+            Some(bytes) => blocks.push(telling.attached(&type_of, bytes, None)),
+            None => {
+                let place = path.or(url).unwrap_or_default();
+                let value = serde_json::json!({"type": "file", "mime": type_of, "url": place});
+                if let Ok(json) = Json::of(&value) {
+                    blocks.push(Block::Foreign(json));
+                }
+            }
+        }
+    }
+    Ok(blocks)
+}
+
+struct Turn {
+    tip: String,
+    model: Option<String>,
+    input: Option<i64>,
+    output: Option<i64>,
+    millis: Option<i64>,
+    at: Option<String>,
+}
+
+fn turns(telling: &mut Telling<'_>, database: &Database, since: i64) -> Result<i64, ReadError> {
+    let threads: Vec<(String, Option<String>, Option<String>)> = database.all(
+        telling,
+        "SELECT threads.id, threads.name, max(turns.datetime_utc) FROM threads
+         JOIN turns ON thread_id = threads.id GROUP BY threads.id ORDER BY min(turns.datetime_utc)",
+        &[],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    let mut until = since;
+    for (thread, name, latest) in threads {
+        let (_, latest) = micros(latest.as_ref());
+        if latest != 0 && latest < since {
+            continue;
+        }
+        until = until.max(latest);
+        let turns: Vec<Turn> = database.all(
+            telling,
+            "SELECT tip_message_hash, coalesce(resolved_model, model), input_tokens,
+             output_tokens, duration_ms, datetime_utc FROM turns
+             WHERE thread_id = ?1 AND tip_message_hash IS NOT NULL ORDER BY datetime_utc, id",
+            &[&thread],
+            |row| {
+                Ok(Turn {
+                    tip: row.get(0)?,
+                    model: row.get(1)?,
+                    input: row.get(2)?,
+                    output: row.get(3)?,
+                    millis: row.get(4)?,
+                    at: row.get(5)?,
+                })
+            },
+        )?;
+        let mut found = telling.found(&thread);
+        found.at = turns.first().and_then(|turn| micros(turn.at.as_ref()).0);
+        telling.session(found);
+        if let Some(name) = &name {
+            telling.titled(0, "name", None, name, false);
+        }
+        let mut told = HashSet::new();
+        for (index, turn) in turns.iter().enumerate() {
+            self::turn(telling, database, index as u64 + 1, turn, &mut told)?;
+        }
+    }
+    Ok(until)
+}
+
+/// The messages of a turn that no turn before it had.
+fn turn(
+    telling: &mut Telling<'_>,
+    database: &Database,
+    place: u64,
+    turn: &Turn,
+    told: &mut HashSet<String>,
+) -> Result<(), ReadError> {
+    let chain: Vec<(String, String)> = database.all(
+        telling,
+        "WITH RECURSIVE chain(hash, parent, role, depth) AS (
+           SELECT hash, parent_hash, role, 0 FROM messages WHERE hash = ?1
+           UNION ALL
+           SELECT messages.hash, messages.parent_hash, messages.role, depth + 1
+           FROM messages JOIN chain ON messages.hash = chain.parent)
+         SELECT hash, role FROM chain ORDER BY depth DESC",
+        &[&turn.tip],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let at = micros(turn.at.as_ref()).0;
+    for (hash, role) in chain {
+        if !told.insert(hash.clone()) {
+            continue;
+        }
+        let content = Content(parts(telling, database, &hash)?);
+        let role = match role.as_str() {
+            "assistant" => Role::Assistant,
+            "system" => Role::System,
+            "tool" => Role::Tool,
+            _ => Role::User,
+        };
+        let mut message = Message::new(role, content);
+        if hash == turn.tip {
+            message.model.clone_from(&turn.model);
+            message.usage = usage(turn.input, turn.output);
+            message.latency_ms = turn.millis.and_then(|millis| u64::try_from(millis).ok());
+        }
+        telling.message(place, Some(hash), at, message);
+        telling.go_on()?;
+    }
+    Ok(())
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Payload {
+    name: Option<String>,
+    arguments: Option<Json>,
+    tool_call_id: Option<String>,
+    output: Option<String>,
+    exception: Option<String>,
+    text_ref: Option<Vec<Piece>>,
+}
+
+#[derive(Deserialize)]
+struct Piece {
+    literal: Option<String>,
+    fragment: Option<i64>,
+}
+
+fn parts(
+    telling: &mut Telling<'_>,
+    database: &Database,
+    message: &str,
+) -> Result<Vec<Block>, ReadError> {
+    type Row = (i64, String, Option<String>, Option<String>);
+    let rows: Vec<Row> = database.all(
+        telling,
+        "SELECT id, type, text, payload FROM parts WHERE message_hash = ?1 ORDER BY position",
+        &[&message],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+    )?;
+    let mut blocks = Vec::new();
+    for (number, type_of, text, json) in rows {
+        let payload: Payload = json
+            .as_deref()
+            .and_then(|json| serde_json::from_str(json).ok())
+            .unwrap_or_default();
+        let text = match (text, payload.text_ref) {
+            (Some(text), _) => text,
+            (None, Some(pieces)) => joined(telling, database, pieces)?,
+            (None, None) => String::new(),
+        };
+        let call_id = payload
+            .tool_call_id
+            .unwrap_or_else(|| format!("part-{number}"));
+        match type_of.as_str() {
+            "text" => blocks.push(Block::Text(text)),
+            "reasoning" => blocks.push(Block::Thinking {
+                text,
+                signature: None,
+            }),
+            "tool_call" => {
+                if let Some(input) = payload.arguments.or_else(|| Json::parse("{}").ok()) {
+                    blocks.push(Block::ToolCall(ToolCall {
+                        id: call_id,
+                        name: payload.name.unwrap_or_default(),
+                        input,
+                    }));
+                }
+            }
+            "tool_result" => blocks.push(Block::ToolResult(ToolResult {
+                call_id,
+                content: Content::text(payload.output.unwrap_or_default()),
+                is_error: payload.exception.is_some(),
+            })),
+            "attachment" => {
+                let question = "SELECT type, path, url, content FROM attachments
+                     JOIN part_attachments ON attachments.id = attachment_id
+                     WHERE part_id = ?1 ORDER BY \"order\"";
+                blocks.extend(attachments(telling, database, question, &number)?);
+            }
+            other => {
+                let value = serde_json::json!({"type": other, "payload": json});
+                if let Ok(json) = Json::of(&value) {
+                    blocks.push(Block::Foreign(json));
+                }
+            }
+        }
+    }
+    Ok(blocks)
+}
+
+/// A text that borrows from fragments kept once.
+fn joined(
+    telling: &mut Telling<'_>,
+    database: &Database,
+    pieces: Vec<Piece>,
+) -> Result<String, ReadError> {
+    let mut whole = String::new();
+    for piece in pieces {
+        if let Some(literal) = piece.literal {
+            whole.push_str(&literal);
+        } else if let Some(fragment) = piece.fragment {
+            let question = "SELECT content FROM fragments WHERE id = ?1";
+            let found: Vec<String> =
+                database.all(telling, question, &[&fragment], |row| row.get(0))?;
+            whole.extend(found);
+        }
+    }
+    Ok(whole)
+}

@@ -1,0 +1,251 @@
+//! Readers of other agents' sessions, a file a format.
+//!
+//! A reader tells what it finds as [`Incoming`], in order, and holds no more than it must:
+//! formats of lines a line, databases a session. It is lenient, since formats drift: what
+//! it does not know is kept as it was written, what is damaged or of no use is told as
+//! passed over, and neither ends the reading.
+//!
+//! What is read here are files, folders and databases of other programs, so that these
+//! readers take paths. They open them for reading only. A foreign SQLite file is a file
+//! format like any other; that is the one reason why this crate has a driver for it.
+
+mod agent_cli;
+mod aiarmy;
+mod aider;
+mod bot;
+mod chat_loop;
+mod chatgpt;
+mod claude_code;
+mod codex;
+mod content;
+mod conversations;
+mod dagent;
+mod database;
+mod find;
+mod gemini;
+mod goose;
+mod item;
+mod line_format;
+mod llm;
+mod openai_agents;
+mod opencode;
+mod pi;
+mod plain;
+mod telling;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use throughline_model::{Incoming, Json};
+
+pub use find::{Around, Source};
+
+/// A system whose sessions can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Agent {
+    /// Claude Code: JSON Lines in a folder a project.
+    ClaudeCode,
+    /// Codex CLI: rollouts, JSON Lines in a folder a day.
+    Codex,
+    /// Gemini CLI: JSON Lines, or one JSON document, a session.
+    Gemini,
+    /// OpenCode: a database, its export, or a file a part.
+    OpenCode,
+    /// Goose: a database, or JSON Lines.
+    Goose,
+    /// pi: JSON Lines in a folder a project.
+    Pi,
+    /// aider: Markdown in the project's folder.
+    Aider,
+    /// llm: a database.
+    Llm,
+    /// ChatGPT's data export.
+    ChatGpt,
+    /// The SQLite sessions of the OpenAI Agents SDK.
+    OpenAiAgents,
+    /// Items of the OpenAI Conversations API.
+    Conversations,
+    /// A JSON document of messages with `role` and `content`.
+    Plain,
+    /// AIarmy: a folder of four JSON documents a session.
+    AiArmy,
+    /// The chat loop: a Markdown transcript a session.
+    ChatLoop,
+    /// The chat bot: one JSON document for all users.
+    Bot,
+    /// The agent CLI: a JSON document a session, and an index.
+    AgentCli,
+    /// dagent: five JSON documents a session.
+    Dagent,
+}
+
+impl Agent {
+    /// All of them.
+    pub const ALL: [Self; 17] = [
+        Self::ClaudeCode,
+        Self::Codex,
+        Self::Gemini,
+        Self::OpenCode,
+        Self::Goose,
+        Self::Pi,
+        Self::Aider,
+        Self::Llm,
+        Self::ChatGpt,
+        Self::OpenAiAgents,
+        Self::Conversations,
+        Self::Plain,
+        Self::AiArmy,
+        Self::ChatLoop,
+        Self::Bot,
+        Self::AgentCli,
+        Self::Dagent,
+    ];
+
+    /// What it is called here.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::OpenCode => "opencode",
+            Self::Goose => "goose",
+            Self::Pi => "pi",
+            Self::Aider => "aider",
+            Self::Llm => "llm",
+            Self::ChatGpt => "chatgpt",
+            Self::OpenAiAgents => "openai-agents",
+            Self::Conversations => "conversations",
+            Self::Plain => "messages",
+            Self::AiArmy => "aiarmy",
+            Self::ChatLoop => "chat-loop",
+            Self::Bot => "bot",
+            Self::AgentCli => "agent-cli",
+            Self::Dagent => "dagent",
+        }
+    }
+}
+
+impl std::fmt::Display for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A word that is no agent's name.
+#[derive(Debug, thiserror::Error)]
+#[error("{word:?} is none of the systems that can be read: {}", names())]
+pub struct UnknownAgent {
+    word: String,
+}
+
+fn names() -> String {
+    Agent::ALL.map(Agent::name).join(", ")
+}
+
+impl std::str::FromStr for Agent {
+    type Err = UnknownAgent;
+
+    fn from_str(text: &str) -> Result<Self, UnknownAgent> {
+        let named = Self::ALL.into_iter().find(|agent| agent.name() == text);
+        named.ok_or_else(|| UnknownAgent {
+            word: text.to_owned(),
+        })
+    }
+}
+
+/// Where a reader was when a source ended, so that it can go on when the source has grown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bookmark {
+    /// How many bytes it has read.
+    pub offset: u64,
+    /// How many lines.
+    pub line: u64,
+    /// What it must know to go on.
+    pub reader: Json,
+}
+
+/// Why a source cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// It cannot be opened or read.
+    #[error("{} cannot be read", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is something else than it was taken for.
+    #[error("{} is not what {agent} writes: {why}", .path.display())]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// Whose it was taken for.
+        agent: Agent,
+        /// Why it is not.
+        why: String,
+    },
+    /// Whoever was told has heard enough.
+    #[error("the reading was stopped")]
+    Stopped,
+}
+
+impl ReadError {
+    fn shape(agent: Agent, path: &Path, why: impl std::fmt::Display) -> Self {
+        Self::Shape {
+            path: path.to_owned(),
+            agent,
+            why: why.to_string(),
+        }
+    }
+
+    fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// Whoever listens to a reader. Answering `false` stops it.
+pub type Listener<'a> = &'a mut dyn FnMut(Incoming) -> bool;
+
+/// Reads a source from its beginning, or from a bookmark where the reader can go on.
+///
+/// Answers with the next bookmark, where there is one.
+pub fn read(
+    agent: Agent,
+    path: &Path,
+    from: Option<&Bookmark>,
+    listener: Listener<'_>,
+) -> Result<Option<Bookmark>, ReadError> {
+    let mut telling = telling::Telling::new(agent, path, listener);
+    let telling = &mut telling;
+    match agent {
+        Agent::ClaudeCode => line_format::read::<claude_code::ClaudeCode>(telling, from),
+        Agent::Codex => line_format::read::<codex::Codex>(telling, from),
+        Agent::Pi => line_format::read::<pi::Pi>(telling, from),
+        Agent::Aider => line_format::read::<aider::Aider>(telling, from),
+        Agent::Goose if is_lines(path) => line_format::read::<goose::Legacy>(telling, from),
+        Agent::Goose => goose::read(telling, from),
+        Agent::OpenCode => opencode::read(telling, from),
+        Agent::Llm => llm::read(telling, from),
+        Agent::OpenAiAgents => openai_agents::read(telling, from),
+        Agent::Gemini => gemini::read(telling).map(|()| None),
+        Agent::ChatGpt => chatgpt::read(telling).map(|()| None),
+        Agent::Conversations => conversations::read(telling).map(|()| None),
+        Agent::Plain => plain::read(telling).map(|()| None),
+        Agent::AiArmy => aiarmy::read(telling).map(|()| None),
+        Agent::ChatLoop => chat_loop::read(telling).map(|()| None),
+        Agent::Bot => bot::read(telling).map(|()| None),
+        Agent::AgentCli => agent_cli::read(telling).map(|()| None),
+        Agent::Dagent => dagent::read(telling).map(|()| None),
+    }
+}
+
+fn is_lines(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "jsonl")
+}

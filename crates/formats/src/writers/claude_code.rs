@@ -1,0 +1,286 @@
+//! Claude Code's own format.
+
+use std::io::{self, Write};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use throughline_model::{Block, Body, Content, Entry, EntryId, Message, Role, Timestamp};
+
+use super::pairs::Pairs;
+use super::{Blobs, Head, SessionWriter, in_words, picture};
+
+/// The version of Claude Code whose records these are.
+const VERSION: &str = "2.1.0";
+
+/// Writes a session as a transcript that Claude Code loads.
+#[derive(Debug)]
+pub struct ClaudeCodeWriter<W: Write> {
+    out: W,
+    head: Head,
+    session: String,
+    last: Option<String>,
+    pairs: Pairs,
+    summarized: bool,
+    at: Timestamp,
+}
+
+impl<W: Write> ClaudeCodeWriter<W> {
+    /// Starts a transcript.
+    pub fn new(out: W, head: Head) -> Self {
+        Self {
+            session: head.uuid("claude-code"),
+            at: head.birth.at,
+            out,
+            head,
+            last: None,
+            pairs: Pairs::default(),
+            summarized: false,
+        }
+    }
+
+    /// Where Claude Code looks for it, below its `projects` folder.
+    pub fn place(head: &Head) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let folder: String = head.folder.chars().map(plain).collect();
+        format!("{folder}/{}.jsonl", head.uuid("claude-code"))
+    }
+
+    fn record(&mut self, type_of: &str, uuid: &str, mut members: Value) -> io::Result<()> {
+        members["parentUuid"] = json!(self.last);
+        members["isSidechain"] = json!(false);
+        members["userType"] = json!("external");
+        members["cwd"] = json!(self.head.folder);
+        members["sessionId"] = json!(self.session);
+        members["version"] = json!(VERSION);
+        members["gitBranch"] = json!("");
+        members["type"] = json!(type_of);
+        members["uuid"] = json!(uuid);
+        members["timestamp"] = json!(millis(self.at));
+        self.last = Some(uuid.to_owned());
+        self.line(&members)
+    }
+
+    fn line(&mut self, value: &Value) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, value)?;
+        self.out.write_all(b"\n")
+    }
+
+    fn user(&mut self, uuid: &str, content: Value, meta: bool) -> io::Result<()> {
+        let mut members = json!({"message": {"role": "user"}});
+        members["message"]["content"] = content;
+        if meta {
+            members["isMeta"] = json!(true);
+        }
+        self.record("user", uuid, members)
+    }
+
+    fn message(&mut self, entry: &Entry, message: &Message, blobs: &Blobs) -> io::Result<()> {
+        let uuid = entry.id.to_string();
+        let results = message.content.tool_results().next().is_some();
+        if message.role != Role::Tool && !results {
+            self.answer_missing(entry.id)?;
+        }
+        let blocks = self.blocks(&message.content, message, blobs);
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        match message.role {
+            Role::Assistant => {
+                self.pairs.calls(&message.content);
+                let called = message.content.tool_calls().next().is_some();
+                let usage = message.usage.unwrap_or_default();
+                let cached = usage.cache_read + usage.cache_write;
+                let members = json!({"message": {
+                    "id": format!("msg_{}", uuid.replace('-', "")),
+                    "type": "message",
+                    "role": "assistant",
+                    "model": message.model.as_deref().unwrap_or("<synthetic>"),
+                    "content": blocks,
+                    "stop_reason": if called { "tool_use" } else { "end_turn" },
+                    "stop_sequence": null,
+                    "usage": {
+                        "input_tokens": usage.input.saturating_sub(cached),
+                        "cache_creation_input_tokens": usage.cache_write,
+                        "cache_read_input_tokens": usage.cache_read,
+                        "output_tokens": usage.output,
+                    },
+                }});
+                self.record("assistant", &uuid, members)
+            }
+            Role::User | Role::Tool => {
+                let content = match blocks.as_slice() {
+                    [only] if only["type"] == "text" => only["text"].clone(),
+                    _ => Value::Array(blocks),
+                };
+                self.user(&uuid, content, false)
+            }
+            Role::System => self.user(&uuid, Value::Array(blocks), true),
+        }
+    }
+
+    fn blocks(&mut self, content: &Content, message: &Message, blobs: &Blobs) -> Vec<Value> {
+        let mut written = Vec::new();
+        for block in &content.0 {
+            match block {
+                // A thought without its signature is refused.
+                Block::Thinking {
+                    text,
+                    signature: Some(signature),
+                } if message.role == Role::Assistant => written
+                    .push(json!({"type": "thinking", "thinking": text, "signature": signature})),
+                Block::Thinking { .. } => {}
+                Block::ToolCall(call) => written.push(json!({
+                    "type": "tool_use",
+                    "id": tool_id(&call.id),
+                    "name": call.name,
+                    "input": object(call.input.decode().unwrap_or_default()),
+                })),
+                Block::ToolResult(result) if self.pairs.answers(result) => {
+                    let inner = self.blocks(&result.content, message, blobs);
+                    written.push(json!({
+                        "type": "tool_result",
+                        "tool_use_id": tool_id(&result.call_id),
+                        "content": inner,
+                        "is_error": result.is_error,
+                    }));
+                }
+                Block::ToolResult(result) => {
+                    let text = result.content.to_text();
+                    if !text.is_empty() {
+                        written.push(json!({"type": "text", "text": text}));
+                    }
+                }
+                block => {
+                    if let Some((media_type, bytes)) = picture(block, blobs) {
+                        written.push(json!({"type": "image", "source": {
+                            "type": "base64",
+                            "media_type": media_type,
+                            "data": STANDARD.encode(bytes),
+                        }}));
+                    } else if let Some(text) = in_words(block) {
+                        written.push(json!({"type": "text", "text": text}));
+                    }
+                }
+            }
+        }
+        written
+    }
+
+    /// Calls that were never answered are answered, so that the next request is taken.
+    fn answer_missing(&mut self, before: EntryId) -> io::Result<()> {
+        let missing = self.pairs.missing();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let blocks = missing.iter().filter_map(|block| match block {
+            Block::ToolResult(result) => Some(json!({
+                "type": "tool_result",
+                "tool_use_id": tool_id(&result.call_id),
+                "content": result.content.to_text(),
+                "is_error": true,
+            })),
+            _ => None,
+        });
+        let blocks: Vec<Value> = blocks.collect();
+        let uuid = EntryId::derived(&[b"missing", before.as_bytes()]).to_string();
+        self.user(&uuid, Value::Array(blocks), false)
+    }
+
+    /// The summary in force, in place of what it covers.
+    fn summary(&mut self) -> io::Result<()> {
+        let Some((covers, text, at)) = self.head.summary_text() else {
+            return Ok(());
+        };
+        self.summarized = true;
+        let named = |what: &[u8]| {
+            let session = self.session.as_bytes();
+            EntryId::derived(&[what, session, &covers.0.to_le_bytes()]).to_string()
+        };
+        let (boundary, summary) = (named(b"boundary"), named(b"summary"));
+        self.answer_missing(EntryId::derived(&[summary.as_bytes()]))?;
+        let before = self.last.take();
+        self.at = self.at.max(at);
+        let members = json!({
+            "subtype": "compact_boundary",
+            "content": "Conversation compacted",
+            "isMeta": false,
+            "level": "info",
+            "logicalParentUuid": before,
+            "compactMetadata": {"trigger": "manual", "preTokens": 0},
+        });
+        self.record("system", &boundary, members)?;
+        let members = json!({
+            "isCompactSummary": true,
+            "isVisibleInTranscriptOnly": true,
+            "message": {"role": "user", "content": text},
+        });
+        self.record("user", &summary, members)
+    }
+}
+
+impl<W: Write> SessionWriter for ClaudeCodeWriter<W> {
+    fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
+        let covers = self.head.summary.as_ref().map(|(covers, ..)| *covers);
+        if !self.summarized && covers.is_some_and(|covers| entry.seq > covers) {
+            self.summary()?;
+        }
+        if let Body::Message(message) = &entry.body
+            && self.head.standing.shows(entry.seq)
+        {
+            self.at = self.at.max(entry.at);
+            self.message(entry, message, blobs)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if !self.summarized {
+            self.summary()?;
+        }
+        self.answer_missing(EntryId::derived(&[b"end", self.session.as_bytes()]))?;
+        let title = self.head.card.description.clone();
+        let title = title.or_else(|| self.head.card.name.as_ref().map(ToString::to_string));
+        if let Some(title) = title {
+            let title: String = title
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(200)
+                .collect();
+            let line = json!({
+                "type": "custom-title",
+                "customTitle": title,
+                "sessionId": self.session,
+            });
+            self.line(&line)?;
+        }
+        self.out.flush()
+    }
+}
+
+/// A time as these files have it.
+pub(super) fn millis(at: Timestamp) -> String {
+    format!("{at:.3}")
+}
+
+/// The id of a call with the characters that are taken everywhere.
+fn tool_id(id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !id.is_empty() && id.chars().all(plain) {
+        return id.to_owned();
+    }
+    format!(
+        "call_{}",
+        throughline_model::Digest::of(id.as_bytes()).short()
+    )
+}
+
+/// The input of a call: an object, as providers want it.
+pub(super) fn object(input: Value) -> Value {
+    match input {
+        Value::Object(_) => input,
+        other => json!({"input": other}),
+    }
+}

@@ -1,0 +1,262 @@
+//! A session as one page: styled, searchable, printable, with nothing outside it.
+//!
+//! Invariant: nothing that was said becomes markup. Every text is escaped, and the page's
+//! own policy allows no address but pictures inside it.
+
+use std::io::{self, Write};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::tz::TimeZone;
+use throughline_model::{Block, Body, Content, Entry, Role};
+
+use super::{Blobs, Head, SessionWriter, picture, plain};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Writes the page.
+#[derive(Debug)]
+pub struct HtmlWriter<W: Write> {
+    out: W,
+    head: Head,
+    zone: TimeZone,
+    begun: bool,
+    /// What the page's own script is known by.
+    nonce: String,
+}
+
+impl<W: Write> HtmlWriter<W> {
+    /// Starts a page. Times are shown in `zone`.
+    pub fn new(out: W, head: Head, zone: TimeZone) -> Self {
+        Self {
+            out,
+            head,
+            zone,
+            begun: false,
+            nonce: String::new(),
+        }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        if self.begun {
+            return Ok(());
+        }
+        self.begun = true;
+        let card = &self.head.card;
+        let title = escaped(card.description.as_deref().unwrap_or(card.title()));
+        let nonce = throughline_model::Digest::of(card.digest.as_bytes()).short();
+        self.nonce.clone_from(&nonce);
+        let mut facts = vec![escaped(card.id.as_str())];
+        facts.push(escaped(&self.time(card.created_at)));
+        facts.push(format!("{} messages", card.messages));
+        facts.extend(card.agent.iter().map(|agent| escaped(&agent.name)));
+        facts.extend(card.model.iter().map(|model| escaped(model)));
+        facts.extend(card.workspace.iter().map(|folder| escaped(folder)));
+        facts.extend(
+            card.tags
+                .iter()
+                .map(|tag| format!("#{}", escaped(tag.as_str()))),
+        );
+        write!(
+            self.out,
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+             img-src data:; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"referrer\" content=\"no-referrer\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+             <header>\n<h1>{title}</h1>\n<p class=\"facts\">{}</p>\n\
+             <p class=\"find\"><input id=\"find\" type=\"search\" placeholder=\"Find\" \
+             aria-label=\"Find in this session\"> <span id=\"found\"></span></p>\n</header>\n<main>\n",
+            facts.join(" · ")
+        )
+    }
+
+    fn time(&self, at: jiff::Timestamp) -> String {
+        let zoned = at.to_zoned(self.zone.clone());
+        zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    }
+
+    fn section(&mut self, entry: &Entry, class: &str, who: &str, body: &str) -> io::Result<()> {
+        let time = escaped(&self.time(entry.at));
+        writeln!(
+            self.out,
+            "<section class=\"entry {class}\" id=\"e{seq}\">\n<h2>{who} \
+             <small><a href=\"#e{seq}\">{seq}</a> {time}</small></h2>\n{body}</section>",
+            seq = entry.seq,
+        )
+    }
+}
+
+impl<W: Write> SessionWriter for HtmlWriter<W> {
+    fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
+        self.begin()?;
+        match &entry.body {
+            Body::Message(message) => {
+                let (class, who) = match message.role {
+                    Role::User => ("user", "You"),
+                    Role::Assistant => ("assistant", "Assistant"),
+                    Role::System => ("system", "System"),
+                    Role::Tool => ("tool", "Tool"),
+                };
+                let who = match (&entry.author, &message.model) {
+                    (Some(author), _) => format!("{} ({who})", escaped(author)),
+                    (None, Some(model)) => format!("{who} ({})", escaped(model)),
+                    (None, None) => who.to_owned(),
+                };
+                let hidden = if self.head.standing.shows(entry.seq) {
+                    class.to_owned()
+                } else {
+                    format!("{class} back")
+                };
+                let body = content(&message.content, blobs);
+                self.section(entry, &hidden, &who, &body)
+            }
+            Body::Checkpoint(checkpoint) | Body::Summarized(checkpoint) => {
+                let text = paragraphs(&plain(&checkpoint.summary));
+                let who = format!("Summary up to {}", checkpoint.covers);
+                self.section(entry, "summary", &who, &text)
+            }
+            Body::Pinned { text } => self.section(entry, "note", "Pinned", &paragraphs(text)),
+            Body::Decided { text } => self.section(entry, "note", "Decided", &paragraphs(text)),
+            Body::Restored(restored) => {
+                let text = restored.acknowledgement.clone().unwrap_or_default();
+                let who = format!("Resumed from {}", escaped(restored.from.as_str()));
+                self.section(entry, "note", &who, &paragraphs(&text))
+            }
+            Body::Rewound { to } => {
+                let who = format!("Went back to {to}");
+                self.section(entry, "note", &who, "")
+            }
+            Body::Cleared => self.section(entry, "note", "Started anew", ""),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.begin()?;
+        write!(
+            self.out,
+            "</main>\n<script nonce=\"{}\">{SCRIPT}</script>\n</body>\n</html>\n",
+            self.nonce
+        )?;
+        self.out.flush()
+    }
+}
+
+fn content(content: &Content, blobs: &Blobs) -> String {
+    let mut html = String::new();
+    for block in &content.0 {
+        match block {
+            Block::Text(text) => html.push_str(&paragraphs(text)),
+            Block::Thinking { text, .. } if text.is_empty() => {}
+            Block::Thinking { text, .. } => {
+                let text = paragraphs(text);
+                html.push_str(&folded("Thinking", &text));
+            }
+            Block::ToolCall(call) => {
+                let input = format!("<pre>{}</pre>\n", escaped(&pretty(call.input.as_str())));
+                let name = format!("Calls <b>{}</b>", escaped(&call.name));
+                html.push_str(&folded(&name, &input));
+            }
+            Block::ToolResult(result) => {
+                let name = if result.is_error { "Failed" } else { "Result" };
+                let inner = self::content(&result.content, blobs);
+                html.push_str(&folded(
+                    name,
+                    &format!("<div class=\"result\">{inner}</div>\n"),
+                ));
+            }
+            Block::Foreign(json) => {
+                let json = format!("<pre>{}</pre>\n", escaped(&pretty(json.as_str())));
+                html.push_str(&folded("Something of another system", &json));
+            }
+            block => {
+                let name = match block {
+                    Block::Attachment(file) => file
+                        .name
+                        .clone()
+                        .unwrap_or_else(|| format!("{}, {} bytes", file.media_type, file.bytes)),
+                    _ => String::new(),
+                };
+                match picture(block, blobs) {
+                    Some((media_type, bytes)) => html.push_str(&format!(
+                        "<img alt=\"{}\" src=\"data:{media_type};base64,{}\">\n",
+                        escaped(&name),
+                        STANDARD.encode(bytes)
+                    )),
+                    None => html.push_str(&format!("<p class=\"file\">{}</p>\n", escaped(&name))),
+                }
+            }
+        }
+    }
+    html
+}
+
+fn folded(name: &str, inner: &str) -> String {
+    format!("<details><summary>{name}</summary>\n{inner}</details>\n")
+}
+
+fn pretty(json: &str) -> String {
+    let value: Result<serde_json::Value, _> = serde_json::from_str(json);
+    let pretty = value
+        .ok()
+        .and_then(|value| serde_json::to_string_pretty(&value).ok());
+    pretty.unwrap_or_else(|| json.to_owned())
+}
+
+/// Text with its line breaks, and fenced code apart.
+fn paragraphs(text: &str) -> String {
+    let mut html = String::new();
+    let mut fence: Option<&str> = None;
+    let mut lines: Vec<&str> = Vec::new();
+    let close = |lines: &mut Vec<&str>, code: bool| {
+        let text = escaped(&lines.join("\n"));
+        lines.clear();
+        match (code, text.trim().is_empty()) {
+            (true, _) => format!("<pre><code>{text}</code></pre>\n"),
+            (false, true) => String::new(),
+            (false, false) => format!("<div class=\"text\">{}</div>\n", text.trim_matches('\n')),
+        }
+    };
+    for line in text.lines() {
+        let bare = line.trim_start();
+        match fence {
+            None if bare.starts_with("```") || bare.starts_with("~~~") => {
+                html.push_str(&close(&mut lines, false));
+                fence = Some(&bare[..3]);
+            }
+            Some(mark) if bare.starts_with(mark) && bare.trim_end().len() <= 6 => {
+                html.push_str(&close(&mut lines, true));
+                fence = None;
+            }
+            _ => lines.push(line),
+        }
+    }
+    html.push_str(&close(&mut lines, fence.is_some()));
+    html
+}
+
+/// Text that cannot be anything but text, in an element or in a quoted attribute.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\n' | '\t' => safe.push(c),
+            // Control characters, and those that turn text around.
+            c if c.is_control()
+                || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+            {
+                safe.push('\u{fffd}');
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}

@@ -1,0 +1,138 @@
+//! Writers of sessions in other systems' formats, and as a page to read.
+//!
+//! What is written for another agent is what stands: what was taken back is left out, and
+//! the summary in force comes where that agent expects one, so that its loader builds the
+//! same context from it. Calls and results are always in pairs, since an unpaired one makes
+//! every later request fail.
+
+mod claude_code;
+mod codex;
+mod html;
+mod layouts;
+mod pairs;
+mod pi;
+
+use std::collections::HashMap;
+use std::io;
+
+use throughline_model::{
+    Birth, Block, Card, Digest, Entry, EntryId, Seq, Standing, Summary, Timestamp,
+};
+
+pub use claude_code::ClaudeCodeWriter;
+pub use codex::CodexWriter;
+pub use html::HtmlWriter;
+pub use layouts::{Layout, Whole};
+pub use pi::PiWriter;
+
+/// The bytes of attachments.
+pub type Blobs = HashMap<Digest, Vec<u8>>;
+
+/// What a writer must know of a session before its first entry.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// How it was born.
+    pub birth: Birth,
+    /// What is known of it.
+    pub card: Card,
+    /// What stands.
+    pub standing: Standing,
+    /// The summary in force: what it covers, what it says, and when it was made.
+    pub summary: Option<(Seq, Summary, Timestamp)>,
+    /// The folder to go on in.
+    pub folder: String,
+}
+
+/// Writes a session, entry by entry.
+pub trait SessionWriter {
+    /// Writes what an entry says. The blobs it names are given along.
+    fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()>;
+
+    /// Ends the session.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+impl Head {
+    /// What the session is called by systems that want a UUID: its own id where it is one,
+    /// or one that is a function of it.
+    pub fn uuid(&self, system: &str) -> String {
+        let id = self.card.id.as_str();
+        let shape = [8, 4, 4, 4, 12];
+        let mut parts = id.split('-');
+        let is_uuid = shape.iter().all(|length| {
+            let hex = |part: &str| part.chars().all(|c| c.is_ascii_hexdigit());
+            parts
+                .next()
+                .is_some_and(|part| part.len() == *length && hex(part))
+        }) && parts.next().is_none();
+        if is_uuid {
+            return id.to_lowercase();
+        }
+        EntryId::derived(&[system.as_bytes(), id.as_bytes()]).to_string()
+    }
+
+    /// What the summary in force says, as text.
+    fn summary_text(&self) -> Option<(Seq, String, Timestamp)> {
+        let (covers, summary, at) = self.summary.as_ref()?;
+        Some((*covers, plain(summary), *at))
+    }
+}
+
+/// A summary as plain text.
+pub fn plain(summary: &Summary) -> String {
+    let lists = [
+        ("Topics", &summary.topics),
+        ("Done", &summary.completed),
+        ("In progress", &summary.in_progress),
+        ("Pending", &summary.pending),
+        ("Open tasks", &summary.open_tasks),
+        ("Blocked by", &summary.blockers),
+        ("Decisions", &summary.decisions),
+        ("Facts", &summary.facts),
+        ("Files", &summary.files_touched),
+    ];
+    let mut text = summary.background.clone();
+    for (name, items) in lists {
+        if items.is_empty() {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(name);
+        text.push(':');
+        for item in items {
+            text.push_str("\n- ");
+            text.push_str(item);
+        }
+    }
+    text
+}
+
+/// What is left of a block where a format has no place for it.
+fn in_words(block: &Block) -> Option<String> {
+    match block {
+        Block::Text(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        Block::Attachment(file) => {
+            let name = file.name.as_deref().unwrap_or("a file");
+            Some(format!(
+                "[{name}: {}, {} bytes]",
+                file.media_type, file.bytes
+            ))
+        }
+        Block::Foreign(json) => Some(format!("```json\n{json}\n```")),
+        _ => None,
+    }
+}
+
+/// A picture's media type and bytes, where models take it.
+fn picture<'b>(block: &'b Block, blobs: &'b Blobs) -> Option<(&'b str, &'b [u8])> {
+    let Block::Attachment(file) = block else {
+        return None;
+    };
+    let known = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+    let bytes = blobs.get(&file.blob)?;
+    known
+        .contains(&file.media_type.as_str())
+        .then_some((file.media_type.as_str(), bytes.as_slice()))
+}
