@@ -267,7 +267,7 @@ fn attachments(
             Some(bytes) => blocks.push(telling.attached(&type_of, bytes, None)),
             None => {
                 let place = path.or(url).unwrap_or_default();
-                let value = serde_json::json!({"type": "file", "mime": type_of, "url": place});
+                let value = serde_json::json!({"mime": type_of, "type": "file", "url": place});
                 if let Ok(json) = Json::of(&value) {
                     blocks.push(Block::Foreign(json));
                 }
