@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use deadpool_postgres::Object;
 use throughline_model::{
-    Birth, Body, Digest, Entry, EntryId, NewEntry, Owner, Record, Seq, SessionId, SessionRef,
-    StoredEntry, to_micros,
+    Birth, Digest, EntryId, Owner, Record, Seq, SessionId, SessionRef, StoredEntry, to_micros,
 };
 use throughline_store::{
-    Append, Appended, Created, How, OnConflict, Read, StoreError, refuse_large_entry,
+    Append, Appended, Created, How, OnConflict, Prepared, Read, StoreError, decode, encode,
+    refuse_large_entry,
 };
 use tokio_postgres::Statement;
 
@@ -26,43 +26,6 @@ const SNAPSHOT_EVERY: u64 = 1_024;
 
 /// About as many bytes of payload are sent in one statement.
 const STATEMENT_BYTES: usize = 32 * 1024 * 1024;
-
-/// An append with everything done that needs no transaction: whoever appends pays for
-/// encoding and hashing, not the one writer.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    pub(crate) append: Append,
-    pub(crate) payloads: Vec<(String, Digest)>,
-    pub(crate) attachments: Vec<Digest>,
-}
-
-impl Prepared {
-    fn new(append: Append) -> Result<Self, StoreError> {
-        let mut payloads = Vec::with_capacity(append.entries.len());
-        let mut attachments = Vec::new();
-        for new in &append.entries {
-            payloads.push(encode(new, None)?);
-            if let Some(message) = new.body.message() {
-                attachments.extend(message.content.attachments().map(|a| a.blob));
-            }
-        }
-        Ok(Self {
-            append,
-            payloads,
-            attachments,
-        })
-    }
-}
-
-fn encode(new: &NewEntry, rebased: Option<Seq>) -> Result<(String, Digest), StoreError> {
-    let payload = new.encode(rebased).map_err(|source| StoreError::Backend {
-        during: "encoding an entry",
-        source: source.into(),
-    })?;
-    refuse_large_entry(&payload)?;
-    let hash = Digest::of(payload.as_bytes());
-    Ok((payload, hash))
-}
 
 /// What the writer has to say of an append. What was said is with whoever said it, and
 /// need not come back from the writer.
@@ -262,7 +225,7 @@ impl PostgresStore {
                 places,
             } => Ok(Appended {
                 session: to.id.clone(),
-                entries: complete(&to.id, prepared, rebased, places)?,
+                entries: prepared.complete(&to.id, rebased, places)?,
                 how,
             }),
         }
@@ -306,11 +269,7 @@ impl PostgresStore {
             return Err(StoreError::Unsupported("fork without a birth"));
         };
         let fork = of.owner.session(&birth.id);
-        let into = Arc::new(Prepared {
-            append: Append::any(prepared.append.entries.clone()),
-            payloads: prepared.payloads.clone(),
-            attachments: prepared.attachments.clone(),
-        });
+        let into = Arc::new(prepared.to_fork());
         let into = &into;
         let (session, how, entries) = patiently(self.shared.patience, |_| {
             let fork = fork.clone();
@@ -322,7 +281,7 @@ impl PostgresStore {
         })
         .await?;
         let entries = match entries {
-            Ok((rebased, places)) => complete(&session, Arc::clone(into), rebased, places)?,
+            Ok((rebased, places)) => Arc::clone(into).complete(&session, rebased, places)?,
             Err(entries) => entries,
         };
         self.shared.writer.woke();
@@ -350,49 +309,6 @@ impl PostgresStore {
         self.shared.writer.woke();
         Ok(adopted)
     }
-}
-
-/// The entries as stored, made of what was to be appended.
-fn complete(
-    session: &SessionId,
-    prepared: Arc<Prepared>,
-    rebased: Option<Seq>,
-    places: Vec<(Seq, Digest)>,
-) -> Result<Vec<Entry>, StoreError> {
-    let prepared = Arc::try_unwrap(prepared).unwrap_or_else(|shared| Prepared {
-        append: shared.append.clone(),
-        payloads: shared.payloads.clone(),
-        attachments: Vec::new(),
-    });
-    let parts = prepared.append.entries.into_iter().zip(prepared.payloads);
-    parts
-        .zip(places)
-        .map(|((new, (payload, _)), (seq, digest))| {
-            let at = to_micros(new.at);
-            if let Body::Unknown { .. } = new.body {
-                // Its author and outside id are inside what is kept verbatim.
-                let id = new.id;
-                let stored = StoredEntry {
-                    seq,
-                    id,
-                    at,
-                    digest,
-                    payload,
-                };
-                return read::decode(session, &stored);
-            }
-            Ok(Entry {
-                seq,
-                id: new.id,
-                at,
-                external_id: new.external_id,
-                author: new.author,
-                rebased,
-                body: new.body,
-                digest,
-            })
-        })
-        .collect()
 }
 
 async fn create(tx: &Tx, owner: &Owner, birth: &Birth) -> Result<Created, Fault> {
@@ -630,7 +546,7 @@ async fn adopt(
                 seq: stored.seq,
                 source,
             })?;
-        let entry = read::decode(&to.id, stored)?;
+        let entry = decode(&to.id, stored)?;
         record.apply(&entry);
         new_rows.push(owner, found.log, stored.clone());
         if is_kept(stored.seq) {

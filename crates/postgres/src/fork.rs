@@ -1,11 +1,9 @@
 //! Forks: a row, a few references, and no copying.
 
 use throughline_model::{Birth, Digest, Entry, Lineage, Owner, Record, Seq, SessionId, SessionRef};
-use throughline_store::{How, Settled, StoreError, settle};
+use throughline_store::{How, Prepared, Settled, StoreError, settle};
 
-use crate::append::{
-    self, NewRows, Prepared, insert_session, place, refuse_taken_key, write_snapshot,
-};
+use crate::append::{self, NewRows, insert_session, place, refuse_taken_key, write_snapshot};
 use crate::error::Fault;
 use crate::feed::{Event, Notes};
 use crate::open::PostgresStore;

@@ -1,7 +1,7 @@
 //! Reading a log: only the rows that are returned are touched.
 
-use throughline_model::{Entry, Owner, Record, Seq, SessionId, StoredEntry};
-use throughline_store::{Read, StoreError};
+use throughline_model::{Entry, Owner, Record, Seq, StoredEntry};
+use throughline_store::{Read, StoreError, decode};
 
 use crate::error::Fault;
 use crate::rows::{self, Found};
@@ -131,15 +131,6 @@ pub(crate) async fn decoded(
         }
     }
     Ok(entries)
-}
-
-/// What an entry says.
-pub(crate) fn decode(of: &SessionId, stored: &StoredEntry) -> Result<Entry, StoreError> {
-    stored.decode().map_err(|source| StoreError::Damaged {
-        id: of.clone(),
-        seq: stored.seq,
-        source,
-    })
 }
 
 /// Takes a log into a record, from where the record is to the log's end, without holes,

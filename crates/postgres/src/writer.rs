@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use throughline_model::SessionRef;
-use throughline_store::{How, StoreError};
+use throughline_store::{How, Prepared, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::append::{Answer, Prepared};
+use crate::append::Answer;
 use crate::batch::{self, Cache};
 use crate::error::Fault;
 use crate::patience::Patience;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rusqlite::{OptionalExtension, params};
 use throughline_model::{
-    Birth, Body, Digest, Entry, EntryId, NewEntry, Owner, Record, Seq, SessionId, SessionRef,
-    StoredEntry, Timestamp, to_micros,
+    Birth, Body, Digest, Entry, EntryId, Owner, Record, Seq, SessionId, SessionRef, StoredEntry,
+    Timestamp, to_micros,
 };
 use throughline_store::{
-    Append, Appended, Created, How, OnConflict, Read, Settled, StoreError, refuse_large_entry,
-    settle,
+    Append, Appended, Created, How, OnConflict, Prepared, Read, Settled, StoreError, decode,
+    encode, refuse_large_entry, settle,
 };
 
 use crate::error::{damaged, during};
@@ -20,42 +20,6 @@ use crate::tx::{Live, Tx};
 
 /// The record is kept every so many entries, so that a fork anywhere reads no more.
 const SNAPSHOT_EVERY: u64 = 1_024;
-
-/// An append with everything done that needs no transaction: whoever appends pays for
-/// encoding and hashing, not the one writer.
-pub(crate) struct Prepared {
-    append: Append,
-    payloads: Vec<(String, Digest)>,
-    attachments: Vec<Digest>,
-}
-
-impl Prepared {
-    fn new(append: Append) -> Result<Self, StoreError> {
-        let mut payloads = Vec::with_capacity(append.entries.len());
-        let mut attachments = Vec::new();
-        for new in &append.entries {
-            payloads.push(encode(new, None)?);
-            if let Some(message) = new.body.message() {
-                attachments.extend(message.content.attachments().map(|a| a.blob));
-            }
-        }
-        Ok(Self {
-            append,
-            payloads,
-            attachments,
-        })
-    }
-}
-
-fn encode(new: &NewEntry, rebased: Option<Seq>) -> Result<(String, Digest), StoreError> {
-    let payload = new.encode(rebased).map_err(|source| StoreError::Backend {
-        during: "encoding an entry",
-        source: source.into(),
-    })?;
-    refuse_large_entry(&payload)?;
-    let hash = Digest::of(payload.as_bytes());
-    Ok((payload, hash))
-}
 
 impl SqliteStore {
     pub(crate) async fn create_session(
@@ -189,40 +153,7 @@ impl Answer {
                 places,
             } => (session, rebased, how, places),
         };
-        let prepared = Arc::try_unwrap(prepared).unwrap_or_else(|shared| Prepared {
-            append: shared.append.clone(),
-            payloads: shared.payloads.clone(),
-            attachments: Vec::new(),
-        });
-        let parts = prepared.append.entries.into_iter().zip(prepared.payloads);
-        let entries = parts
-            .zip(places)
-            .map(|((new, (payload, _)), (seq, digest))| {
-                let at = to_micros(new.at);
-                if let Body::Unknown { .. } = new.body {
-                    // Its author and outside id are inside what is kept verbatim.
-                    let id = new.id;
-                    let stored = StoredEntry {
-                        seq,
-                        id,
-                        at,
-                        digest,
-                        payload,
-                    };
-                    return decode(&session, &stored);
-                }
-                Ok(Entry {
-                    seq,
-                    id: new.id,
-                    at,
-                    external_id: new.external_id,
-                    author: new.author,
-                    rebased,
-                    body: new.body,
-                    digest,
-                })
-            })
-            .collect::<Result<_, _>>()?;
+        let entries = prepared.complete(&session, rebased, places)?;
         Ok(Appended {
             session,
             entries,
@@ -270,11 +201,7 @@ fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Answe
             if rows::find(tx.connection, &fork)?.is_none() {
                 crate::fork::fork(tx, to, at, (**birth).clone())?;
             }
-            let into = Prepared {
-                append: Append::any(prepared.append.entries.clone()),
-                payloads: prepared.payloads.clone(),
-                attachments: prepared.attachments.clone(),
-            };
+            let into = prepared.to_fork();
             let mut answer = append(tx, &fork, &into)?;
             if let Answer::Placed { how, .. } = &mut answer {
                 *how = How::Forked;
@@ -335,14 +262,6 @@ fn push(
     }
     tx.put(to, live);
     Ok(places)
-}
-
-fn decode(of: &SessionId, stored: &StoredEntry) -> Result<Entry, StoreError> {
-    stored.decode().map_err(|source| StoreError::Damaged {
-        id: of.clone(),
-        seq: stored.seq,
-        source,
-    })
 }
 
 /// An entry to be written.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{Connection, params};
 use throughline_model::{Digest, Owner, Record, Seq, SessionId};
-use throughline_store::{Finding, LogCheck, Read, Report, StoreError};
+use throughline_store::{Finding, LogCheck, Read, Report, StoreError, decode};
 
 use crate::error::{damaged, during};
 use crate::links::{self, Anchors, End};
@@ -324,12 +324,7 @@ pub(crate) fn fold_to(
     while record.card.head < end.head {
         let next = record.card.head.next();
         for stored in read::stored(connection, end, Read::from(next, 1_000))? {
-            let entry = stored.decode().map_err(|source| StoreError::Damaged {
-                id: record.card.id.clone(),
-                seq: stored.seq,
-                source,
-            })?;
-            record.apply(&entry);
+            record.apply(&decode(&record.card.id, &stored)?);
             each(record)?;
         }
     }

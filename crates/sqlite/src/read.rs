@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use throughline_model::{Entry, Seq, SessionId, StoredEntry};
-use throughline_store::{Read, StoreError};
+use throughline_store::{Read, StoreError, decode};
 
 use crate::error::during;
 use crate::links::{self, End, Link};
@@ -135,11 +135,7 @@ pub(crate) fn decoded(
         };
         next = last.seq.next();
         for stored in &page {
-            entries.push(stored.decode().map_err(|source| StoreError::Damaged {
-                id: of.clone(),
-                seq: stored.seq,
-                source,
-            })?);
+            entries.push(decode(of, stored)?);
         }
     }
     Ok(entries)

@@ -20,6 +20,7 @@ mod error;
 mod feed;
 mod log;
 mod memory;
+mod prepared;
 mod tokens;
 
 #[cfg(feature = "conformance")]
@@ -37,6 +38,7 @@ pub use error::{BoxError, ErrorKind, StoreError};
 pub use feed::{Change, Feed, Position, What};
 pub use log::{Created, LogStore, Read};
 pub use memory::MemoryStore;
+pub use prepared::{Prepared, decode, encode};
 pub use tokens::TokenStore;
 
 /// A whole store.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 use throughline_model::{Birth, Entry, EntryId, Owner, Record, Seq, SessionRef, StoredEntry};
 
-use crate::{Append, Appended, StoreError};
+use crate::{Append, Appended, StoreError, decode};
 
 /// A session that was asked for, made if it was not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,16 +111,7 @@ pub trait LogStore: Send + Sync + Debug {
     /// Reads entries.
     async fn read(&self, of: &SessionRef, read: Read) -> Result<Vec<Entry>, StoreError> {
         let stored = self.read_stored(of, read).await?;
-        stored
-            .iter()
-            .map(|entry| {
-                entry.decode().map_err(|source| StoreError::Damaged {
-                    id: of.id.clone(),
-                    seq: entry.seq,
-                    source,
-                })
-            })
-            .collect()
+        stored.iter().map(|entry| decode(&of.id, entry)).collect()
     }
 
     /// Makes a session that shares the entries up to `at` and goes on from there.

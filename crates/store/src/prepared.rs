@@ -1,0 +1,114 @@
+//! What an append needs that no transaction does: the entries encoded before, and told
+//! afterwards. For stores with one writer, which all callers wait for.
+
+use std::sync::Arc;
+
+use throughline_model::{Body, Digest, Entry, NewEntry, Seq, SessionId, StoredEntry, to_micros};
+
+use crate::{Append, StoreError, refuse_large_entry};
+
+/// An append with everything done that needs no transaction: whoever appends pays for
+/// encoding and hashing, not the one writer.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What is to be appended.
+    pub append: Append,
+    /// Each entry's payload, and the hash of it.
+    pub payloads: Vec<(String, Digest)>,
+    /// The attachments of all of them.
+    pub attachments: Vec<Digest>,
+}
+
+impl Prepared {
+    /// Encodes an append; refuses an entry that is too large.
+    pub fn new(append: Append) -> Result<Self, StoreError> {
+        let mut payloads = Vec::with_capacity(append.entries.len());
+        let mut attachments = Vec::new();
+        for new in &append.entries {
+            payloads.push(encode(new, None)?);
+            if let Some(message) = new.body.message() {
+                attachments.extend(message.content.attachments().map(|a| a.blob));
+            }
+        }
+        Ok(Self {
+            append,
+            payloads,
+            attachments,
+        })
+    }
+
+    /// The same, to be appended to a fork whatever its head is.
+    #[must_use]
+    pub fn to_fork(&self) -> Self {
+        Self {
+            append: Append::any(self.append.entries.clone()),
+            payloads: self.payloads.clone(),
+            attachments: self.attachments.clone(),
+        }
+    }
+
+    /// The entries as stored, made of what was to be appended: they need not come back from
+    /// the writer, which says only where they are.
+    pub fn complete(
+        self: Arc<Self>,
+        session: &SessionId,
+        rebased: Option<Seq>,
+        places: Vec<(Seq, Digest)>,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let prepared = Arc::try_unwrap(self).unwrap_or_else(|shared| Self {
+            append: shared.append.clone(),
+            payloads: shared.payloads.clone(),
+            attachments: Vec::new(),
+        });
+        let parts = prepared.append.entries.into_iter().zip(prepared.payloads);
+        parts
+            .zip(places)
+            .map(|((new, (payload, _)), (seq, digest))| {
+                let at = to_micros(new.at);
+                if let Body::Unknown { .. } = new.body {
+                    // Its author and outside id are inside what is kept verbatim.
+                    let id = new.id;
+                    let stored = StoredEntry {
+                        seq,
+                        id,
+                        at,
+                        digest,
+                        payload,
+                    };
+                    return decode(session, &stored);
+                }
+                Ok(Entry {
+                    seq,
+                    id: new.id,
+                    at,
+                    external_id: new.external_id,
+                    author: new.author,
+                    rebased,
+                    body: new.body,
+                    digest,
+                })
+            })
+            .collect()
+    }
+}
+
+/// An entry's payload and the hash of it, marked where it was rebased; refuses one that is
+/// too large.
+pub fn encode(new: &NewEntry, rebased: Option<Seq>) -> Result<(String, Digest), StoreError> {
+    let payload = new.encode(rebased).map_err(|source| StoreError::Backend {
+        during: "encoding an entry",
+        source: source.into(),
+    })?;
+    refuse_large_entry(&payload)?;
+    let hash = Digest::of(payload.as_bytes());
+    Ok((payload, hash))
+}
+
+/// An entry of a session as it was said, or which one is damaged.
+pub fn decode(of: &SessionId, stored: &StoredEntry) -> Result<Entry, StoreError> {
+    stored.decode().map_err(|source| StoreError::Damaged {
+        id: of.clone(),
+        seq: stored.seq,
+        source,
+    })
+}
