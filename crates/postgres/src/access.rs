@@ -6,6 +6,7 @@ use throughline_store::{Access, StoreError};
 use tokio_postgres::Row;
 
 use crate::error::{Fault, damaged};
+use crate::log::in_transaction;
 use crate::open::PostgresStore;
 use crate::patience::patiently;
 use crate::rows;
@@ -38,27 +39,15 @@ impl Access for PostgresStore {
     }
 
     async fn revoke_token(&self, id: &TokenId, at: Timestamp) -> Result<Token, StoreError> {
-        patiently(self.shared.patience, |_| {
-            Box::pin(async move {
-                let tx = self.serve(Purpose::Write).await?;
-                let done = revoke(&tx, id, at).await;
-                tx.finish(done).await
-            })
-        })
-        .await
+        in_transaction!(self, self.serve(Purpose::Write), |tx| revoke(tx, id, at)
+            .await)
     }
 }
 
 impl PostgresStore {
     async fn tokens_where(&self, rest: &str, with: Params<'_>) -> Result<Vec<Token>, StoreError> {
-        patiently(self.shared.patience, |_| {
-            Box::pin(async move {
-                let tx = self.serve(Purpose::Read).await?;
-                let done = select(&tx, rest, with).await;
-                tx.finish(done).await
-            })
-        })
-        .await
+        in_transaction!(self, self.serve(Purpose::Read), |tx| select(tx, rest, with)
+            .await)
     }
 }
 

@@ -8,13 +8,14 @@ use throughline_model::{
     Birth, Digest, EntryId, Owner, Record, Seq, SessionId, SessionRef, StoredEntry, to_micros,
 };
 use throughline_store::{
-    Append, Appended, Created, How, OnConflict, Prepared, Read, StoreError, decode, encode,
+    Append, Appended, Created, Event, How, OnConflict, Prepared, Read, StoreError, decode, encode,
     refuse_large_entry,
 };
 use tokio_postgres::Statement;
 
 use crate::error::{Fault, during};
-use crate::feed::{Event, Notes};
+use crate::feed::Notes;
+use crate::log::writing;
 use crate::open::PostgresStore;
 use crate::patience::patiently;
 use crate::read;
@@ -298,14 +299,7 @@ impl PostgresStore {
         birth: &Birth,
         entries: &[StoredEntry],
     ) -> Result<u64, StoreError> {
-        let adopted = patiently(self.shared.patience, |_| {
-            Box::pin(async move {
-                let tx = self.write(owner).await?;
-                let done = adopt(&tx, owner, birth, entries).await;
-                tx.finish(done).await
-            })
-        })
-        .await?;
+        let adopted = writing!(self, owner, |tx| adopt(tx, owner, birth, entries).await)?;
         self.shared.writer.woke();
         Ok(adopted)
     }

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 
 use throughline_model::{Owner, Seq, SessionId, SessionRef};
-use throughline_store::{Read, StoreError};
+use throughline_store::{Event, Read, StoreError, refuse_unknown_entries};
 
 use crate::error::{Fault, damaged};
-use crate::feed::{Event, Notes};
+use crate::feed::Notes;
+use crate::log::writing;
 use crate::open::PostgresStore;
-use crate::patience::patiently;
 use crate::rebuild::rebuild_one;
 use crate::tx::Tx;
 use crate::{read, rows};
@@ -23,14 +23,7 @@ impl PostgresStore {
         entries: &[Seq],
         reason: Option<&str>,
     ) -> Result<(), StoreError> {
-        let done = patiently(self.shared.patience, |_| {
-            Box::pin(async move {
-                let tx = self.write(&of.owner).await?;
-                let done = erase(&tx, of, entries, reason).await;
-                tx.finish(done).await
-            })
-        })
-        .await;
+        let done = writing!(self, &of.owner, |tx| erase(tx, of, entries, reason).await);
         self.shared.writer.woke();
         done
     }
@@ -50,17 +43,7 @@ async fn erase(
     let concerned = concerned(tx, owner, found.log, &homes).await?;
     lock(tx, owner, &concerned).await?;
     let found = rows::find_live(tx, of).await?;
-    if let Some(seq) = entries
-        .iter()
-        .find(|seq| **seq == Seq::ZERO || **seq > found.head)
-    {
-        return Err(StoreError::NoSuchEntry {
-            id: of.id.clone(),
-            seq: *seq,
-            head: found.head,
-        }
-        .into());
-    }
+    refuse_unknown_entries(&of.id, entries, found.head)?;
     let mut notes = Notes::default();
     for seq in entries {
         let home = found.home(*seq);

@@ -18,13 +18,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join;
-use throughline_model::{Owner, Seq, SessionId};
-use throughline_store::{Change, Feed, Position, StoreError, What};
+use throughline_model::{Owner, SessionId};
+use throughline_store::{Change, Event, Feed, Position, StoreError, What};
 use tokio_postgres::Row;
 
 use crate::error::{Fault, damaged, during};
+use crate::log::in_transaction;
 use crate::open::PostgresStore;
-use crate::patience::patiently;
 use crate::rows;
 use crate::tx::{Purpose, Tx};
 
@@ -58,28 +58,6 @@ pub(crate) fn mark() -> i32 {
     MARK
 }
 
-/// What happened to a session as a whole.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
-    Created,
-    Erased(Seq),
-    Trashed,
-    Restored,
-    Removed,
-}
-
-impl Event {
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Erased(_) => "erased",
-            Self::Trashed => "trashed",
-            Self::Restored => "restored",
-            Self::Removed => "removed",
-        }
-    }
-}
-
 /// What is to be noted in a transaction, before the entries it appends.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
@@ -93,11 +71,9 @@ impl Notes {
     pub(crate) fn add(&mut self, owner: &Owner, session: &SessionId, event: Event) {
         self.owners.push(owner.as_str().to_owned());
         self.sessions.push(session.to_string());
-        self.kinds.push(event.kind());
-        self.seqs.push(match event {
-            Event::Erased(seq) => Some(rows::seq(seq)),
-            _ => None,
-        });
+        let (kind, seq) = event.noted();
+        self.kinds.push(kind);
+        self.seqs.push(seq.map(rows::seq));
     }
 
     /// Writes the notes; nothing is appended.
@@ -161,25 +137,14 @@ async fn settled(tx: &Tx) -> Result<i64, Fault> {
 #[async_trait]
 impl Feed for PostgresStore {
     async fn last_position(&self) -> Result<Position, StoreError> {
-        patiently(self.shared.patience, |_| {
-            Box::pin(async move {
-                let tx = self.serve(Purpose::Follow).await?;
-                let done = last(&tx).await;
-                tx.finish(done).await
-            })
-        })
-        .await
+        in_transaction!(self, self.serve(Purpose::Follow), |tx| last(tx).await)
     }
 
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError> {
-        patiently(self.shared.patience, |_| {
-            Box::pin(async move {
-                let tx = self.serve(Purpose::Follow).await?;
-                let done = changes(&tx, after, limit).await;
-                tx.finish(done).await
-            })
-        })
-        .await
+        in_transaction!(self, self.serve(Purpose::Follow), |tx| changes(
+            tx, after, limit
+        )
+        .await)
     }
 
     async fn changed(&self, after: Position) -> Result<bool, StoreError> {
@@ -262,13 +227,9 @@ async fn changes(tx: &Tx, after: Position, limit: usize) -> Result<Vec<Change>, 
 fn what(row: &Row) -> Result<What, StoreError> {
     let kind: &str = rows::get(row, 3)?;
     let seq: Option<i64> = rows::get(row, 4)?;
-    match (kind, seq) {
-        ("created", _) => Ok(What::Created),
-        ("erased", Some(seq)) => Ok(What::Erased(rows::to_seq(seq))),
-        ("trashed", _) => Ok(What::Trashed),
-        ("restored", _) => Ok(What::Restored),
-        ("removed", _) => Ok(What::Removed),
-        _ => Err(damaged("a change of no known kind", kind.to_owned())),
+    match Event::read(kind, seq.map(rows::to_seq)) {
+        Some(event) => Ok(event.into()),
+        None => Err(damaged("a change of no known kind", kind.to_owned())),
     }
 }
 

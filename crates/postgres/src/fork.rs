@@ -1,11 +1,11 @@
 //! Forks: a row, a few references, and no copying.
 
 use throughline_model::{Birth, Digest, Entry, Lineage, Owner, Record, Seq, SessionId, SessionRef};
-use throughline_store::{How, Prepared, Settled, StoreError, settle};
+use throughline_store::{Event, How, Prepared, Settled, StoreError, settle};
 
 use crate::append::{self, NewRows, insert_session, place, refuse_taken_key, write_snapshot};
 use crate::error::Fault;
-use crate::feed::{Event, Notes};
+use crate::feed::Notes;
 use crate::open::PostgresStore;
 use crate::patience::patiently;
 use crate::rows::{self, Found};

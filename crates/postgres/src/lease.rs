@@ -7,8 +7,8 @@ use throughline_model::Owner;
 use throughline_store::{Fence, Lease, Leases, StoreError};
 
 use crate::error::{Fault, damaged};
+use crate::log::writing;
 use crate::open::PostgresStore;
-use crate::patience::patiently;
 use crate::rows;
 use crate::tx::Tx;
 
@@ -140,21 +140,6 @@ async fn release(tx: &Tx, lease: &Lease) -> Result<(), Fault> {
     )
     .await?;
     Ok(())
-}
-
-/// Writes on behalf of an owner, again if the database was away.
-macro_rules! writing {
-    ($store:expr, $owner:expr, |$tx:ident| $work:expr) => {
-        patiently($store.shared.patience, |_| {
-            Box::pin(async move {
-                let transaction = $store.write($owner).await?;
-                let $tx = &transaction;
-                let done = async { $work }.await;
-                transaction.finish(done).await
-            })
-        })
-        .await
-    };
 }
 
 #[async_trait]

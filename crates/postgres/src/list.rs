@@ -10,9 +10,8 @@ use throughline_store::{
 use tokio_postgres::types::ToSql;
 
 use crate::error::{Fault, damaged};
-use crate::log::reading;
+use crate::log::{reading, writing};
 use crate::open::PostgresStore;
-use crate::patience::patiently;
 use crate::rows::{self, CARD, CARD_COLUMNS, SESSIONS};
 use crate::tx::{Params, Tx};
 
@@ -124,11 +123,8 @@ async fn list(
         .query("listing sessions", &sql, &conditions.params())
         .await?;
     let cards = found.iter().map(|row| rows::card(row, 0));
-    let mut items = cards.collect::<Result<Vec<_>, _>>()?;
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| more).map(Cursor::after);
-    Ok(Page { items, next })
+    let items = cards.collect::<Result<Vec<_>, _>>()?;
+    Ok(Page::cut(items, limit))
 }
 
 async fn count(tx: &Tx, owner: &Owner, filter: &Filter) -> Result<u64, Fault> {
@@ -277,14 +273,7 @@ impl Catalog for PostgresStore {
     }
 
     async fn put_project(&self, owner: &Owner, project: &Project) -> Result<(), StoreError> {
-        patiently(self.shared.patience, |_| {
-            Box::pin(async move {
-                let tx = self.write(owner).await?;
-                let done = put_project(&tx, owner, project).await;
-                tx.finish(done).await
-            })
-        })
-        .await
+        writing!(self, owner, |tx| put_project(tx, owner, project).await)
     }
 }
 

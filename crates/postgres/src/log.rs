@@ -5,15 +5,14 @@ use throughline_model::{Birth, EntryId, Owner, Record, Seq, SessionRef, StoredEn
 use throughline_store::{Append, Appended, Created, LogStore, Read, StoreError};
 
 use crate::open::PostgresStore;
-use crate::patience::patiently;
 use crate::{append, read, rows};
 
-/// Reads on behalf of an owner, again if the database was away.
-macro_rules! reading {
-    ($store:expr, $owner:expr, |$tx:ident| $work:expr) => {
-        patiently($store.shared.patience, |_| {
+/// Does something in a transaction that this begins, again if the database was away.
+macro_rules! in_transaction {
+    ($store:expr, $begin:expr, |$tx:ident| $work:expr) => {
+        $crate::patience::patiently($store.shared.patience, |_| {
             Box::pin(async move {
-                let transaction = $store.read($owner).await?;
+                let transaction = $begin.await?;
                 let $tx = &transaction;
                 let done = async { $work }.await;
                 transaction.finish(done).await
@@ -22,7 +21,23 @@ macro_rules! reading {
         .await
     };
 }
+pub(crate) use in_transaction;
+
+/// Reads on behalf of an owner, again if the database was away.
+macro_rules! reading {
+    ($store:expr, $owner:expr, |$tx:ident| $work:expr) => {
+        $crate::log::in_transaction!($store, $store.read($owner), |$tx| $work)
+    };
+}
 pub(crate) use reading;
+
+/// Writes on behalf of an owner, again if the database was away.
+macro_rules! writing {
+    ($store:expr, $owner:expr, |$tx:ident| $work:expr) => {
+        $crate::log::in_transaction!($store, $store.write($owner), |$tx| $work)
+    };
+}
+pub(crate) use writing;
 
 #[async_trait]
 impl LogStore for PostgresStore {

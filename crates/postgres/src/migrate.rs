@@ -10,28 +10,7 @@ use throughline_store::StoreError;
 use crate::error::{Fault, during};
 
 /// Every migration there has been, oldest first.
-pub(crate) const MIGRATIONS: &[(&str, &str)] = &[
-    (
-        "20261115090000_sessions",
-        include_str!("../migrations/20261115090000_sessions.sql"),
-    ),
-    (
-        "20261115100000_token_counts",
-        include_str!("../migrations/20261115100000_token_counts.sql"),
-    ),
-    (
-        "20261115110000_changes",
-        include_str!("../migrations/20261115110000_changes.sql"),
-    ),
-    (
-        "20261116090000_tokens",
-        include_str!("../migrations/20261116090000_tokens.sql"),
-    ),
-    (
-        "20261116100000_leases",
-        include_str!("../migrations/20261116100000_leases.sql"),
-    ),
-];
+pub(crate) const MIGRATIONS: &[(&str, &str)] = throughline_store::migrations!();
 
 /// Who migrates holds this: "TLine".
 const LOCK: i64 = 0x54_4c69_6e65;

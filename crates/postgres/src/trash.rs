@@ -5,12 +5,13 @@
 
 use futures_util::future::BoxFuture;
 use throughline_model::{Owner, Seq, SessionRef, Timestamp};
-use throughline_store::{Fence, StoreError};
+use throughline_store::{Event, Fence, StoreError};
 
 use crate::append::refuse_taken_key;
 use crate::error::Fault;
-use crate::feed::{Event, Notes};
+use crate::feed::Notes;
 use crate::lease::refuse_lost;
+use crate::log::writing;
 use crate::open::PostgresStore;
 use crate::patience::patiently;
 use crate::rows::{self, Found};
@@ -23,14 +24,8 @@ impl PostgresStore {
         at: Timestamp,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
-        let done = patiently(self.shared.patience, |_| {
-            Box::pin(async move {
-                let tx = self.write(&session.owner).await?;
-                let done = trash(&tx, session, at, fence).await;
-                tx.finish(done).await
-            })
-        })
-        .await;
+        let done = writing!(self, &session.owner, |tx| trash(tx, session, at, fence)
+            .await);
         self.shared.writer.woke();
         done
     }

@@ -4,17 +4,15 @@
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 
-use common::{acknowledge, acknowledged, append, birth, entry, log, open, owner, run, session};
-use throughline_model::{EntryId, Seq, SessionRef};
+use common::{acknowledge, acknowledged, birth, entry, log, open, run, session};
+use throughline_model::{EntryId, Seq};
 use throughline_postgres::PostgresStore;
 use throughline_postgres::trial::Trial;
-use throughline_store::{Append, LogStore, StoreError, Upkeep};
-
-/// Entries that each process appends to each of its sessions, in each way.
-const ENTRIES: usize = 12;
+use throughline_store::conformance::processes::{Together, append_among_others};
+use throughline_store::{Append, LogStore, Upkeep};
 
 /// Does what this process was started for.
 #[test]
@@ -30,50 +28,9 @@ fn child() {
         if how == "endless" {
             endless(&store, me).await;
         } else {
-            measured(&store, me).await;
+            append_among_others(&store, me).await;
         }
     });
-}
-
-/// Appends to one session that all have, and to some that only some have.
-async fn measured(store: &PostgresStore, me: &str) {
-    let number: usize = me.parse().unwrap();
-    let many = [format!("many-{}", number % 3), format!("own-{me}")];
-    for id in ["one", &many[0], &many[1]] {
-        store.create(&owner(), birth(id)).await.unwrap();
-    }
-    for count in 0..ENTRIES {
-        let ways = ["one", &many[0], &many[1]].map(|id| async move {
-            let to = session(id);
-            let name = format!("{me}-{id}-{count}");
-            let seq = append(store, &to, entry(&format!("{name}-any"), &name)).await;
-            acknowledge(
-                &to,
-                seq,
-                EntryId::derived(&[format!("{name}-any").as_bytes()]),
-            );
-            append_at_the_head(store, &to, &name).await;
-        });
-        // Together, so that batches of several processes want the same sessions.
-        futures_util::future::join_all(ways).await;
-    }
-}
-
-/// Appends after what it believes to be the head, until it is.
-async fn append_at_the_head(store: &PostgresStore, to: &SessionRef, name: &str) {
-    let mut head = store.record(to).await.unwrap().card.head;
-    loop {
-        let new = vec![entry(&format!("{name}-at"), name)];
-        match store.append(to, Append::after(head, new)).await {
-            Ok(appended) => {
-                let entry = &appended.entries[0];
-                assert_eq!(entry.seq, head.next());
-                return acknowledge(to, entry.seq, entry.id);
-            }
-            Err(StoreError::Moved { found, .. }) => head = found,
-            Err(error) => panic!("{error}"),
-        }
-    }
 }
 
 /// Appends in twos until somebody ends it.
@@ -100,41 +57,12 @@ async fn endless(store: &PostgresStore, me: &str) {
 
 #[test]
 fn processes_together_lose_nothing_and_number_densely() {
-    const PROCESSES: usize = 5;
     let Some(trial) = Trial::new() else {
         return;
     };
-    let running: Vec<_> = (0..PROCESSES)
-        .map(|number| {
-            let role = format!("{}\n{number}\nmeasured", trial.url());
-            common::process(&role).spawn().unwrap()
-        })
-        .collect();
-    let mut all: BTreeMap<String, BTreeSet<(Seq, EntryId)>> = BTreeMap::new();
-    let mut count = 0;
-    for process in running {
-        let output = process.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "an error reached somebody: {said}");
-        for (id, places) in acknowledged(&output.stdout) {
-            count += places.len();
-            all.entry(id).or_default().extend(places);
-        }
-    }
-    assert_eq!(count, PROCESSES * 3 * 2 * ENTRIES);
-    run(async {
-        let store = open(&trial.url()).await;
-        for (id, places) in &all {
-            let log = log(&store, &session(id)).await;
-            let kept: Vec<_> = log.iter().map(|entry| (entry.seq, entry.id)).collect();
-            assert_eq!(kept, places.iter().copied().collect::<Vec<_>>(), "{id}");
-            let numbers = (1..).map(Seq).zip(places);
-            assert!(numbers.into_iter().all(|(seq, place)| seq == place.0));
-        }
-        let report = store.check(&|_, _| ()).await.unwrap();
-        assert_eq!(report.findings, []);
-        assert_eq!(report.entries, count as u64);
-    });
+    let role = |number| format!("{}\n{number}\nmeasured", trial.url());
+    let together = Together::run(5, role);
+    run(async { together.is_all_there(&open(&trial.url()).await).await });
 }
 
 #[test]
@@ -169,7 +97,7 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
         run(async {
             let store = open(&trial.url()).await;
             for (id, places) in &all {
-                let log = log(&store, &session(id)).await;
+                let log = log(&store, &session(id)).await.unwrap();
                 for (seq, entry) in places {
                     let kept = log.get(usize::try_from(seq.0).unwrap() - 1);
                     assert_eq!(kept.map(|kept| kept.id), Some(*entry), "{id} {seq}");

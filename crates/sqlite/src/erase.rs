@@ -2,10 +2,10 @@
 
 use rusqlite::params;
 use throughline_model::{Seq, SessionRef};
-use throughline_store::{Read, StoreError};
+use throughline_store::{Event, Read, StoreError, refuse_unknown_entries};
 
 use crate::error::{damaged, during};
-use crate::feed::{Event, note};
+use crate::feed::note;
 use crate::open::SqliteStore;
 use crate::read;
 use crate::rebuild::rebuild_session;
@@ -34,16 +34,7 @@ fn erase(
 ) -> Result<(), StoreError> {
     let failed = during("erasing entries");
     let end = tx.live(of)?.anchors.end();
-    if let Some(seq) = entries
-        .iter()
-        .find(|seq| **seq == Seq::ZERO || **seq > end.head)
-    {
-        return Err(StoreError::NoSuchEntry {
-            id: of.id.clone(),
-            seq: *seq,
-            head: end.head,
-        });
-    }
+    refuse_unknown_entries(&of.id, entries, end.head)?;
     tx.flush()?;
     tx.overwrite()?;
     let mut owners = Vec::new();

@@ -5,35 +5,13 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
-use throughline_model::{Owner, Seq, SessionId};
-use throughline_store::{Change, Feed, Position, StoreError, What};
+use throughline_model::{Owner, SessionId};
+use throughline_store::{Change, Event, Feed, Position, StoreError, What};
 
 use crate::error::{damaged, during};
 use crate::open::SqliteStore;
 use crate::rows;
 use crate::tx::Tx;
-
-/// What happened to a session as a whole.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
-    Created,
-    Erased(Seq),
-    Trashed,
-    Restored,
-    Removed,
-}
-
-impl Event {
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Erased(_) => "erased",
-            Self::Trashed => "trashed",
-            Self::Restored => "restored",
-            Self::Removed => "removed",
-        }
-    }
-}
 
 /// Notes that something happened.
 pub(crate) fn note(
@@ -43,10 +21,7 @@ pub(crate) fn note(
     event: Event,
 ) -> Result<(), StoreError> {
     let position = tx.position()?;
-    let seq = match event {
-        Event::Erased(seq) => Some(rows::seq(seq)),
-        _ => None,
-    };
+    let (kind, seq) = event.noted();
     tx.change(
         "INSERT INTO change (position, owner, session, kind, seq) VALUES (?1, ?2, ?3, ?4, ?5)",
     )
@@ -55,8 +30,8 @@ pub(crate) fn note(
             position,
             owner.as_str(),
             session,
-            event.kind(),
-            seq
+            kind,
+            seq.map(rows::seq)
         ])
     })
     .map_err(during("noting a change"))?;
@@ -141,19 +116,14 @@ fn other(
     while let Some(row) = found.next().map_err(failed)? {
         let kind: String = row.get(3).map_err(failed)?;
         let seq: Option<i64> = row.get(4).map_err(failed)?;
-        let what = match (kind.as_str(), seq) {
-            ("created", _) => What::Created,
-            ("erased", Some(seq)) => What::Erased(rows::to_seq(seq)),
-            ("trashed", _) => What::Trashed,
-            ("restored", _) => What::Restored,
-            ("removed", _) => What::Removed,
-            _ => return Err(damaged("a change of no known kind", kind)),
+        let Some(event) = Event::read(&kind, seq.map(rows::to_seq)) else {
+            return Err(damaged("a change of no known kind", kind));
         };
         changes.push(Change {
             position: to_position(row.get(0).map_err(failed)?),
             owner: parsed(row, 1)?,
             session: parsed::<SessionId>(row, 2)?,
-            what,
+            what: event.into(),
         });
     }
     Ok(changes)

@@ -120,11 +120,8 @@ fn list(
     // One more than asked for tells whether there is another page.
     let wanted = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
     conditions.values.push(Value::Integer(wanted));
-    let mut items = cards(connection, &sql, conditions.values)?;
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| more).map(Cursor::after);
-    Ok(Page { items, next })
+    let items = cards(connection, &sql, conditions.values)?;
+    Ok(Page::cut(items, limit))
 }
 
 fn count(connection: &Connection, owner: &Owner, filter: &Filter) -> Result<u64, StoreError> {

@@ -13,28 +13,7 @@ use crate::error::during;
 const APPLICATION_ID: i32 = 0x544c_696e;
 
 /// Every migration there has been, oldest first.
-pub(crate) const MIGRATIONS: &[(&str, &str)] = &[
-    (
-        "20261115090000_sessions",
-        include_str!("../migrations/20261115090000_sessions.sql"),
-    ),
-    (
-        "20261115100000_token_counts",
-        include_str!("../migrations/20261115100000_token_counts.sql"),
-    ),
-    (
-        "20261115110000_changes",
-        include_str!("../migrations/20261115110000_changes.sql"),
-    ),
-    (
-        "20261116090000_tokens",
-        include_str!("../migrations/20261116090000_tokens.sql"),
-    ),
-    (
-        "20261116100000_leases",
-        include_str!("../migrations/20261116100000_leases.sql"),
-    ),
-];
+pub(crate) const MIGRATIONS: &[(&str, &str)] = throughline_store::migrations!();
 
 /// How many migrations this version knows.
 fn known() -> i64 {

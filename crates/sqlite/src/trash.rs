@@ -5,11 +5,11 @@
 
 use rusqlite::params;
 use throughline_model::{Seq, SessionRef, Timestamp};
-use throughline_store::{Fence, StoreError};
+use throughline_store::{Event, Fence, StoreError};
 
 use crate::append::refuse_taken_key;
 use crate::error::during;
-use crate::feed::{Event, note};
+use crate::feed::note;
 use crate::lease::refuse_lost;
 use crate::links::{self, End};
 use crate::open::SqliteStore;

@@ -9,10 +9,9 @@ use std::collections::HashMap;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
 use throughline_model::{Birth, Card, Owner, Record, Seq, SessionId, SessionRef};
-use throughline_store::StoreError;
+use throughline_store::{Event, StoreError};
 
 use crate::error::{damaged, during};
-use crate::feed::Event;
 use crate::links::{Anchors, End};
 use crate::rows;
 

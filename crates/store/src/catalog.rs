@@ -95,6 +95,17 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
+impl Page<Card> {
+    /// A page of so many, of which one more was looked for: that there is tells that there
+    /// is another page.
+    pub fn cut(mut items: Vec<Card>, limit: usize) -> Self {
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(Cursor::after);
+        Self { items, next }
+    }
+}
+
 /// A session in the trash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trashed {

@@ -57,6 +57,58 @@ pub enum What {
     Removed,
 }
 
+/// What happens to a session as a whole, as stores note it beside the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It was made, or forked.
+    Created,
+    /// The content of an entry was erased.
+    Erased(Seq),
+    /// It was put into the trash.
+    Trashed,
+    /// It was taken out again.
+    Restored,
+    /// It is gone for good.
+    Removed,
+}
+
+impl Event {
+    /// What it is noted as, and for which entry.
+    pub fn noted(self) -> (&'static str, Option<Seq>) {
+        match self {
+            Self::Created => ("created", None),
+            Self::Erased(seq) => ("erased", Some(seq)),
+            Self::Trashed => ("trashed", None),
+            Self::Restored => ("restored", None),
+            Self::Removed => ("removed", None),
+        }
+    }
+
+    /// What was noted; none if that is of no known kind.
+    pub fn read(kind: &str, seq: Option<Seq>) -> Option<Self> {
+        Some(match (kind, seq) {
+            ("created", _) => Self::Created,
+            ("erased", Some(seq)) => Self::Erased(seq),
+            ("trashed", _) => Self::Trashed,
+            ("restored", _) => Self::Restored,
+            ("removed", _) => Self::Removed,
+            _ => return None,
+        })
+    }
+}
+
+impl From<Event> for What {
+    fn from(event: Event) -> Self {
+        match event {
+            Event::Created => Self::Created,
+            Event::Erased(seq) => Self::Erased(seq),
+            Event::Trashed => Self::Trashed,
+            Event::Restored => Self::Restored,
+            Event::Removed => Self::Removed,
+        }
+    }
+}
+
 /// What happened in a store, across owners. For the store's own servants, which must not
 /// show one owner what is another's.
 #[async_trait]

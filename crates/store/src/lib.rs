@@ -36,12 +36,33 @@ pub use blob::{BlobStore, MAX_BLOB_BYTES, admit_blob};
 pub use catalog::{Candidate, Catalog, Cursor, CursorError, Filter, Page, Scope, Trashed};
 pub use check::{Finding, LogCheck, Progress, Report, Upkeep};
 pub use error::{BoxError, ErrorKind, StoreError};
-pub use feed::{Change, Feed, Position, What};
+pub use feed::{Change, Event, Feed, Position, What};
 pub use lease::{Fence, Lease, Leases};
-pub use log::{Created, LogStore, Read};
+pub use log::{Created, LogStore, Read, refuse_unknown_entries};
 pub use memory::MemoryStore;
 pub use prepared::{Prepared, decode, encode};
 pub use tokens::TokenStore;
+
+/// Every migration there has been, oldest first, with its name. The names are the same for
+/// all stores, and the files are each store's own, in its folder `migrations`.
+#[macro_export]
+macro_rules! migrations {
+    () => {
+        $crate::migrations![
+            "20261115090000_sessions",
+            "20261115100000_token_counts",
+            "20261115110000_changes",
+            "20261116090000_tokens",
+            "20261116100000_leases",
+        ]
+    };
+    ($($name:literal),+ $(,)?) => {
+        &[$((
+            $name,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/", $name, ".sql")),
+        )),+]
+    };
+}
 
 /// A whole store.
 pub trait Store:

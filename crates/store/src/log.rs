@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
-use throughline_model::{Birth, Entry, EntryId, Owner, Record, Seq, SessionRef, StoredEntry};
+use throughline_model::{
+    Birth, Entry, EntryId, Owner, Record, Seq, SessionId, SessionRef, StoredEntry,
+};
 
 use crate::{Append, Appended, StoreError, decode};
 
@@ -66,6 +68,23 @@ impl Read {
             limit,
             from_end: false,
         }
+    }
+}
+
+/// Refuses numbers that are none of a log's, whose last is `head`.
+pub fn refuse_unknown_entries(
+    of: &SessionId,
+    entries: &[Seq],
+    head: Seq,
+) -> Result<(), StoreError> {
+    let unknown = |seq: &&Seq| **seq == Seq::ZERO || **seq > head;
+    match entries.iter().find(unknown) {
+        None => Ok(()),
+        Some(seq) => Err(StoreError::NoSuchEntry {
+            id: of.clone(),
+            seq: *seq,
+            head,
+        }),
     }
 }
 

@@ -1,68 +1,23 @@
-//! What the tests of faults share: stores with something in them, chance that repeats,
-//! and processes that are this very test, run again in a role of its own.
+//! What the tests of faults share: stores with something in them, and chance that repeats.
 
-#![allow(dead_code, reason = "each test uses some of it")]
+#![allow(dead_code, unused_imports, reason = "each test uses some of it")]
 
 pub(crate) mod sample;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 
-use throughline_model::{
-    Birth, EntryId, NewEntry, Owner, Role, Seq, SessionId, SessionRef, StoredEntry, Timestamp,
-};
+use throughline_model::{SessionId, SessionRef, StoredEntry};
 use throughline_sqlite::{Options, SqliteStore};
-use throughline_store::{
-    Append, Filter, Finding, LogStore, Read, Report, Scope, Store, StoreError,
+pub(crate) use throughline_store::conformance::processes::{
+    acknowledge, acknowledged, append, entry, log, process, program_under, role, say, session,
+    under,
 };
-
-/// Says which role a process was started for.
-const ROLE: &str = "TL_TEST_ROLE";
-
-/// Runs a test to its end.
-pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime")
-        .block_on(test)
-}
+pub(crate) use throughline_store::conformance::{at, birth, owner, run};
+use throughline_store::{Append, Filter, Finding, LogStore, Report, Scope, Store, StoreError};
 
 pub(crate) fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, Options::default()).expect("the store opens")
-}
-
-pub(crate) fn owner() -> Owner {
-    Owner::local()
-}
-
-pub(crate) fn session(id: &str) -> SessionRef {
-    owner().session(&id.parse().expect("a session id"))
-}
-
-pub(crate) fn birth(id: &str) -> Birth {
-    Birth::new(id.parse().expect("a session id"), at(0))
-}
-
-pub(crate) fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(1_800_000_000 + second).expect("in range")
-}
-
-/// An entry whose id follows from its name.
-pub(crate) fn entry(name: &str, text: &str) -> NewEntry {
-    NewEntry::text(
-        EntryId::derived(&[name.as_bytes()]),
-        at(1),
-        Role::User,
-        text,
-    )
-}
-
-pub(crate) async fn append(store: &SqliteStore, to: &SessionRef, new: NewEntry) -> Seq {
-    let appended = store.append(to, Append::any(vec![new])).await;
-    appended.expect("appended").entries[0].seq
 }
 
 /// A session with so many entries of about so many bytes.
@@ -81,22 +36,6 @@ pub(crate) async fn fill(
     let append = Append::any(new.collect());
     store.append(&to, append).await.expect("appended");
     to
-}
-
-/// The whole log of a session, page by page.
-pub(crate) async fn log(
-    store: &dyn Store,
-    of: &SessionRef,
-) -> Result<Vec<StoredEntry>, StoreError> {
-    let mut log: Vec<StoredEntry> = Vec::new();
-    loop {
-        let from = log.last().map_or(Seq(1), |last| last.seq.next());
-        let page = store.read_stored(of, Read::from(from, 500)).await?;
-        if page.is_empty() {
-            return Ok(log);
-        }
-        log.extend(page);
-    }
 }
 
 /// The logs of all sessions in use, by owner and id.
@@ -151,70 +90,4 @@ impl Chance {
             .map(|_| u8::try_from(self.below(256)).expect("a byte"))
             .collect()
     }
-}
-
-/// This very program, to be run again as a process in `role`: its test `child` is what
-/// it does then.
-pub(crate) fn process(role: &str) -> Command {
-    under(&[], role)
-}
-
-/// The same under another program, which runs it.
-pub(crate) fn under(wrapper: &[&str], role: &str) -> Command {
-    let this = std::env::current_exe().expect("this program");
-    program_under(wrapper, &this, role)
-}
-
-/// The same with a copy of this program.
-pub(crate) fn program_under(wrapper: &[&str], program: &Path, role: &str) -> Command {
-    let mut words: Vec<std::ffi::OsString> = wrapper.iter().map(Into::into).collect();
-    words.push(program.into());
-    let mut command = Command::new(&words[0]);
-    command
-        .args(&words[1..])
-        .args(["child", "--exact", "--nocapture", "--test-threads=1"])
-        .env(ROLE, role)
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::inherit());
-    command
-}
-
-/// The words of the role this process was started in, if it was.
-#[expect(clippy::disallowed_methods, reason = "how a process learns its role")]
-pub(crate) fn role() -> Option<Vec<String>> {
-    let role = std::env::var(ROLE).ok()?;
-    // The name of the test precedes on the line.
-    say("");
-    Some(role.split('\n').map(ToOwned::to_owned).collect())
-}
-
-/// Says a line to whoever started this process, at once.
-pub(crate) fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(format!("{line}\n").as_bytes())
-        .and_then(|()| out.flush())
-        .expect("somebody listens");
-}
-
-/// The acknowledgements in a process's output, by session: each number and id. A line
-/// without an end was never said.
-pub(crate) fn acknowledged(output: &[u8]) -> BTreeMap<String, Vec<(Seq, EntryId)>> {
-    let mut acknowledged: BTreeMap<String, Vec<_>> = BTreeMap::new();
-    for line in String::from_utf8_lossy(output).split_inclusive('\n') {
-        let words: Vec<_> = line.split_whitespace().collect();
-        if let ["ack", session, seq, id] = words[..]
-            && line.ends_with('\n')
-        {
-            let place = (seq.parse().expect("a number"), id.parse().expect("an id"));
-            acknowledged
-                .entry(session.to_owned())
-                .or_default()
-                .push(place);
-        }
-    }
-    acknowledged
-}
-
-pub(crate) fn acknowledge(session: &SessionRef, seq: Seq, id: EntryId) {
-    say(&format!("ack {} {seq} {id}", session.id));
 }

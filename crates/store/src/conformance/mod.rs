@@ -19,6 +19,7 @@ pub mod forks;
 pub mod isolation;
 pub mod leases;
 pub mod listing;
+pub mod processes;
 pub mod random;
 pub mod reads;
 pub mod tokens;
@@ -47,12 +48,12 @@ pub struct Fixture<S> {
 }
 
 /// Runs a case to its end.
-pub fn run(case: impl Future<Output = ()>) {
+pub fn run<T>(case: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime for the test")
-        .block_on(case);
+        .block_on(case)
 }
 
 /// Gives each case a test of its own, on a store made by `$make`.
@@ -140,11 +141,13 @@ pub(crate) fn count() -> u64 {
     COUNTER.fetch_add(1, Ordering::Relaxed)
 }
 
-pub(crate) fn owner() -> Owner {
+/// Whose everything is in tests that need one owner.
+pub fn owner() -> Owner {
     Owner::local()
 }
 
-pub(crate) fn at(second: i64) -> Timestamp {
+/// A time in tests, so many seconds after the first.
+pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).expect("in range")
 }
 
@@ -156,7 +159,8 @@ pub(crate) fn session_id(text: &str) -> SessionId {
     text.parse().expect("a session id")
 }
 
-pub(crate) fn birth(id: &str) -> Birth {
+/// How a session of this id is born in tests.
+pub fn birth(id: &str) -> Birth {
     Birth::new(session_id(id), at(0))
 }
 

@@ -77,11 +77,7 @@ impl Catalog for MemoryStore {
                 .map(|session| session.record.card.clone())
                 .collect()
         });
-        let mut items = sorted(cards);
-        let more = items.len() > limit;
-        items.truncate(limit);
-        let next = items.last().filter(|_| more).map(Cursor::after);
-        Ok(Page { items, next })
+        Ok(Page::cut(sorted(cards), limit))
     }
 
     async fn count(&self, owner: &Owner, filter: &Filter) -> Result<u64, StoreError> {
