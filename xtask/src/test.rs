@@ -56,7 +56,7 @@ fn get_nextest() -> Result<()> {
 fn run_tests(filter: Option<&str>, postgres: Option<&Postgres>) -> Result<()> {
     let mut nextest = cargo();
     if let Some(postgres) = postgres {
-        nextest.env(postgres::VARIABLE, &postgres.url);
+        postgres.tell(&mut nextest);
     }
     nextest.args([
         "nextest",

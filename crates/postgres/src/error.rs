@@ -120,8 +120,9 @@ impl Fault {
 fn is_io(error: &tokio_postgres::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
-        if inner.is::<std::io::Error>() {
-            return true;
+        if let Some(io) = inner.downcast_ref::<std::io::Error>() {
+            // A server whose certificate will not do is not one that was away.
+            return !io.get_ref().is_some_and(|why| why.is::<rustls::Error>());
         }
         cause = inner.source();
     }

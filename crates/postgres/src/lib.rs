@@ -37,6 +37,7 @@ mod patience;
 mod read;
 mod rebuild;
 mod rows;
+mod tls;
 mod tokens;
 mod trash;
 mod tx;

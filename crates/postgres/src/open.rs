@@ -8,10 +8,11 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
 use throughline_model::Owner;
 use throughline_store::StoreError;
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::Config;
 
 use crate::error::{Fault, during};
 use crate::migrate::migrate;
+use crate::tls::{Tls, Wanted};
 use crate::tx::{Behalf, Manner, Purpose, Tx};
 use crate::wake::Wake;
 use crate::writer::Writer;
@@ -85,9 +86,9 @@ impl PostgresStore {
     ///
     /// Must be called, and the store used, inside a tokio runtime.
     pub async fn open(url: &str, options: Options) -> Result<Self, StoreError> {
-        let config = read_address(url)?;
-        let pool = pool(&config, options.connections.max(1), options.wait)?;
-        let lane = pool_of_one(&config, options.wait)?;
+        let way = read_address(url)?;
+        let pool = pool(&way, options.connections.max(1), options.wait)?;
+        let lane = pool_of_one(&way, options.wait)?;
         let (role, identity) = prepare(&pool).await?;
         let manner = Manner {
             role,
@@ -96,7 +97,7 @@ impl PostgresStore {
                 Durability::Normal => "off",
             },
         };
-        let wake = Wake::new(pool.clone(), config.clone());
+        let wake = Wake::new(pool.clone(), way.clone());
         Ok(Self {
             shared: Arc::new(Shared {
                 writer: Writer::new(lane, manner.clone(), options.patience, Arc::clone(&wake)),
@@ -104,7 +105,7 @@ impl PostgresStore {
                 pool,
                 manner,
                 patience: options.patience,
-                config,
+                config: way.config,
                 identity,
             }),
         })
@@ -136,12 +137,23 @@ impl PostgresStore {
     }
 }
 
+/// How a database is reached.
+#[derive(Clone)]
+pub(crate) struct Way {
+    pub(crate) config: Config,
+    pub(crate) tls: Tls,
+}
+
 /// The address of a database, as every program of PostgreSQL's writes it.
-fn read_address(url: &str) -> Result<Config, StoreError> {
-    let mut config = Config::from_str(url).map_err(|error| StoreError::Address {
-        url: crate::open::redacted(url),
-        why: chain(&error),
-    })?;
+fn read_address(url: &str) -> Result<Way, StoreError> {
+    let wrong = |why: String| StoreError::Address {
+        url: redacted(url),
+        why,
+    };
+    let (plain, wanted) = Wanted::take_from(url).map_err(wrong)?;
+    let mut config = Config::from_str(&plain).map_err(|error| wrong(chain(&error)))?;
+    config.ssl_mode(wanted.mode(config.get_hosts()));
+    let tls = wanted.tls().map_err(wrong)?;
     if config.get_application_name().is_none() {
         config.application_name("throughline");
     }
@@ -152,7 +164,7 @@ fn read_address(url: &str) -> Result<Config, StoreError> {
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(Duration::from_secs(30));
     }
-    Ok(config)
+    Ok(Way { config, tls })
 }
 
 /// An address without its password, to be shown.
@@ -192,10 +204,10 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn pool(config: &Config, connections: usize, wait: Duration) -> Result<Pool, StoreError> {
+fn pool(way: &Way, connections: usize, wait: Duration) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(
-        config.clone(),
-        NoTls,
+        way.config.clone(),
+        way.tls.clone(),
         ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         },
@@ -215,8 +227,8 @@ fn pool(config: &Config, connections: usize, wait: Duration) -> Result<Pool, Sto
         })
 }
 
-fn pool_of_one(config: &Config, wait: Duration) -> Result<Pool, StoreError> {
-    pool(config, 1, wait)
+fn pool_of_one(way: &Way, wait: Duration) -> Result<Pool, StoreError> {
+    pool(way, 1, wait)
 }
 
 /// Brings the schema up to date; tells the role to act in, and which store it is.

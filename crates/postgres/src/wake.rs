@@ -15,7 +15,9 @@ use std::time::Duration;
 use deadpool_postgres::Pool;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
-use tokio_postgres::{AsyncMessage, Config, NoTls};
+use tokio_postgres::AsyncMessage;
+
+use crate::open::Way;
 
 /// What the word is passed on by.
 const CHANNEL: &str = "throughline";
@@ -26,7 +28,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// Tells and is told that something happened.
 pub(crate) struct Wake {
     pool: Pool,
-    config: Config,
+    way: Way,
     /// Something happened that others have not been told of.
     untold: AtomicBool,
     told: Arc<Notify>,
@@ -48,10 +50,10 @@ impl fmt::Debug for Wake {
 }
 
 impl Wake {
-    pub(crate) fn new(pool: Pool, config: Config) -> Arc<Self> {
+    pub(crate) fn new(pool: Pool, way: Way) -> Arc<Self> {
         Arc::new(Self {
             pool,
-            config,
+            way,
             untold: AtomicBool::new(false),
             told: Arc::default(),
             heard: watch::Sender::new(0),
@@ -96,8 +98,8 @@ impl Wake {
     pub(crate) fn listen(self: &Arc<Self>) -> watch::Receiver<u64> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         if tasks.listener.is_none() && !tasks.closed {
-            let (config, heard) = (self.config.clone(), self.heard.clone());
-            tasks.listener = Some(tokio::spawn(listen(config, heard)));
+            let (way, heard) = (self.way.clone(), self.heard.clone());
+            tasks.listener = Some(tokio::spawn(listen(way, heard)));
         }
         self.heard.subscribe()
     }
@@ -130,9 +132,9 @@ impl Drop for Wake {
 }
 
 /// Listens for as long as anybody may want to know.
-async fn listen(config: Config, heard: watch::Sender<u64>) {
+async fn listen(way: Way, heard: watch::Sender<u64>) {
     loop {
-        if let Ok((client, mut connection)) = config.connect(NoTls).await {
+        if let Ok((client, mut connection)) = way.config.connect(way.tls.clone()).await {
             let mut messages = futures_util::stream::poll_fn(move |cx| connection.poll_message(cx));
             let listening = async {
                 let asked = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;

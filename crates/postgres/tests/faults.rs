@@ -4,112 +4,29 @@
 
 mod common;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{append, birth, entry, log, open, owner, run, session};
+use throughline_cluster::{Cutter, Database};
 use throughline_model::Seq;
 use throughline_postgres::trial::Trial;
 use throughline_postgres::{Options, PostgresStore};
 use throughline_store::{Append, ErrorKind, Feed, How, LogStore, Position, Upkeep, What};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio_postgres::config::Host;
 
-/// How a commit is told in the wire's simple form.
-const COMMIT: &[u8] = b"Q\x00\x00\x00\x0bCOMMIT\x00";
-
-/// Stands between a store and its database, and cuts connections at a commit.
-#[derive(Debug, Default)]
-struct Cutter {
-    commits: AtomicUsize,
-    cuts: AtomicUsize,
-    /// Nobody gets through.
-    shut: AtomicBool,
-}
-
-impl Cutter {
-    /// Whether to cut here, and if so whether the database hears of the commit.
-    fn cut(&self) -> Option<bool> {
-        let commit = self.commits.fetch_add(1, Ordering::Relaxed);
-        let cut = (commit % 3 == 2).then_some(commit.is_multiple_of(2));
-        if cut.is_some() {
-            self.cuts.fetch_add(1, Ordering::Relaxed);
-        }
-        cut
-    }
-}
-
-async fn stand_between(trial: &Trial) -> (String, Arc<Cutter>) {
+/// Something that cuts connections, and the address of the store through it.
+fn stand_between(trial: &Trial) -> (String, Cutter) {
     let config: tokio_postgres::Config = trial.url().parse().unwrap();
-    let (host, port) = (config.get_hosts()[0].clone(), config.get_ports().first());
-    let port = port.copied().unwrap_or(5432);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let here = listener.local_addr().unwrap().port();
-    let cutter = Arc::new(Cutter::default());
-    let cutting = Arc::clone(&cutter);
-    tokio::spawn(async move {
-        while let Ok((client, _)) = listener.accept().await {
-            if cutting.shut.load(Ordering::Relaxed) {
-                continue;
-            }
-            let (host, cutter) = (host.clone(), Arc::clone(&cutting));
-            tokio::spawn(async move {
-                match host {
-                    Host::Tcp(name) => {
-                        let server = TcpStream::connect((name.as_str(), port)).await.unwrap();
-                        pass_on(client, server, &cutter).await;
-                    }
-                    Host::Unix(folder) => {
-                        let socket = folder.join(format!(".s.PGSQL.{port}"));
-                        let server = UnixStream::connect(socket).await.unwrap();
-                        pass_on(client, server, &cutter).await;
-                    }
-                }
-            });
-        }
-    });
-    let user = config.get_user().unwrap();
-    let database = config.get_dbname().unwrap();
-    let url = format!("postgres://{user}@127.0.0.1:{here}/{database}?sslmode=disable");
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let database = match &config.get_hosts()[0] {
+        Host::Tcp(name) => Database::Host(name.clone(), port),
+        Host::Unix(folder) => Database::Socket(folder.join(format!(".s.PGSQL.{port}"))),
+    };
+    let cutter = Cutter::before(database).unwrap();
+    let (user, name) = (config.get_user().unwrap(), config.get_dbname().unwrap());
+    let here = cutter.port();
+    let url = format!("postgres://{user}@127.0.0.1:{here}/{name}?sslmode=disable");
     (url, cutter)
-}
-
-async fn pass_on<S: AsyncRead + AsyncWrite>(client: TcpStream, server: S, cutter: &Cutter) {
-    let (mut from_client, mut to_client) = client.into_split();
-    let (mut from_server, mut to_server) = tokio::io::split(server);
-    let answers = async {
-        let _ = tokio::io::copy(&mut from_server, &mut to_client).await;
-    };
-    let questions = async {
-        let mut buffer = vec![0; 64 * 1024];
-        while let Ok(read @ 1..) = from_client.read(&mut buffer).await {
-            if cutter.shut.load(Ordering::Relaxed) {
-                return;
-            }
-            let asked = &buffer[..read];
-            let commits = asked.windows(COMMIT.len()).any(|part| part == COMMIT);
-            match if commits { cutter.cut() } else { None } {
-                Some(false) => return,
-                Some(true) => {
-                    let _ = to_server.write_all(asked).await;
-                    // Long enough for the database to commit, and nobody to hear of it.
-                    tokio::time::sleep(Duration::from_millis(30)).await;
-                    return;
-                }
-                None => {
-                    if to_server.write_all(asked).await.is_err() {
-                        return;
-                    }
-                }
-            }
-        }
-    };
-    tokio::select! {
-        () = answers => {}
-        () = questions => {}
-    }
 }
 
 #[test]
@@ -122,7 +39,7 @@ fn a_connection_cut_in_the_middle_of_a_commit_doubles_nothing() {
         for id in ["a", "b"] {
             direct.create(&owner(), birth(id)).await.unwrap();
         }
-        let (url, cutter) = stand_between(&trial).await;
+        let (url, cutter) = stand_between(&trial);
         let store = open(&url).await;
         let mut expected = Seq::ZERO;
         for count in 0..24 {
@@ -137,9 +54,9 @@ fn a_connection_cut_in_the_middle_of_a_commit_doubles_nothing() {
             }
             expected = Seq(expected.0 + 2);
         }
-        assert!(cutter.cuts.load(Ordering::Relaxed) >= 10, "{cutter:?}");
+        assert!(cutter.cuts() >= 10, "{cutter:?}");
         for id in ["a", "b"] {
-            assert_eq!(log(&direct, &session(id)).await.len(), 48);
+            assert_eq!(log(&direct, &session(id)).await.unwrap().len(), 48);
         }
         let report = direct.check(&|_, _| ()).await.unwrap();
         assert_eq!(report.findings, []);
@@ -153,7 +70,7 @@ fn whatever_changes_sessions_bears_a_cut_too() {
     };
     run(async {
         use throughline_store::Catalog as _;
-        let (url, cutter) = stand_between(&trial).await;
+        let (url, cutter) = stand_between(&trial);
         let store = open(&url).await;
         for count in 0..8 {
             let id = format!("s{count}");
@@ -166,7 +83,7 @@ fn whatever_changes_sessions_bears_a_cut_too() {
             store.trash(&session(&id), common::at(9)).await.unwrap();
             store.remove(&session(&id)).await.unwrap();
         }
-        assert!(cutter.cuts.load(Ordering::Relaxed) >= 10, "{cutter:?}");
+        assert!(cutter.cuts() >= 10, "{cutter:?}");
         let direct = open(&trial.url()).await;
         let report = direct.check(&|_, _| ()).await.unwrap();
         assert_eq!((report.findings.len(), report.sessions), (0, 8));
@@ -209,7 +126,7 @@ fn connections_that_are_all_ended_under_load_cost_nobody_anything() {
         tokio::join!(write("a"), write("b"), write("c"));
         ending.await.unwrap();
         for id in ["a", "b", "c"] {
-            assert_eq!(log(&store, &session(id)).await.len(), 60);
+            assert_eq!(log(&store, &session(id)).await.unwrap().len(), 60);
         }
         let report = store.check(&|_, _| ()).await.unwrap();
         assert_eq!(report.findings, []);
@@ -259,10 +176,10 @@ fn a_database_that_stays_away_is_an_error_and_not_a_wait() {
             patience: Duration::from_millis(200),
             ..Options::default()
         };
-        let (url, between) = stand_between(&trial).await;
+        let (url, between) = stand_between(&trial);
         let store = PostgresStore::open(&url, options).await.unwrap();
         store.create(&owner(), birth("s")).await.unwrap();
-        between.shut.store(true, Ordering::Relaxed);
+        between.shut(true);
 
         let new = Append::any(vec![entry("one", "hello")]);
         let refused = store.append(&session("s"), new.clone()).await.unwrap_err();
@@ -270,7 +187,7 @@ fn a_database_that_stays_away_is_an_error_and_not_a_wait() {
         let read = store.record(&session("s")).await.unwrap_err();
         assert_eq!(read.kind(), ErrorKind::Unavailable);
 
-        between.shut.store(false, Ordering::Relaxed);
+        between.shut(false);
         let appended = store.append(&session("s"), new).await.unwrap();
         assert_eq!(appended.entries[0].seq, Seq(1));
     });

@@ -1,0 +1,192 @@
+//! Something between a program and its database that cuts connections.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How a commit is told in the wire's simple form.
+const COMMIT: &[u8] = b"Q\x00\x00\x00\x0bCOMMIT\x00";
+
+/// Long enough for a database to commit what nobody will hear of.
+const UNHEARD: Duration = Duration::from_millis(30);
+
+/// Stands between a program and its database. Of every three commits that pass it cuts the
+/// connection of one, by turns before the database hears of it and before the program hears
+/// what became of it.
+#[derive(Debug)]
+pub struct Cutter {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Whether commits are cut.
+    cutting: AtomicBool,
+    commits: AtomicUsize,
+    cuts: AtomicUsize,
+    /// Nobody gets through.
+    shut: AtomicBool,
+    passing: Mutex<Vec<TcpStream>>,
+}
+
+impl Shared {
+    /// Whether to cut here, and if so whether the database hears of the commit.
+    fn cut(&self) -> Option<bool> {
+        if !self.cutting.load(Ordering::Relaxed) {
+            return None;
+        }
+        let commit = self.commits.fetch_add(1, Ordering::Relaxed);
+        let cut = (commit % 3 == 2).then_some(commit.is_multiple_of(2));
+        if cut.is_some() {
+            self.cuts.fetch_add(1, Ordering::Relaxed);
+        }
+        cut
+    }
+}
+
+/// Where a database is.
+#[derive(Clone, Debug)]
+pub enum Database {
+    /// Behind a socket of this machine.
+    Socket(PathBuf),
+    /// At a host and a port.
+    Host(String, u16),
+}
+
+/// A connection to it.
+trait Way: Read + Write + Send {
+    fn again(&self) -> io::Result<Box<dyn Way>>;
+    fn end(&self);
+}
+
+impl Way for TcpStream {
+    fn again(&self) -> io::Result<Box<dyn Way>> {
+        Ok(Box::new(self.try_clone()?))
+    }
+
+    fn end(&self) {
+        let _ = self.shutdown(Shutdown::Both);
+    }
+}
+
+impl Way for UnixStream {
+    fn again(&self) -> io::Result<Box<dyn Way>> {
+        Ok(Box::new(self.try_clone()?))
+    }
+
+    fn end(&self) {
+        let _ = self.shutdown(Shutdown::Both);
+    }
+}
+
+impl Database {
+    fn connect(&self) -> io::Result<Box<dyn Way>> {
+        Ok(match self {
+            Self::Socket(path) => Box::new(UnixStream::connect(path)?),
+            Self::Host(name, port) => Box::new(TcpStream::connect((name.as_str(), *port))?),
+        })
+    }
+}
+
+impl Cutter {
+    /// Stands before a database, on a port of this machine.
+    pub fn before(database: Database) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        let shared = Arc::new(Shared::default());
+        shared.cutting.store(true, Ordering::Relaxed);
+        let passing = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if passing.shut.load(Ordering::Relaxed) {
+                    continue;
+                }
+                if let Ok(server) = database.connect() {
+                    // A connection that cannot be passed on is one that is cut.
+                    let _ = pass_on(client, server, &passing);
+                }
+            }
+        });
+        Ok(Self { port, shared })
+    }
+
+    /// The port to connect to instead of the database.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// How many commits have been cut.
+    pub fn cuts(&self) -> usize {
+        self.shared.cuts.load(Ordering::Relaxed)
+    }
+
+    /// Whether commits are cut from now on.
+    pub fn cut_commits(&self, cutting: bool) {
+        self.shared.cutting.store(cutting, Ordering::Relaxed);
+    }
+
+    /// Lets nobody through from now on, or everybody again.
+    pub fn shut(&self, shut: bool) {
+        self.shared.shut.store(shut, Ordering::Relaxed);
+    }
+
+    /// Cuts every connection there is.
+    pub fn cut_all(&self) {
+        for client in self.shared.passing().drain(..) {
+            client.end();
+        }
+    }
+}
+
+impl Shared {
+    fn passing(&self) -> std::sync::MutexGuard<'_, Vec<TcpStream>> {
+        self.passing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Passes on what both say, each way in a thread of its own, until one is silent or is cut.
+fn pass_on(client: TcpStream, server: Box<dyn Way>, shared: &Arc<Shared>) -> io::Result<()> {
+    shared.passing().push(client.try_clone()?);
+    let (mut to_client, mut from_server) = (client.try_clone()?, server.again()?);
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut from_server, &mut to_client);
+        to_client.end();
+        from_server.end();
+    });
+    let shared = Arc::clone(shared);
+    std::thread::spawn(move || {
+        let (mut client, mut server) = (client, server);
+        let _ = questions(&mut client, &mut *server, &shared);
+        client.end();
+        server.end();
+    });
+    Ok(())
+}
+
+fn questions(client: &mut TcpStream, server: &mut dyn Way, shared: &Shared) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = client.read(&mut buffer)?;
+        if read == 0 || shared.shut.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let asked = &buffer[..read];
+        let commits = asked.windows(COMMIT.len()).any(|part| part == COMMIT);
+        match if commits { shared.cut() } else { None } {
+            Some(false) => return Ok(()),
+            Some(true) => {
+                // The answer comes too late for the client.
+                client.end();
+                server.write_all(asked)?;
+                std::thread::sleep(UNHEARD);
+                return Ok(());
+            }
+            None => server.write_all(asked)?,
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! A PostgreSQL of one's own, for tests and chores: its programs are found, and a server is
+//! started in a folder that goes with it.
+//!
+//! It runs as an unprivileged user where this runs as root, since it refuses to be root
+//! itself. It can be stopped as if the power had failed and started again, copied to a
+//! replica that follows it, and reached through something that [cuts](Cutter)
+//! connections.
+
+mod cutter;
+mod programs;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+pub use cutter::{Cutter, Database};
+pub use programs::{Programs, VARIABLE, is_root};
+
+/// The port in the names of sockets, where nothing listens on a real one.
+const PORT: u16 = 5432;
+
+/// A server in a folder of its own, stopped and removed with this.
+#[derive(Debug)]
+pub struct Cluster {
+    programs: Programs,
+    folder: PathBuf,
+    settings: Vec<String>,
+    /// The port it listens on, where it is to be reached over TCP.
+    port: Option<u16>,
+    running: Option<Child>,
+}
+
+impl Cluster {
+    /// Starts a server that is reached by a socket in its folder, so that nobody else gets
+    /// in, with these settings besides (`name=value`).
+    pub fn start(programs: &Programs, settings: &[&str]) -> Result<Self> {
+        let mut cluster = Self::prepare(programs, settings)?;
+        cluster.initialize()?;
+        cluster.start_again()?;
+        Ok(cluster)
+    }
+
+    /// Starts a server that is reached over TCP as well, on this machine.
+    pub fn start_on_a_port(programs: &Programs, settings: &[&str]) -> Result<Self> {
+        let mut cluster = Self::prepare(programs, settings)?;
+        cluster.initialize()?;
+        // Free a moment ago, and so most likely now.
+        let free = std::net::TcpListener::bind("127.0.0.1:0")?;
+        cluster.port = Some(free.local_addr()?.port());
+        drop(free);
+        cluster.start_again()?;
+        Ok(cluster)
+    }
+
+    fn prepare(programs: &Programs, settings: &[&str]) -> Result<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        // Short: the name of a socket has no more than a hundred bytes.
+        let name = format!("tl-pg-{}-{made}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder)?;
+        programs.give(&folder)?;
+        Ok(Self {
+            programs: programs.clone(),
+            folder,
+            settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
+            port: None,
+            running: None,
+        })
+    }
+
+    fn initialize(&self) -> Result<()> {
+        self.run("initdb", |initdb| {
+            initdb
+                .args(["--username=postgres", "--auth=trust", "--encoding=UTF8"])
+                .args(["--locale=C", "--no-sync", "--pgdata"])
+                .arg(self.data());
+        })
+    }
+
+    fn run(&self, name: &str, with: impl FnOnce(&mut std::process::Command)) -> Result<()> {
+        let mut command = self.programs.command(name, &self.folder);
+        with(&mut command);
+        let output = command
+            .output()
+            .with_context(|| format!("{name} cannot be run"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{name} failed: {said}");
+        Ok(())
+    }
+
+    /// The programs it runs by.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    /// The folder it is in, where files for it may be put.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// Its address, by the socket in its folder.
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@{}/postgres", self.host())
+    }
+
+    /// The folder of its socket, as it is written in an address.
+    pub fn host(&self) -> String {
+        self.folder.display().to_string().replace('/', "%2F")
+    }
+
+    /// The port it listens on, where it does.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// The socket it is reached by.
+    pub fn socket(&self) -> PathBuf {
+        let port = self.port.unwrap_or(PORT);
+        self.folder.join(format!(".s.PGSQL.{port}"))
+    }
+
+    /// Puts a file into its folder that only it can read, and tells where.
+    pub fn put(&self, name: &str, content: &str) -> Result<PathBuf> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.folder.join(name);
+        std::fs::write(&path, content)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        self.programs.give(&path)?;
+        Ok(path)
+    }
+
+    /// Starts it, where it is not running.
+    pub fn start_again(&mut self) -> Result<()> {
+        if self.running.is_some() {
+            return Ok(());
+        }
+        let mut server = self.programs.command("postgres", &self.folder);
+        server.arg("-D").arg(self.data());
+        let (addresses, port) = match self.port {
+            Some(port) => ("127.0.0.1", port),
+            None => ("", PORT),
+        };
+        let usual = [
+            format!("listen_addresses={addresses}"),
+            format!("port={port}"),
+            format!("unix_socket_directories={}", self.folder.display()),
+            "max_connections=300".to_owned(),
+            "log_min_messages=fatal".to_owned(),
+        ];
+        for setting in usual.iter().chain(&self.settings) {
+            server.args(["-c", setting]);
+        }
+        let log = std::fs::File::create(self.folder.join("log"))?;
+        server
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        let child = server.spawn().context("PostgreSQL cannot be started")?;
+        self.running = Some(child);
+        self.wait_until_ready()
+    }
+
+    /// Waits until it says that it is ready: on the last line of its file.
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let file = self.data().join("postmaster.pid");
+        let started = Instant::now();
+        loop {
+            let said = std::fs::read_to_string(&file);
+            let state = said.as_deref().ok().and_then(|said| said.lines().nth(7));
+            if state.is_some_and(|state| ["ready", "standby"].contains(&state.trim())) {
+                return Ok(());
+            }
+            let ended = match &mut self.running {
+                Some(child) => child.try_wait()?.is_some(),
+                None => true,
+            };
+            if ended || started.elapsed() > Duration::from_secs(60) {
+                let log = std::fs::read_to_string(self.folder.join("log"))?;
+                bail!("PostgreSQL did not start: {log}");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends it at once, as if the power had failed: nothing is written that was not.
+    pub fn stop_at_once(&mut self) -> Result<()> {
+        let Some(mut child) = self.running.take() else {
+            return Ok(());
+        };
+        let stopped = self.run("pg_ctl", |stop| {
+            stop.args(["stop", "--mode=immediate", "--silent", "--pgdata"])
+                .arg(self.data());
+        });
+        if stopped.is_err() {
+            child.kill()?;
+        }
+        child.wait()?;
+        // One that was killed has not taken its file away.
+        let _ = std::fs::remove_file(self.data().join("postmaster.pid"));
+        Ok(())
+    }
+
+    /// A copy that follows it, and is asked for by the name `replica` in
+    /// `synchronous_standby_names`.
+    pub fn replica(&self) -> Result<Self> {
+        let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
+        let mut replica = Self::prepare(&self.programs, &settings)?;
+        let from = format!(
+            "host={} port={} user=postgres application_name=replica",
+            self.folder.display(),
+            self.port.unwrap_or(PORT)
+        );
+        replica.run("pg_basebackup", |copy| {
+            copy.args(["--checkpoint=fast", "--wal-method=stream", "--no-sync"])
+                .args(["--write-recovery-conf", "--dbname", &from, "--pgdata"])
+                .arg(replica.data());
+        })?;
+        replica.start_again()?;
+        Ok(replica)
+    }
+
+    /// Has a replica follow nobody any more.
+    pub fn promote(&self) -> Result<()> {
+        self.run("pg_ctl", |promote| {
+            promote
+                .args(["promote", "--wait", "--silent", "--pgdata"])
+                .arg(self.data());
+        })
+    }
+
+    /// Has it do something, by `psql`; gives what it says.
+    pub fn sql(&self, sql: &str) -> Result<String> {
+        let mut psql = self.programs.command("psql", &self.folder);
+        psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--quiet"])
+            .args(["--set=ON_ERROR_STOP=1", "--command", sql, &self.url()]);
+        if let Some(port) = self.port {
+            psql.env("PGPORT", port.to_string());
+        }
+        let output = psql.output().context("psql cannot be run")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{sql}: {said}");
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // What cannot be stopped or removed is in a folder for such things.
+        let _ = self.stop_at_once();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_of_our_own_answers_and_leaves_nothing_behind() {
+        let Some(programs) = Programs::for_tests() else {
+            return;
+        };
+        let mut cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
+        let folder = cluster.folder().to_owned();
+        assert_eq!(cluster.sql("SHOW fsync").unwrap(), "off");
+        cluster.stop_at_once().unwrap();
+        assert!(cluster.sql("SELECT 1").is_err());
+        cluster.start_again().unwrap();
+        assert_eq!(cluster.sql("SELECT 1").unwrap(), "1");
+        drop(cluster);
+        assert!(!folder.exists());
+    }
+}

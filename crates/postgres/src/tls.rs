@@ -1,0 +1,341 @@
+//! Encryption on the way to the database, as `sslmode` and `sslrootcert` in its address ask
+//! for it.
+//!
+//! They mean what they mean to PostgreSQL's own programs: `prefer`, the default, encrypts
+//! where the server can; `require` insists, and believes whatever certificate it is shown,
+//! unless there is a root to hold it against; `verify-ca` holds it against the root, and
+//! `verify-full` against the host's name as well. A local socket is never encrypted.
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream as Encrypted;
+
+/// What an address says of encryption.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    mode: Mode,
+    /// A file of certificates, or `system`.
+    root: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mode {
+    Disable,
+    #[default]
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+impl Wanted {
+    /// Takes what is said of encryption out of an address; the rest is for the driver.
+    pub(crate) fn take_from(url: &str) -> Result<(String, Self), String> {
+        let mut wanted = Self::default();
+        let Some((base, query)) = url.split_once('?') else {
+            return Ok((url.to_owned(), wanted));
+        };
+        let mut rest = Vec::new();
+        for pair in query.split('&') {
+            match pair.split_once('=') {
+                Some(("sslmode", mode)) => wanted.mode = read_mode(mode)?,
+                Some(("sslrootcert", root)) => wanted.root = Some(decoded(root)?),
+                _ => rest.push(pair),
+            }
+        }
+        let url = match rest.is_empty() {
+            true => base.to_owned(),
+            false => format!("{base}?{}", rest.join("&")),
+        };
+        Ok((url, wanted))
+    }
+
+    /// How the driver is to ask for it.
+    pub(crate) fn mode(&self, hosts: &[Host]) -> SslMode {
+        let local = hosts.iter().all(|host| !matches!(host, Host::Tcp(_)));
+        match self.mode {
+            Mode::Disable => SslMode::Disable,
+            _ if local => SslMode::Disable,
+            Mode::Prefer => SslMode::Prefer,
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        }
+    }
+
+    /// What makes it so.
+    pub(crate) fn tls(&self) -> Result<Tls, String> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verified = match (self.mode, &self.root) {
+            (Mode::VerifyCa | Mode::VerifyFull, None) => {
+                return Err(
+                    "to verify the server, say whom to trust: sslrootcert=FILE, or \
+                            sslrootcert=system"
+                        .to_owned(),
+                );
+            }
+            (Mode::Disable | Mode::Prefer, _) | (Mode::Require, None) => None,
+            (Mode::Require | Mode::VerifyCa | Mode::VerifyFull, Some(root)) => {
+                let roots = Arc::new(roots(root)?);
+                let verifier =
+                    WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider));
+                Some(verifier.build().map_err(|error| error.to_string())?)
+            }
+        };
+        let judge = Judge {
+            provider: Arc::clone(&provider),
+            verified,
+            by_name: self.mode == Mode::VerifyFull,
+        };
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(judge))
+            .with_no_client_auth();
+        Ok(Tls(TlsConnector::from(Arc::new(config))))
+    }
+}
+
+fn read_mode(text: &str) -> Result<Mode, String> {
+    Ok(match text {
+        "disable" => Mode::Disable,
+        "prefer" => Mode::Prefer,
+        "require" => Mode::Require,
+        "verify-ca" => Mode::VerifyCa,
+        "verify-full" => Mode::VerifyFull,
+        other => {
+            return Err(format!(
+                "sslmode is disable, prefer, require, verify-ca or verify-full, not {other:?}"
+            ));
+        }
+    })
+}
+
+/// A value of an address, where some bytes are written as `%2F`.
+fn decoded(text: &str) -> Result<String, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first == b'%' {
+            let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+            let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
+            bytes.push(byte.ok_or_else(|| format!("{text:?} has a % that means nothing"))?);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| format!("{text:?} is not UTF-8"))
+}
+
+/// Those whose word on certificates counts.
+fn roots(root: &str) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    if root == "system" {
+        let found = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() {
+            return Err("the system trusts no certificates: sslrootcert=FILE".to_owned());
+        }
+        return Ok(roots);
+    }
+    let wrong = |why: String| format!("sslrootcert {root:?} cannot be used: {why}");
+    let certificates =
+        CertificateDer::pem_file_iter(Path::new(root)).map_err(|error| wrong(error.to_string()))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+        let added = roots.add(certificate);
+        added.map_err(|error| wrong(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong("there is no certificate in it".to_owned()));
+    }
+    Ok(roots)
+}
+
+/// Says whether a server's certificate will do.
+#[derive(Debug)]
+struct Judge {
+    provider: Arc<CryptoProvider>,
+    verified: Option<Arc<WebPkiServerVerifier>>,
+    /// Whether it must be this host's.
+    by_name: bool,
+}
+
+impl ServerCertVerifier for Judge {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(verified) = &self.verified else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match verified.verify_server_cert(certificate, others, name, ocsp, now) {
+            // The name is looked at last: everything else is in order.
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !self.by_name => Ok(ServerCertVerified::assertion()),
+            judged => judged,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+/// Encrypts connections, for the driver.
+#[derive(Clone)]
+pub(crate) struct Tls(TlsConnector);
+
+/// One connection to be encrypted, to a host of this name.
+pub(crate) struct Connect {
+    connector: TlsConnector,
+    name: Result<ServerName<'static>, InvalidDnsNameError>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
+    type Stream = Stream<S>;
+    type TlsConnect = Connect;
+    type Error = io::Error;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<Connect, io::Error> {
+        Ok(Connect {
+            connector: self.0.clone(),
+            // A socket of this machine has no name, and is not encrypted.
+            name: ServerName::try_from(host.to_owned()),
+        })
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Connect {
+    type Stream = Stream<S>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, Result<Stream<S>, io::Error>>;
+
+    fn connect(self, stream: S) -> Self::Future {
+        Box::pin(async move {
+            let name = self.name.map_err(io::Error::other)?;
+            Ok(Stream(Box::new(
+                self.connector.connect(name, stream).await?,
+            )))
+        })
+    }
+}
+
+/// An encrypted connection.
+pub(crate) struct Stream<S>(Box<Encrypted<S>>);
+
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_encryption_is_taken_out() {
+        let taken = |url| Wanted::take_from(url).unwrap();
+        let plain = "postgres://me@host/db";
+        assert_eq!(taken(plain), (plain.to_owned(), Wanted::default()));
+        let url = "postgres://me@host/db?sslmode=verify-full&a=b&sslrootcert=%2Fr%20t.pem";
+        let (rest, wanted) = taken(url);
+        assert_eq!(rest, "postgres://me@host/db?a=b");
+        assert_eq!(wanted.mode, Mode::VerifyFull);
+        assert_eq!(wanted.root.as_deref(), Some("/r t.pem"));
+        let (rest, _) = taken("postgres://me@host/db?sslmode=disable");
+        assert_eq!(rest, plain);
+    }
+
+    #[test]
+    fn what_means_nothing_is_refused() {
+        for url in [
+            "postgres://host/db?sslmode=maybe",
+            "postgres://host/db?sslrootcert=%2",
+            "postgres://host/db?sslrootcert=%zz",
+        ] {
+            assert!(Wanted::take_from(url).is_err(), "{url}");
+        }
+        for query in [
+            "sslmode=verify-full",
+            "sslmode=verify-ca&sslrootcert=/no/such",
+        ] {
+            let (_, wanted) = Wanted::take_from(&format!("postgres://h/d?{query}")).unwrap();
+            assert!(wanted.tls().is_err(), "{query}");
+        }
+    }
+}
