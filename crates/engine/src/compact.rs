@@ -2,15 +2,22 @@
 //!
 //! The log is read, a summary is written, and only then is anything appended. What
 //! arrives meanwhile comes after what the checkpoint covers and stays as it is. If
-//! somebody else has compacted, cleared or rewound meanwhile, theirs stands.
+//! somebody else has compacted, cleared or rewound meanwhile, theirs stands: the checkpoint
+//! is appended after the head it was made from, or one that differs in messages only.
+//!
+//! One process at a time summarizes a session, under a lease, so that nobody pays for a
+//! summary that comes too late. The others wait for it. A process that dies is replaced, and
+//! one that was replaced because it was slow can no longer append what it has.
 
-use throughline_context::{Encoding, Keep, Policy, Request, SectionName, needs_compaction, plan};
+use throughline_context::{
+    Counted, Encoding, Keep, Plan, Policy, Request, SectionName, needs_compaction, plan,
+};
 use throughline_llm::{Brief, Summarizer, summarize_with_fallback};
-use throughline_model::{Body, Checkpoint, Entry, Record, Seq, Standing};
-use throughline_store::{Expect, StoreError};
+use throughline_model::{Body, Checkpoint, Entry, Record, Seq, Standing, Summary};
+use throughline_store::{Append, Fence, StoreError};
 
 use crate::request::upto;
-use crate::{Asking, Conflict, Error, Session};
+use crate::{Asking, Error, Session};
 
 /// How often others may append while a checkpoint is being appended.
 const PATIENCE: usize = 100;
@@ -103,6 +110,13 @@ pub struct Compaction {
     pub warnings: Vec<String>,
 }
 
+/// What a summary is made from.
+struct Known<'a> {
+    record: &'a Record,
+    previous: Option<&'a Summary>,
+    entries: Vec<Counted>,
+}
+
 /// What became of a compaction.
 #[derive(Clone, Debug)]
 pub enum Compacted {
@@ -112,7 +126,7 @@ pub enum Compacted {
     NotNeeded,
     /// A summary would have been no smaller than what it replaces.
     NotWorthIt(Vec<String>),
-    /// Somebody else compacted, cleared or rewound meanwhile.
+    /// Somebody else compacted, cleared or rewound meanwhile: theirs stands.
     Overtaken,
 }
 
@@ -144,23 +158,61 @@ impl Session {
         let Some(plan) = planned else {
             return Ok(Compacted::NotNeeded);
         };
+        let held = self.tl.hold(&format!("compact {}", self.id())).await?;
+        let summarizing = async {
+            // Whoever had it until now may have done it.
+            if !stands_as(&self.record().await?.standing, &record.standing) {
+                return Ok(Compacted::Overtaken);
+            }
+            let known = Known {
+                record: &record,
+                previous: previous.as_ref(),
+                entries: tail.entries,
+            };
+            self.summarize(compacting, known, &plan, held.fence()).await
+        };
+        let compacted = held.keep(summarizing).await;
+        held.release().await;
+        match compacted {
+            Err(Error::Store(StoreError::LeaseLost { .. })) => {
+                compacting.tell(CompactionEvent::Error {
+                    why: "it took too long, and somebody else is at it".to_owned(),
+                });
+                Ok(Compacted::Overtaken)
+            }
+            compacted => compacted,
+        }
+    }
+
+    /// Writes the summary that was planned and appends it, under a lease.
+    async fn summarize(
+        &self,
+        compacting: &Compacting<'_>,
+        known: Known<'_>,
+        plan: &Plan,
+        fence: Option<Fence>,
+    ) -> Result<Compacted, Error> {
+        let Known {
+            record,
+            previous,
+            entries,
+        } = known;
         compacting.tell(CompactionEvent::Start {
             covers: plan.covers,
         });
-        let covered: Vec<Entry> = tail
-            .entries
+        let covered: Vec<Entry> = entries
             .into_iter()
             .map(|counted| counted.entry)
             .filter(|entry| entry.seq <= plan.covers)
             .collect();
         let brief = Brief {
-            previous: previous.as_ref(),
+            previous,
             pins: &record.standing.pins,
             decisions: &record.standing.decisions,
             entries: &covered,
             budget: plan.summary,
         };
-        let before = previous.as_ref().map_or(0, throughline_llm::tokens);
+        let before = previous.map_or(0, throughline_llm::tokens);
         let replaced = if compacting.even_if_larger {
             // Fitted into what a few words took, it would lose what was known before them.
             u64::MAX
@@ -188,13 +240,14 @@ impl Session {
             newest: said().next_back().map(|entry| entry.at),
             usage: outcome.written.usage,
         };
-        let entry = match self.append_checkpoint(&record, &checkpoint).await {
+        let entry = match self.append_checkpoint(record, &checkpoint, fence).await {
             Ok(Some(entry)) => entry,
             Ok(None) => {
                 let why = "somebody else was first".to_owned();
                 compacting.tell(CompactionEvent::Error { why });
                 return Ok(Compacted::Overtaken);
             }
+            Err(lost @ Error::Store(StoreError::LeaseLost { .. })) => return Err(lost),
             Err(error) => {
                 let why = error.to_string();
                 compacting.tell(CompactionEvent::Error { why });
@@ -244,8 +297,10 @@ impl Session {
             })
             .await?;
         match compacted {
-            Compacted::Done(_) => Ok((self.request(asking).await?, compacted)),
-            _ => Ok((request, compacted)),
+            Compacted::Done(_) | Compacted::Overtaken => {
+                Ok((self.request(asking).await?, compacted))
+            }
+            Compacted::NotNeeded | Compacted::NotWorthIt(_) => Ok((request, compacted)),
         }
     }
 
@@ -281,21 +336,24 @@ impl Session {
         &self,
         made_from: &Record,
         checkpoint: &Checkpoint,
+        fence: Option<Fence>,
     ) -> Result<Option<Entry>, Error> {
         let mut head = made_from.card.head;
         for _ in 0..PATIENCE {
-            let entry = self.entry(checkpoint.clone());
-            let appended = self.append_all(vec![entry], Expect::At(head), Conflict::Reject);
-            match appended.await {
+            let append = Append {
+                fence: fence.clone(),
+                ..Append::after(head, vec![self.entry(checkpoint.clone())])
+            };
+            match self.tl.store.append(&self.reference, append).await {
                 Ok(mut appended) => return Ok(appended.entries.pop()),
-                Err(Error::Store(StoreError::Moved { .. })) => {
+                Err(StoreError::Moved { .. }) => {
                     let now = self.record().await?;
                     if !stands_as(&now.standing, &made_from.standing) {
                         return Ok(None);
                     }
                     head = now.card.head;
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(None)

@@ -32,6 +32,7 @@ mod chain;
 mod compact;
 mod error;
 mod import;
+mod lease;
 mod memory;
 mod merge;
 mod migrate;
@@ -81,7 +82,7 @@ pub use throughline_postgres::redacted;
 pub use throughline_recall as recalling;
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{
-    Append, Appended, Candidate, Change, Cursor, CursorError, ErrorKind, Expect, Filter, Finding,
-    How, OnConflict, Page, Position, Progress, Read, Report, Scope, Store, StoreError, Trashed,
-    What,
+    Append, Appended, Candidate, Change, Cursor, CursorError, ErrorKind, Expect, Fence, Filter,
+    Finding, How, Lease, OnConflict, Page, Position, Progress, Read, Report, Scope, Store,
+    StoreError, Trashed, What,
 };

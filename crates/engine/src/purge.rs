@@ -29,18 +29,41 @@ pub struct Purged {
 impl Throughline {
     /// Removes what is old in the trash, then puts into it what is too many.
     ///
-    /// In this order: what is put into the trash now stays there for its time.
+    /// In this order: what is put into the trash now stays there for its time. One process
+    /// at a time purges what is an owner's; the others wait, and find it done.
     pub async fn purge(&self, purge: Purge) -> Result<Purged, Error> {
-        let mut purged = Purged::default();
+        let due = self.due(&purge).await?;
+        if purge.dry_run || due == Purged::default() {
+            return Ok(due);
+        }
+        let held = self.hold("purge").await?;
+        let purging = async {
+            // Somebody else may have been at it just now.
+            let due = self.due(&purge).await?;
+            let fence = held.fence();
+            for card in &due.removed {
+                let session = self.owner.session(&card.id);
+                self.store.remove_under(&session, fence.as_ref()).await?;
+            }
+            for card in &due.trashed {
+                let session = self.owner.session(&card.id);
+                let trashing = self.store.trash_under(&session, self.now(), fence.as_ref());
+                trashing.await?;
+            }
+            Ok(due)
+        };
+        let purged = held.keep(purging).await;
+        held.release().await;
+        purged
+    }
+
+    /// What a purge would do now.
+    async fn due(&self, purge: &Purge) -> Result<Purged, Error> {
+        let mut due = Purged::default();
         if let Some(grace) = purge.grace {
             let before = self.now().checked_sub(grace).unwrap_or(Timestamp::MIN);
-            for trashed in self.store.trashed(&self.owner, before).await? {
-                if !purge.dry_run {
-                    let session = self.owner.session(&trashed.card.id);
-                    self.store.remove(&session).await?;
-                }
-                purged.removed.push(trashed.card);
-            }
+            let trashed = self.store.trashed(&self.owner, before).await?;
+            due.removed = trashed.into_iter().map(|trashed| trashed.card).collect();
         }
         if let Some(most) = purge.max_sessions {
             let mut after = None;
@@ -50,7 +73,7 @@ impl Throughline {
                 for card in page.items {
                     kept += 1;
                     if kept > most {
-                        purged.trashed.push(card);
+                        due.trashed.push(card);
                     }
                 }
                 after = page.next;
@@ -58,12 +81,7 @@ impl Throughline {
                     break;
                 }
             }
-            if !purge.dry_run {
-                for card in &purged.trashed {
-                    self.trash(&card.id).await?;
-                }
-            }
         }
-        Ok(purged)
+        Ok(due)
     }
 }

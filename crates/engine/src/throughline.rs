@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use throughline_context::Calibration;
 use throughline_model::{
@@ -14,7 +15,7 @@ use throughline_store::{
 
 use crate::open::{self, Address, Opening};
 use crate::recall::Shelf;
-use crate::{Again, Error, Session, Similar, World};
+use crate::{Again, Error, Session, Similar, World, lease};
 
 /// What a new session starts with; all of it may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +82,7 @@ pub struct Throughline {
     pub(crate) again: Option<Again>,
     calibration: Arc<Mutex<Calibration>>,
     pub(crate) shelf: Arc<Shelf>,
+    pub(crate) lease_term: Duration,
 }
 
 impl Throughline {
@@ -101,6 +103,7 @@ impl Throughline {
             again: None,
             calibration: Arc::default(),
             shelf,
+            lease_term: lease::TERM,
         })
     }
 
@@ -124,6 +127,13 @@ impl Throughline {
     #[must_use]
     pub fn comparing_again(self, again: Option<Again>) -> Self {
         Self { again, ..self }
+    }
+
+    /// The same store; who does what must happen once is replaced after so long without a
+    /// sign of life from them.
+    #[must_use]
+    pub fn replacing_after(self, lease_term: Duration) -> Self {
+        Self { lease_term, ..self }
     }
 
     /// On whose behalf.

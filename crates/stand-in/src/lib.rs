@@ -27,6 +27,7 @@ mod script;
 mod server;
 mod wire;
 
+pub use echo::echo;
 pub use fault::Fault;
 pub use reply::{Reply, Said, Tokens};
 pub use request::Request;

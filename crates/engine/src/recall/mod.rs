@@ -134,7 +134,7 @@ impl Shelf {
 }
 
 /// Does something that takes its time where that keeps nobody waiting.
-async fn aside<T: Send + 'static>(
+pub(crate) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
