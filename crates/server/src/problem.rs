@@ -172,6 +172,8 @@ impl From<StoreError> for Problem {
             StoreError::Moved { .. } => "head_moved",
             StoreError::NoSuchEntry { .. } => "entry_not_found",
             StoreError::EntryIdReused { .. } => "entry_id_reused",
+            StoreError::LeaseHeld { .. } => "lease_held",
+            StoreError::LeaseLost { .. } => "lease_lost",
             StoreError::NothingToAppend => "nothing_to_append",
             StoreError::NoSuchBlob(_) => "attachment_not_found",
             StoreError::NoSuchToken(_) => "token_not_found",

@@ -10,7 +10,8 @@ use tokio::sync::{Notify, broadcast, watch};
 
 use super::Frame;
 
-/// How often the feed is looked at for what other processes append.
+/// How often the feed is looked at for what other processes append, where the store is not
+/// told of it.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Changes read at a time.
 const PAGE: usize = 512;
@@ -186,7 +187,27 @@ async fn feed(hub: Weak<Inner>, wake: Arc<Notify>, tl: Throughline) {
             Err(error) => tracing::error!(%error, "events cannot be read"),
         }
         drop(inner);
-        let _ = tokio::time::timeout(LOOK_EVERY, wake.notified()).await;
+        tokio::select! {
+            () = wake.notified() => {}
+            () = something_happens(&tl, read_to) => {}
+        }
+    }
+}
+
+/// Waits until there may be something to read that this process did not append.
+async fn something_happens(tl: &Throughline, read_to: Option<Position>) {
+    // Without a position, nothing could be read just now.
+    let told = match read_to {
+        Some(after) => tl.store().changed(after).await,
+        None => Ok(false),
+    };
+    match told {
+        Ok(true) => {}
+        Ok(false) => tokio::time::sleep(LOOK_EVERY).await,
+        Err(error) => {
+            tracing::error!(%error, "whether there are events is not known");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 }
 
