@@ -10,7 +10,7 @@ use std::time::Duration;
 use throughline::context::{Encoding, Policy};
 use throughline::llm::{Brief, Extractive, SummarizeError, Summarizer, Written};
 use throughline::{
-    Asking, Compacted, Compacting, Message, NewSession, Purge, Role, Session, SessionId,
+    Asking, Compacted, Compacting, Filter, Message, NewSession, Purge, Role, Session, SessionId,
     Throughline,
 };
 use throughline_postgres::trial::Trial;
@@ -303,7 +303,7 @@ fn purges_at_once_do_everything_once() {
 
             let (a, b) = (a.unwrap(), b.unwrap());
             assert_eq!(a.removed.len() + b.removed.len(), 10, "{a:?} {b:?}");
-            assert_eq!(one.list_all(&Default::default()).await.unwrap().len(), 2);
+            assert_eq!(one.list_all(&Filter::default()).await.unwrap().len(), 2);
         });
     }
 }

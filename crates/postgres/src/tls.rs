@@ -60,9 +60,10 @@ impl Wanted {
                 _ => rest.push(pair),
             }
         }
-        let url = match rest.is_empty() {
-            true => base.to_owned(),
-            false => format!("{base}?{}", rest.join("&")),
+        let url = if rest.is_empty() {
+            base.to_owned()
+        } else {
+            format!("{base}?{}", rest.join("&"))
         };
         Ok((url, wanted))
     }
