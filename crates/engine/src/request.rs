@@ -180,11 +180,19 @@ impl Session {
         Ok(tail)
     }
 
-    /// Entries with what they cost: as known, or counted now and kept.
+    /// Entries with what they cost: as known, or counted now and kept, where counting is
+    /// worth it.
     async fn counted(&self, page: Vec<Entry>, encoding: Encoding) -> Result<Vec<Counted>, Error> {
         let (Some(first), Some(last)) = (page.first(), page.last()) else {
             return Ok(Vec::new());
         };
+        if !encoding.is_slow() {
+            let counted = page.into_iter().map(|entry| Counted {
+                tokens: entry_tokens(encoding, &entry),
+                entry,
+            });
+            return Ok(counted.collect());
+        }
         let (store, name) = (&self.tl.store, encoding.name());
         let known = store
             .token_counts(&self.reference, name, first.seq, last.seq)
