@@ -10,6 +10,7 @@ use throughline_context::{
 use throughline_model::{Body, Content, Entry, Record, Seq, Span};
 use throughline_store::Read;
 
+use crate::recall::MayLack;
 use crate::{Error, Session};
 
 /// Entries read at first; each page after it is twice as long, up to the largest, so that
@@ -135,7 +136,10 @@ impl Session {
         let Some(message) = asking.message.filter(|_| asking.policy.recall) else {
             return Ok((Vec::new(), None));
         };
-        match self.excerpts(&message.to_text(), record).await {
+        match self
+            .excerpts(&message.to_text(), record, MayLack::of(asking))
+            .await
+        {
             Ok(recalled) => Ok((recalled, None)),
             Err(Error::Recall(error)) => Ok((Vec::new(), Some(error.to_string()))),
             Err(error) => Err(error),

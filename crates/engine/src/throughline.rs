@@ -270,9 +270,8 @@ impl Throughline {
 
     /// Waits until everything under way is durable and lets go of the store.
     pub async fn close(&self) -> Result<(), Error> {
-        let merged = self.shelf.finished().await;
-        self.store.close().await?;
-        merged
+        self.shelf.settled().await;
+        Ok(self.store.close().await?)
     }
 
     /// A new entry of now.

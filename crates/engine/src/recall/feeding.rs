@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use throughline_model::{Lineage, Owner, Seq, SessionId};
@@ -54,6 +55,18 @@ impl Throughline {
         }
     }
 
+    /// Brings the index up to what is in the store now, and waits for nothing.
+    pub(super) fn catch_up_behind(&self) {
+        if self.shelf.feeding.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (tl, runtime) = (self.clone(), tokio::runtime::Handle::current());
+        self.shelf.behind(move || {
+            drop(runtime.block_on(tl.catch_up(Patience::Endless, &mut |_, _| {})));
+            tl.shelf.feeding.store(false, Ordering::Release);
+        });
+    }
+
     /// Makes the index anew from the whole store.
     pub async fn reindex(&self, fed: Fed<'_>) -> Result<Caught, Error> {
         self.shelf.clear().await?;
@@ -76,7 +89,8 @@ impl Throughline {
             };
             if behind == 0 || enough {
                 if let Some(feeder) = feeder {
-                    self.shelf.let_finish(feeder).await;
+                    // Until its files are merged they are read as they were.
+                    self.shelf.behind(move || drop(feeder.finish()));
                 }
                 return Ok(Caught { watermark, behind });
             }

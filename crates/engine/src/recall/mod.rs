@@ -14,9 +14,10 @@ mod search;
 mod within;
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throughline_recall::{ErrorKind, Feeder, Hit, Index, Query, RecallError};
+use throughline_recall::{ErrorKind, Hit, Index, Query, RecallError};
 use throughline_store::Position;
 use tokio::task::{JoinError, JoinHandle};
 
@@ -24,6 +25,7 @@ use crate::Error;
 
 pub use again::{Again, Within};
 pub use embeddings::Embeddings;
+pub(crate) use excerpts::MayLack;
 pub use feeding::{Caught, Fed, Patience};
 pub use search::{Searched, Searching};
 
@@ -41,16 +43,18 @@ enum Folder {
 pub(crate) struct Shelf {
     folder: Folder,
     open: Mutex<Option<Index>>,
-    /// What was looked for last, at which watermark, and found: one message is answered
-    /// from more than one request.
+    /// What was looked for last, and found: one message is answered from more than one
+    /// request.
     lately: Mutex<Option<Lately>>,
     /// Which sessions the project that was asked about last has.
     members: Mutex<Option<projects::Members>>,
-    /// A feeder that is done but for files it merges.
-    finishing: tokio::sync::Mutex<Option<JoinHandle<Result<(), RecallError>>>>,
+    /// What goes on behind requests.
+    behind: Mutex<Vec<JoinHandle<()>>>,
+    /// Whether the index is being fed there.
+    feeding: AtomicBool,
 }
 
-/// What a search came to.
+/// What a search came to, when the store was at a position.
 #[derive(Debug)]
 struct Lately {
     query: Query,
@@ -80,7 +84,8 @@ impl Shelf {
             open: Mutex::default(),
             lately: Mutex::default(),
             members: Mutex::default(),
-            finishing: tokio::sync::Mutex::default(),
+            behind: Mutex::default(),
+            feeding: AtomicBool::new(false),
         })
     }
 
@@ -129,24 +134,28 @@ impl Shelf {
         Ok(open.insert(index).clone())
     }
 
-    /// Lets a feeder merge its files while nobody waits: until then they are read as they
-    /// were.
-    async fn let_finish(&self, feeder: Feeder) {
-        let finishing = tokio::task::spawn_blocking(move || feeder.finish());
-        *self.finishing.lock().await = Some(finishing);
+    /// Does something to the index that nobody waits for. Should it fail, whoever feeds the
+    /// index next is told.
+    fn behind(&self, work: impl FnOnce() + Send + 'static) {
+        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        behind.retain(|work| !work.is_finished());
+        behind.push(tokio::task::spawn_blocking(work));
     }
 
-    /// Waits for a feeder that is still merging.
-    pub(crate) async fn finished(&self) -> Result<(), Error> {
-        match self.finishing.lock().await.take() {
-            Some(finishing) => Ok(joined(finishing.await)?),
-            None => Ok(()),
+    /// Waits for what goes on behind requests.
+    pub(crate) async fn settled(&self) {
+        let next = || {
+            let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+            behind.pop()
+        };
+        while let Some(work) = next() {
+            joined(work.await);
         }
     }
 
     /// Empties the index, so that it is fed from the beginning.
     async fn clear(&self) -> Result<(), Error> {
-        self.finished().await?;
+        self.settled().await;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         *open = None;
         Ok(Index::clear(&self.path()?)?)
