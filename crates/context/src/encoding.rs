@@ -77,6 +77,11 @@ impl Encoding {
         }
     }
 
+    /// Whether counting takes longer than looking a count up.
+    pub fn is_slow(self) -> bool {
+        self != Self::Rough
+    }
+
     /// How many tokens a text is.
     pub fn count(self, text: &str) -> u64 {
         if text.is_empty() {

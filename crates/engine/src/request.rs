@@ -10,6 +10,7 @@ use throughline_context::{
 use throughline_model::{Body, Content, Entry, Record, Seq, Span};
 use throughline_store::Read;
 
+use crate::recall::MayLack;
 use crate::{Error, Session};
 
 /// Entries read at first; each page after it is twice as long, up to the largest, so that
@@ -85,10 +86,11 @@ impl Session {
         let checkpoint = self.checkpoint().await?;
         let budget = self.tl.as_counted_here(asking.model, asking.allowance());
         let spans = record.standing.uncovered();
-        let tail = self
-            .tail_of(asking.last(&record), &spans, asking.encoding, Some(budget))
-            .await?;
-        let (recalled, unable) = self.recalled(asking, &record).await?;
+        // At once: the one waits for the store, the other for the index.
+        let (tail, (recalled, unable)) = tokio::try_join!(
+            self.tail_of(asking.last(&record), &spans, asking.encoding, Some(budget)),
+            self.recalled(asking, &record),
+        )?;
         let mut documents = self.documents(&record).await?;
         documents.extend_from_slice(asking.documents);
         let memory = self
@@ -134,7 +136,10 @@ impl Session {
         let Some(message) = asking.message.filter(|_| asking.policy.recall) else {
             return Ok((Vec::new(), None));
         };
-        match self.excerpts(&message.to_text(), record).await {
+        match self
+            .excerpts(&message.to_text(), record, MayLack::of(asking))
+            .await
+        {
             Ok(recalled) => Ok((recalled, None)),
             Err(Error::Recall(error)) => Ok((Vec::new(), Some(error.to_string()))),
             Err(error) => Err(error),
@@ -179,11 +184,19 @@ impl Session {
         Ok(tail)
     }
 
-    /// Entries with what they cost: as known, or counted now and kept.
+    /// Entries with what they cost: as known, or counted now and kept, where counting is
+    /// worth it.
     async fn counted(&self, page: Vec<Entry>, encoding: Encoding) -> Result<Vec<Counted>, Error> {
         let (Some(first), Some(last)) = (page.first(), page.last()) else {
             return Ok(Vec::new());
         };
+        if !encoding.is_slow() {
+            let counted = page.into_iter().map(|entry| Counted {
+                tokens: entry_tokens(encoding, &entry),
+                entry,
+            });
+            return Ok(counted.collect());
+        }
         let (store, name) = (&self.tl.store, encoding.name());
         let known = store
             .token_counts(&self.reference, name, first.seq, last.seq)

@@ -280,6 +280,7 @@ impl Throughline {
 
     /// Waits until everything under way is durable and lets go of the store.
     pub async fn close(&self) -> Result<(), Error> {
+        self.shelf.settled().await;
         Ok(self.store.close().await?)
     }
 

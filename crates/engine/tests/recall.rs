@@ -255,6 +255,68 @@ fn what_is_in_view_is_not_brought_back_again() {
 }
 
 #[test]
+fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("s.db").display());
+        let tl = Throughline::open(&store).await.unwrap();
+        session(&tl, "old", project("p"), &["Redis listens on port 6380"]).await;
+        let new = session(&tl, "new", project("p"), &[]).await;
+        let indexed = tl
+            .catch_up(Patience::Endless, &mut |_, _| {})
+            .await
+            .unwrap();
+        let index = throughline_recall::Index::open(&folder.path().join("s.index")).unwrap();
+        let feeder = loop {
+            // It may still be merging.
+            if let Some(feeder) = index.feeder().unwrap() {
+                break feeder;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        say(&new, "Let us look at the cache.").await;
+
+        // Nobody can feed the index now, and what is there is found all the same.
+        let question = "Which port does Redis listen on?";
+        assert_eq!(recalled(&new, question, "default").await, [Seq(1)]);
+        assert_eq!(tl.watermark().await.unwrap(), indexed.watermark);
+
+        drop(feeder);
+        tl.close().await.unwrap();
+        assert!(index.watermark().unwrap() > indexed.watermark.0);
+    });
+}
+
+#[test]
+fn what_another_window_just_said_is_waited_for() {
+    block_on(async {
+        let tl = memory().await;
+        let new = session(&tl, "new", project("p"), &["Hello"]).await;
+        tl.catch_up(Patience::Endless, &mut |_, _| {})
+            .await
+            .unwrap();
+        session(&tl, "other", project("p"), &["Redis listens on port 6380"]).await;
+        let question = "Which port does Redis listen on?";
+        assert_eq!(recalled(&new, question, "default").await, [Seq(1)]);
+    });
+}
+
+#[test]
+fn the_offline_agent_quotes_what_was_said_just_before() {
+    block_on(async {
+        let tl = memory().await;
+        let new = session(&tl, "new", project("p"), &["Hello"]).await;
+        tl.catch_up(Patience::Endless, &mut |_, _| {})
+            .await
+            .unwrap();
+        say(&new, "Redis listens on port 6380").await;
+        let message = Content::text("Which port does Redis listen on?");
+        let agent = new.offline(&message, &TimeZone::UTC).await.unwrap();
+        assert!(format!("{agent:?}").contains("6380"), "{agent:?}");
+    });
+}
+
+#[test]
 fn the_offline_agent_quotes_what_was_said_in_another_session() {
     block_on(async {
         let tl = memory().await;

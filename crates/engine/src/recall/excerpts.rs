@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use throughline_context::{EntryRef, Excerpt};
-use throughline_llm::Quote;
-use throughline_model::{Entry, Record, Role, redact};
+use throughline_context::{EntryRef, Excerpt, Keep};
+use throughline_llm::{OFFLINE_PROVIDER, Quote};
+use throughline_model::{Entry, Message, Record, Role, SessionId, redact};
 use throughline_recall::{Hit, Query, Scope, Stretch, says_something};
-use throughline_store::Read;
+use throughline_store::{Change, Read, What};
 
 use super::{Lately, Patience};
-use crate::{Error, Session};
+use crate::{Asking, Error, Session};
 
 /// How many are looked for: more than fit into any request.
 const HITS: usize = 80;
@@ -23,8 +23,47 @@ const LEADS: usize = 4;
 const QUOTES: usize = 3;
 /// How long the index may keep a request waiting.
 const PATIENCE: Patience = Patience::For(Duration::from_millis(1_500));
+/// So much at most may have been said that the index lacks: in changes, and in bytes.
+const JUST_SAID: usize = 16;
+const JUST_SAID_BYTES: usize = 8_000;
 /// How much of a passage an excerpt has, in characters.
 const LONGEST: usize = 1_200;
+
+/// What of the last things said in a session the index may lack: it is not waited for
+/// then, and gets them while the question is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MayLack {
+    /// So many bytes, which are in view of whoever is asked.
+    InView(usize),
+    /// What the offline agent said, which is not quoted again.
+    ItsOwn,
+}
+
+impl MayLack {
+    /// What a request shows anyway.
+    pub(crate) fn of(asking: &Asking<'_>) -> Self {
+        Self::InView(match asking.policy.keep {
+            // It may show no message at all.
+            Keep::Messages { .. } => 0,
+            // About a quarter of it.
+            _ => usize::try_from(asking.allowance()).unwrap_or(JUST_SAID_BYTES),
+        })
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::InView(bytes) => bytes.min(JUST_SAID_BYTES),
+            Self::ItsOwn => JUST_SAID_BYTES,
+        }
+    }
+
+    fn message(self, message: &Message) -> bool {
+        match self {
+            Self::InView(_) => true,
+            Self::ItsOwn => message.provider.as_deref() == Some(OFFLINE_PROVIDER),
+        }
+    }
+}
 
 impl Session {
     /// What was said before in this project that bears on a text, the best first; not
@@ -33,8 +72,9 @@ impl Session {
         &self,
         text: &str,
         record: &Record,
+        may_lack: MayLack,
     ) -> Result<Vec<Excerpt>, Error> {
-        let hits = self.bearing_on(text, record).await?;
+        let hits = self.bearing_on(text, record, may_lack).await?;
         let mut excerpts = Vec::with_capacity(hits.len());
         for (index, hit) in hits.into_iter().enumerate() {
             let lead = if index < LEADS {
@@ -61,7 +101,7 @@ impl Session {
     /// What was said before in this project that bears on a text, for a person to read.
     pub(crate) async fn quotes(&self, text: &str, zone: &TimeZone) -> Result<Vec<Quote>, Error> {
         let record = self.record().await?;
-        let hits = self.bearing_on(text, &record).await?;
+        let hits = self.bearing_on(text, &record, MayLack::ItsOwn).await?;
         let mut quotes = Vec::new();
         // What merely stands beside something that bears on it is no answer.
         let bears = |hit: &&Hit| !hit.snippet.marks.is_empty() && hit.why.late > 0.35;
@@ -84,20 +124,32 @@ impl Session {
         Ok(quotes)
     }
 
-    async fn bearing_on(&self, text: &str, record: &Record) -> Result<Vec<Hit>, Error> {
+    /// The passages that bear on a text.
+    async fn bearing_on(
+        &self,
+        text: &str,
+        record: &Record,
+        may_lack: MayLack,
+    ) -> Result<Vec<Hit>, Error> {
         // "And now?" bears on nothing but what was said last.
         if !says_something(text) {
             return Ok(Vec::new());
         }
         self.tl.get_ready_to_compare();
-        let caught = self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
+        let at = self.tl.store.last_position().await?;
+        let whole = if self.has_enough(text, may_lack).await? {
+            self.tl.catch_up_behind();
+            true
+        } else {
+            self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?.behind == 0
+        };
         let mut scope = Scope::new(self.reference.owner.clone());
         scope.sessions = Some(self.stretches(record).await?);
         let mut query = Query {
             limit: HITS,
             ..Query::new(text, scope)
         };
-        if let Some(hits) = self.tl.shelf.lately(&query, caught.watermark) {
+        if let Some(hits) = self.tl.shelf.lately(&query, at) {
             return Ok(hits);
         }
         let mut hits = self.found_for_request(&query).await?;
@@ -110,12 +162,33 @@ impl Session {
             hits.truncate(HITS);
             query.limit = HITS;
         }
-        self.tl.shelf.remember(Lately {
-            query,
-            at: caught.watermark,
-            hits: hits.clone(),
-        });
+        if whole {
+            let hits = hits.clone();
+            self.tl.shelf.remember(Lately { query, at, hits });
+        }
         Ok(hits)
+    }
+
+    /// Whether the index has everything but the text itself and what it may lack.
+    async fn has_enough(&self, text: &str, may_lack: MayLack) -> Result<bool, Error> {
+        let watermark = self.tl.watermark().await?;
+        let since = self.tl.store.changes(watermark, JUST_SAID + 1).await?;
+        let mut bytes = 0;
+        let mut may_wait = |change: &Change| {
+            let here = change.owner == self.reference.owner && change.session == *self.id();
+            here && match &change.what {
+                What::Created => true,
+                What::Appended(stored) => stored.decode().is_ok_and(|entry| {
+                    entry.message().is_none_or(|message| {
+                        bytes += stored.payload.len();
+                        may_lack.message(message) || message.content.to_text().trim() == text.trim()
+                    })
+                }),
+                _ => false,
+            }
+        };
+        let all = since.len() <= JUST_SAID && since.iter().all(&mut may_wait);
+        Ok(all && bytes <= may_lack.bytes())
     }
 
     async fn found_for_request(&self, query: &Query) -> Result<Vec<Hit>, Error> {
@@ -127,15 +200,14 @@ impl Session {
     async fn stretches(&self, record: &Record) -> Result<Vec<Stretch>, Error> {
         let mut stretches = self.whole_log().await?;
         if let Some(project) = &record.card.project {
-            for session in self.tl.sessions_of(project).await?.iter() {
-                if session != self.id() {
-                    stretches.retain(|stretch| stretch.session != *session);
-                    stretches.push(Stretch {
-                        session: session.clone(),
-                        to: None,
-                    });
-                }
-            }
+            let sessions = self.tl.sessions_of(project).await?;
+            // All of a session has in it what was shared of it.
+            let whole: HashSet<&SessionId> = sessions.iter().collect();
+            stretches.retain(|stretch| !whole.contains(&stretch.session));
+            stretches.extend(sessions.iter().map(|session| Stretch {
+                session: session.clone(),
+                to: None,
+            }));
         }
         Ok(stretches)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use throughline_model::{Lineage, Owner, Seq, SessionId};
@@ -47,16 +48,28 @@ impl Throughline {
         match self.try_to_catch_up(patience, fed).await {
             // Found out only now that it cannot be read: it is made anew.
             Err(Error::Recall(error)) if error.kind() == ErrorKind::Rebuild => {
-                self.shelf.clear()?;
+                self.shelf.clear().await?;
                 self.try_to_catch_up(patience, fed).await
             }
             caught => caught,
         }
     }
 
+    /// Brings the index up to what is in the store now, and waits for nothing.
+    pub(super) fn catch_up_behind(&self) {
+        if self.shelf.feeding.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (tl, runtime) = (self.clone(), tokio::runtime::Handle::current());
+        self.shelf.behind(move || {
+            drop(runtime.block_on(tl.catch_up(Patience::Endless, &mut |_, _| {})));
+            tl.shelf.feeding.store(false, Ordering::Release);
+        });
+    }
+
     /// Makes the index anew from the whole store.
     pub async fn reindex(&self, fed: Fed<'_>) -> Result<Caught, Error> {
-        self.shelf.clear()?;
+        self.shelf.clear().await?;
         self.catch_up(Patience::Endless, fed).await
     }
 
@@ -76,8 +89,8 @@ impl Throughline {
             };
             if behind == 0 || enough {
                 if let Some(feeder) = feeder {
-                    let close = move || Ok(feeder.finish()?);
-                    aside(close).await?;
+                    // Until its files are merged they are read as they were.
+                    self.shelf.behind(move || drop(feeder.finish()));
                 }
                 return Ok(Caught { watermark, behind });
             }

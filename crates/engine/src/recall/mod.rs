@@ -14,15 +14,18 @@ mod search;
 mod within;
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_recall::{ErrorKind, Hit, Index, Query, RecallError};
 use throughline_store::Position;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::Error;
 
 pub use again::{Again, Within};
 pub use embeddings::Embeddings;
+pub(crate) use excerpts::MayLack;
 pub use feeding::{Caught, Fed, Patience};
 pub use search::{Searched, Searching};
 
@@ -40,14 +43,18 @@ enum Folder {
 pub(crate) struct Shelf {
     folder: Folder,
     open: Mutex<Option<Index>>,
-    /// What was looked for last, at which watermark, and found: one message is answered
-    /// from more than one request.
+    /// What was looked for last, and found: one message is answered from more than one
+    /// request.
     lately: Mutex<Option<Lately>>,
     /// Which sessions the project that was asked about last has.
     members: Mutex<Option<projects::Members>>,
+    /// What goes on behind requests.
+    behind: Mutex<Vec<JoinHandle<()>>>,
+    /// Whether the index is being fed there.
+    feeding: AtomicBool,
 }
 
-/// What a search came to.
+/// What a search came to, when the store was at a position.
 #[derive(Debug)]
 struct Lately {
     query: Query,
@@ -77,6 +84,8 @@ impl Shelf {
             open: Mutex::default(),
             lately: Mutex::default(),
             members: Mutex::default(),
+            behind: Mutex::default(),
+            feeding: AtomicBool::new(false),
         })
     }
 
@@ -125,8 +134,28 @@ impl Shelf {
         Ok(open.insert(index).clone())
     }
 
+    /// Does something to the index that nobody waits for. Should it fail, whoever feeds the
+    /// index next is told.
+    fn behind(&self, work: impl FnOnce() + Send + 'static) {
+        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        behind.retain(|work| !work.is_finished());
+        behind.push(tokio::task::spawn_blocking(work));
+    }
+
+    /// Waits for what goes on behind requests.
+    pub(crate) async fn settled(&self) {
+        let next = || {
+            let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+            behind.pop()
+        };
+        while let Some(work) = next() {
+            joined(work.await);
+        }
+    }
+
     /// Empties the index, so that it is fed from the beginning.
-    fn clear(&self) -> Result<(), Error> {
+    async fn clear(&self) -> Result<(), Error> {
+        self.settled().await;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         *open = None;
         Ok(Index::clear(&self.path()?)?)
@@ -137,8 +166,9 @@ impl Shelf {
 pub(crate) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
+    joined(tokio::task::spawn_blocking(work).await)
+}
+
+fn joined<T>(ended: Result<T, JoinError>) -> T {
+    ended.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
 }
