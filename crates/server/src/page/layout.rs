@@ -5,7 +5,8 @@ use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
 use super::asset;
-use super::visitor::Visitor;
+use super::visitor::{Opened, Visitor};
+use super::words::title;
 use crate::Problem;
 
 /// Only what this server serves is run, shown or talked to, and nothing within a page.
@@ -60,6 +61,12 @@ pub(super) fn page(
         }
     };
     document(StatusCode::OK, title, scripts, &top, main)
+}
+
+/// A whole page about a session.
+pub(super) fn about(opened: &Opened, what: &str, main: &Markup) -> Response {
+    let title = format!("{what} of {}", title(&opened.record.card));
+    page(&opened.visitor, Place::Sessions, &title, &[], main)
 }
 
 /// A page for somebody who is nobody yet, or where something went wrong.

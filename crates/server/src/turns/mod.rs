@@ -4,8 +4,10 @@
 //! same owner may listen: everything told of it is kept until a while after its end. In
 //! one session there is one turn at a time; another waits or is refused, as asked.
 //!
-//! This is known to one process. What was said and answered is in the log, as always.
+//! This is known to one process. What was said and answered is in the log, as always, and
+//! that is what another process tells of it (`elsewhere.rs`).
 
+mod elsewhere;
 mod live;
 mod run;
 
@@ -17,6 +19,7 @@ use axum::http::StatusCode;
 use throughline::SessionRef;
 use tokio::sync::Semaphore;
 
+pub(crate) use elsewhere::follow;
 pub(crate) use live::{Live, TurnId};
 pub(crate) use run::{Manner, Outcome, Question, begin, compaction};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::json;
-use throughline::llm::{Delta, ToolSpec};
+use throughline::llm::{Delta, Terms, ToolSpec};
 use throughline::{
     Body, CompactionEvent, Conflict, Content, Entry, Expect, How, Message, NewEntry, Read, Role,
     Session, SessionId, ToolCall, ToolResult, Toolbox, TurnEvent, Turned, Usage, Voice,
@@ -13,7 +13,7 @@ use throughline::{
 use tokio::sync::oneshot;
 
 use super::{Live, Place, TurnId, WhenBusy};
-use crate::{App, Caller, Problem};
+use crate::{App, Caller, Choice, Problem};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -45,6 +45,10 @@ pub(crate) struct Manner {
     pub(crate) tools: Vec<ToolSpec>,
     /// Whether those who listen to events are told nothing of it.
     pub(crate) quiet: bool,
+    /// Who is to answer.
+    pub(crate) choice: Choice,
+    /// On which terms; whoever sets them has asked whether they can be kept.
+    pub(crate) terms: Terms,
 }
 
 /// Tools that whoever asked runs.
@@ -87,6 +91,8 @@ pub(crate) struct Outcome {
     pub(crate) request_tokens: Option<u64>,
     /// Whether it was stopped.
     pub(crate) stopped: bool,
+    /// Whether it grew longer than it may, and ends there.
+    pub(crate) cut: bool,
     /// Why there is no answer, or no whole one.
     pub(crate) failed: Option<Problem>,
 }
@@ -101,6 +107,9 @@ pub(crate) async fn begin(
     session: &Session,
     question: Question,
 ) -> Result<Arc<Live>, Problem> {
+    // What cannot be had is refused before anything waits for it.
+    let choice = &question.manner.choice;
+    app.serving.voices.voice(Some(session), choice).await?;
     let reference = caller.owner().session(session.id());
     let id = session.entry(Body::Cleared).id;
     let key = question.key.clone();
@@ -142,9 +151,9 @@ struct Task {
 /// Told of each event, under these names.
 const STARTED: &str = "turn:started";
 const QUEUED: &str = "turn:queued";
-const COMPLETE: &str = "turn:complete";
+pub(super) const COMPLETE: &str = "turn:complete";
 const STOPPED: &str = "turn:stopped";
-const FAILED: &str = "turn:failed";
+pub(super) const FAILED: &str = "turn:failed";
 
 impl Task {
     async fn run(self, after: Option<Arc<Live>>, started: oneshot::Sender<Result<(), Problem>>) {
@@ -199,10 +208,19 @@ impl Task {
         &self,
         started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
     ) -> Result<Outcome, Problem> {
-        let mut voice = self.app.serving.voices.voice(&self.session).await?;
+        let Manner {
+            choice,
+            terms,
+            instructions,
+            quiet,
+            ..
+        } = &self.question.manner;
+        let voices = &self.app.serving.voices;
+        let mut voice = voices.voice(Some(&self.session), choice).await?;
+        voice.terms = terms.clone();
         // There is nothing to recall in a session that is not kept.
-        voice.policy.recall &= !self.question.manner.quiet;
-        if let Some(more) = &self.question.manner.instructions {
+        voice.policy.recall &= !quiet;
+        if let Some(more) = instructions {
             voice.agent = Some(match voice.agent {
                 Some(agent) => format!("{agent}\n\n{more}"),
                 None => more.clone(),
@@ -232,12 +250,16 @@ impl Task {
                 usage,
                 request_tokens: None,
                 stopped: false,
+                cut: false,
                 failed: None,
             });
         }
+        if !quiet && let Err(error) = session.name_plainly().await {
+            tracing::warn!(%error, "a session cannot be named");
+        }
         let turned = self.heard(&session, &question, &voice).await?;
-        if let Err(error) = session.note_memory_used(&turned).await {
-            tracing::warn!(%error, "what was used of memory cannot be noted");
+        if let Err(error) = session.remember_turn(&turned, voice.proposing).await {
+            tracing::warn!(%error, "what a turn leaves in memory cannot be kept");
         }
         Ok(Outcome {
             turn: *self.live.id(),
@@ -247,6 +269,7 @@ impl Task {
             usage: turned.usage,
             request_tokens: Some(turned.request.tokens),
             stopped: turned.stopped,
+            cut: turned.cut,
             failed: turned.failed.as_ref().map(Problem::from),
         })
     }
@@ -414,7 +437,10 @@ pub(crate) fn compaction(event: &CompactionEvent) -> serde_json::Value {
 }
 
 /// The answer that followed a question, where there is one.
-async fn answer_to(session: &Session, question: &Entry) -> Result<Option<Entry>, Problem> {
+pub(super) async fn answer_to(
+    session: &Session,
+    question: &Entry,
+) -> Result<Option<Entry>, Problem> {
     const AMONG: usize = 200;
     let after = session.read(Read::from(question.seq.next(), AMONG)).await?;
     let turn = after.into_iter().take_while(|entry| {
