@@ -84,8 +84,9 @@ pub fn build(
         recent.left_out.extend(elide(&mut turns, policy, encoding));
     }
     // What is recalled has a place of its own, if there is anything to recall.
+    let offered = recalled::offered(material, policy, encoding);
     let reserved = if policy.recall {
-        recalled::wanted(material, encoding)
+        recalled::wanted(&offered, encoding)
             .min(share(policy.shares.recall))
             .min(policy.recall_tokens)
             .min(spare(left))
@@ -108,7 +109,7 @@ pub fn build(
     left = left.saturating_sub(recent.tokens);
 
     let room = Room::within(left, policy.recall_tokens);
-    let recalled = recalled::recalled(material, policy, &in_view, room, encoding);
+    let recalled = recalled::recalled(material, &offered, &in_view, room, encoding);
 
     let mut message = Section::new(SectionName::Message);
     message.tokens = new.tokens;

@@ -23,39 +23,58 @@ const FRAME: u64 = 4;
 /// How much of what came before an excerpt is shown, in characters.
 const LEAD: usize = 120;
 
-/// What the excerpts would take if all of them were sent.
-pub(crate) fn wanted(material: &Material<'_>, encoding: Encoding) -> u64 {
-    let cost = |excerpt: &Excerpt| cost(excerpt, encoding);
-    material.recalled.iter().map(cost).sum::<u64>() + intro(encoding)
+/// An excerpt that may be sent, and what it takes by itself: counted once, since there
+/// are more of them than fit.
+#[derive(Clone, Copy)]
+pub(crate) struct Offered<'a> {
+    excerpt: &'a Excerpt,
+    tokens: u64,
+}
+
+/// Everything that may be recalled, the best first.
+pub(crate) fn offered<'a>(
+    material: &Material<'a>,
+    policy: &Policy,
+    encoding: Encoding,
+) -> Vec<Offered<'a>> {
+    let excerpts = material.recalled.iter().filter(|_| policy.recall);
+    excerpts
+        .map(|excerpt| Offered {
+            excerpt,
+            tokens: encoding.count(&excerpt.author) + encoding.count(excerpt.text.trim()) + FRAME,
+        })
+        .collect()
+}
+
+/// What they would take if all of them were sent.
+pub(crate) fn wanted(offered: &[Offered<'_>], encoding: Encoding) -> u64 {
+    offered.iter().map(|one| one.tokens).sum::<u64>() + intro(encoding)
 }
 
 /// The excerpts that fit and are not in view anyway.
 pub(crate) fn recalled(
     material: &Material<'_>,
-    policy: &Policy,
+    offered: &[Offered<'_>],
     in_view: &HashSet<Seq>,
     room: Room,
     encoding: Encoding,
 ) -> Section {
     let mut section = Section::new(SectionName::Recalled);
-    let all = material.recalled;
-    if all.is_empty() {
-        return section;
-    }
     let excerpts = |count: usize| format!("{count} recalled excerpts");
-    if !policy.recall {
-        let note = LeftOut::new(excerpts(all.len()), "policy does not recall");
-        section.left_out.push(note.of_entries(all.len()));
+    let unasked = material.recalled.len() - offered.len();
+    if unasked > 0 {
+        let note = LeftOut::new(excerpts(unasked), "policy does not recall");
+        section.left_out.push(note.of_entries(unasked));
+    }
+    if offered.is_empty() {
         return section;
     }
-    let fresh: Vec<&Excerpt> = all
-        .iter()
-        .filter(|excerpt| {
-            excerpt.source.session != *material.session || !in_view.contains(&excerpt.source.seq)
-        })
-        .collect();
-    if fresh.len() < all.len() {
-        let seen = all.len() - fresh.len();
+    let mut fresh = offered.to_vec();
+    fresh.retain(|Offered { excerpt, .. }| {
+        excerpt.source.session != *material.session || !in_view.contains(&excerpt.source.seq)
+    });
+    if fresh.len() < offered.len() {
+        let seen = offered.len() - fresh.len();
         let note = LeftOut::new(excerpts(seen), "already in view");
         section.left_out.push(note.of_entries(seen));
     }
@@ -67,10 +86,10 @@ pub(crate) fn recalled(
     }
     let dropped: Vec<_> = fresh
         .iter()
-        .filter(|excerpt| !chosen.iter().any(|kept| std::ptr::eq(*kept, **excerpt)))
+        .filter(|one| !chosen.iter().any(|kept| std::ptr::eq(*kept, one.excerpt)))
         .collect();
     if !dropped.is_empty() {
-        let tokens = dropped.iter().map(|excerpt| cost(excerpt, encoding)).sum();
+        let tokens = dropped.iter().map(|one| one.tokens).sum();
         let note = LeftOut::new(excerpts(dropped.len()), room.why);
         let note = note.costing(tokens).of_entries(dropped.len());
         section.left_out.push(note);
@@ -94,26 +113,22 @@ fn intro(encoding: Encoding) -> u64 {
 }
 
 /// The best ones that fit, the best first.
-fn fitting<'a>(fresh: &[&'a Excerpt], room: u64, encoding: Encoding) -> Vec<&'a Excerpt> {
+fn fitting<'a>(fresh: &[Offered<'a>], room: u64, encoding: Encoding) -> Vec<&'a Excerpt> {
     let mut left = room.saturating_sub(intro(encoding));
     let mut chosen: Vec<&Excerpt> = Vec::new();
-    for excerpt in fresh {
+    for Offered { excerpt, tokens } in fresh {
         let heading = if chosen.iter().any(|other| same_day(other, excerpt)) {
             0
         } else {
             encoding.count(&heading(excerpt.at))
         };
-        let cost = cost(excerpt, encoding) + heading;
+        let cost = tokens + heading;
         if cost <= left {
             left -= cost;
             chosen.push(excerpt);
         }
     }
     chosen
-}
-
-fn cost(excerpt: &Excerpt, encoding: Encoding) -> u64 {
-    encoding.count(&excerpt.author) + encoding.count(excerpt.text.trim()) + FRAME
 }
 
 fn same_day(one: &Excerpt, other: &Excerpt) -> bool {

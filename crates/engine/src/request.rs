@@ -85,10 +85,11 @@ impl Session {
         let checkpoint = self.checkpoint().await?;
         let budget = self.tl.as_counted_here(asking.model, asking.allowance());
         let spans = record.standing.uncovered();
-        let tail = self
-            .tail_of(asking.last(&record), &spans, asking.encoding, Some(budget))
-            .await?;
-        let (recalled, unable) = self.recalled(asking, &record).await?;
+        // At once: the one waits for the store, the other for the index.
+        let (tail, (recalled, unable)) = tokio::try_join!(
+            self.tail_of(asking.last(&record), &spans, asking.encoding, Some(budget)),
+            self.recalled(asking, &record),
+        )?;
         let mut documents = self.documents(&record).await?;
         documents.extend_from_slice(asking.documents);
         let memory = self

@@ -270,7 +270,9 @@ impl Throughline {
 
     /// Waits until everything under way is durable and lets go of the store.
     pub async fn close(&self) -> Result<(), Error> {
-        Ok(self.store.close().await?)
+        let merged = self.shelf.finished().await;
+        self.store.close().await?;
+        merged
     }
 
     /// A new entry of now.

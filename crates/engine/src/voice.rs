@@ -9,6 +9,7 @@ use throughline_llm::{Model, Summarizer, Term, Terms};
 use throughline_model::{Content, Entry};
 use tokio::sync::Notify;
 
+use crate::offline::OfflineHere;
 use crate::{Asking, Error, Proposing, Session, Tell, Toolbox, Turn, Turned};
 
 /// Who answers. Cheap to clone.
@@ -89,15 +90,15 @@ impl Voice {
         stop: Option<&Notify>,
         tell: Tell<'_>,
     ) -> Result<Turned, Error> {
-        let offline;
+        let empty = Content::default();
+        let offline = OfflineHere {
+            session,
+            message: question.message().map_or(&empty, |m| &m.content),
+            zone,
+        };
         let model: &dyn Model = match &self.model {
             Some(model) => model,
-            None => {
-                let empty = Content::default();
-                let message = question.message().map_or(&empty, |m| &m.content);
-                offline = session.offline(message, zone).await?;
-                &offline
-            }
+            None => &offline,
         };
         let turn = Turn {
             model,

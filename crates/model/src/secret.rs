@@ -255,26 +255,33 @@ fn in_word(word: &str, start: usize, labelled: &mut bool, spans: &mut Vec<Secret
     if spans.len() > found {
         return;
     }
-    let lower = bare.trim_end_matches([':', '=']).to_lowercase();
-    let lower = lower.trim_matches(['"', '\'']);
+    let name = bare.trim_end_matches([':', '=']).trim_matches(['"', '\'']);
     // "the password is hunter2": the label holds until something that is not it.
-    *labelled = is_label(lower) || (announced && matches!(lower, "" | "is" | "was"));
+    let goes_on = || {
+        ["", "is", "was"]
+            .iter()
+            .any(|word| name.eq_ignore_ascii_case(word))
+    };
+    *labelled = is_label(name) || (announced && goes_on());
 }
 
 fn is_kind(part: &str, (start, least, _): &(&str, usize, &str)) -> bool {
     let token = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    part.starts_with(start)
-        && part.len() >= *least
+    part.len() >= *least
+        && part.starts_with(start)
         && part.chars().all(token)
         && part.chars().any(|c| c.is_ascii_digit())
 }
 
 fn is_label(name: &str) -> bool {
-    let name = name.to_lowercase();
+    // Every word of a text is looked at: labels are ASCII, and nothing is copied.
     LABELS.iter().any(|label| {
-        name == *label
-            || name.ends_with(&format!("_{label}"))
-            || name.ends_with(&format!("-{label}"))
+        let Some(at) = name.len().checked_sub(label.len()) else {
+            return false;
+        };
+        let (before, last) = name.as_bytes().split_at(at);
+        last.eq_ignore_ascii_case(label.as_bytes())
+            && matches!(before.last(), None | Some(b'_' | b'-'))
     })
 }
 

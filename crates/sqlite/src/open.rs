@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use throughline_store::StoreError;
 
@@ -115,6 +116,9 @@ fn make_file(path: &Path) -> Result<(), StoreError> {
 fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_others))?;
     connection.set_prepared_statement_cache_capacity(64);
+    // Otherwise a statement is compiled anew for other values, in case another plan suits
+    // them better: which costs more than any of these statements.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "trusted_schema", false)
 }

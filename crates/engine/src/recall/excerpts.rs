@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use throughline_context::{EntryRef, Excerpt};
 use throughline_llm::Quote;
-use throughline_model::{Entry, Record, Role, redact};
+use throughline_model::{Entry, Record, Role, SessionId, redact};
 use throughline_recall::{Hit, Query, Scope, Stretch, says_something};
 use throughline_store::Read;
 
@@ -127,15 +127,14 @@ impl Session {
     async fn stretches(&self, record: &Record) -> Result<Vec<Stretch>, Error> {
         let mut stretches = self.whole_log().await?;
         if let Some(project) = &record.card.project {
-            for session in self.tl.sessions_of(project).await?.iter() {
-                if session != self.id() {
-                    stretches.retain(|stretch| stretch.session != *session);
-                    stretches.push(Stretch {
-                        session: session.clone(),
-                        to: None,
-                    });
-                }
-            }
+            let sessions = self.tl.sessions_of(project).await?;
+            // All of a session has in it what was shared of it.
+            let whole: HashSet<&SessionId> = sessions.iter().collect();
+            stretches.retain(|stretch| !whole.contains(&stretch.session));
+            stretches.extend(sessions.iter().map(|session| Stretch {
+                session: session.clone(),
+                to: None,
+            }));
         }
         Ok(stretches)
     }

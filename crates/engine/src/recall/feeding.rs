@@ -47,7 +47,7 @@ impl Throughline {
         match self.try_to_catch_up(patience, fed).await {
             // Found out only now that it cannot be read: it is made anew.
             Err(Error::Recall(error)) if error.kind() == ErrorKind::Rebuild => {
-                self.shelf.clear()?;
+                self.shelf.clear().await?;
                 self.try_to_catch_up(patience, fed).await
             }
             caught => caught,
@@ -56,7 +56,7 @@ impl Throughline {
 
     /// Makes the index anew from the whole store.
     pub async fn reindex(&self, fed: Fed<'_>) -> Result<Caught, Error> {
-        self.shelf.clear()?;
+        self.shelf.clear().await?;
         self.catch_up(Patience::Endless, fed).await
     }
 
@@ -76,8 +76,7 @@ impl Throughline {
             };
             if behind == 0 || enough {
                 if let Some(feeder) = feeder {
-                    let close = move || Ok(feeder.finish()?);
-                    aside(close).await?;
+                    self.shelf.let_finish(feeder).await;
                 }
                 return Ok(Caught { watermark, behind });
             }

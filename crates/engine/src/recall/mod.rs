@@ -16,8 +16,9 @@ mod within;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throughline_recall::{ErrorKind, Hit, Index, Query, RecallError};
+use throughline_recall::{ErrorKind, Feeder, Hit, Index, Query, RecallError};
 use throughline_store::Position;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::Error;
 
@@ -45,6 +46,8 @@ pub(crate) struct Shelf {
     lately: Mutex<Option<Lately>>,
     /// Which sessions the project that was asked about last has.
     members: Mutex<Option<projects::Members>>,
+    /// A feeder that is done but for files it merges.
+    finishing: tokio::sync::Mutex<Option<JoinHandle<Result<(), RecallError>>>>,
 }
 
 /// What a search came to.
@@ -77,6 +80,7 @@ impl Shelf {
             open: Mutex::default(),
             lately: Mutex::default(),
             members: Mutex::default(),
+            finishing: tokio::sync::Mutex::default(),
         })
     }
 
@@ -125,8 +129,24 @@ impl Shelf {
         Ok(open.insert(index).clone())
     }
 
+    /// Lets a feeder merge its files while nobody waits: until then they are read as they
+    /// were.
+    async fn let_finish(&self, feeder: Feeder) {
+        let finishing = tokio::task::spawn_blocking(move || feeder.finish());
+        *self.finishing.lock().await = Some(finishing);
+    }
+
+    /// Waits for a feeder that is still merging.
+    pub(crate) async fn finished(&self) -> Result<(), Error> {
+        match self.finishing.lock().await.take() {
+            Some(finishing) => Ok(joined(finishing.await)?),
+            None => Ok(()),
+        }
+    }
+
     /// Empties the index, so that it is fed from the beginning.
-    fn clear(&self) -> Result<(), Error> {
+    async fn clear(&self) -> Result<(), Error> {
+        self.finished().await?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         *open = None;
         Ok(Index::clear(&self.path()?)?)
@@ -137,8 +157,9 @@ impl Shelf {
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
+    joined(tokio::task::spawn_blocking(work).await)
+}
+
+fn joined<T>(ended: Result<T, JoinError>) -> T {
+    ended.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
 }
