@@ -107,7 +107,7 @@ impl Session {
         let append = Append {
             expect,
             on_conflict,
-            entries,
+            ..Append::any(entries)
         };
         let appended = self.tl.store.append(&self.reference, append).await?;
         if appended.how == How::Repeated {

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use throughline::{
-    Append, Attachment, Birth, Block, Body, EntryId, Expect, Message, Migrated, NewEntry,
-    OnConflict, Owner, Role, Seq, SessionRef, Throughline, Timestamp, migrate,
+    Append, Attachment, Birth, Block, Body, EntryId, Message, Migrated, NewEntry, Owner, Role, Seq,
+    SessionRef, Throughline, Timestamp, migrate,
 };
 use throughline_postgres::trial::Trial;
 
@@ -65,11 +65,7 @@ async fn fill(tl: &Throughline) {
         }));
         let id = EntryId::derived(&[owner.as_bytes(), b"picture"]);
         let new = NewEntry::new(id, at(9), Body::Message(picture));
-        let append = Append {
-            expect: Expect::Any,
-            on_conflict: OnConflict::Reject,
-            entries: vec![new],
-        };
+        let append = Append::any(vec![new]);
         store.append(&session(owner, "new"), append).await.unwrap();
         store.erase(&long, &[Seq(3)], Some("a slip")).await.unwrap();
     }

@@ -22,7 +22,7 @@ use crate::error::{Fault, during};
 use crate::rows::{self, Counts, Shown};
 use crate::tx::{Behalf, Purpose, Tx};
 use crate::writer::{Job, Lane};
-use crate::{feed, tx};
+use crate::{feed, lease, tx};
 
 /// How many sessions' records are remembered.
 const REMEMBERED: usize = 4_096;
@@ -318,6 +318,7 @@ impl Batching {
     async fn try_to_settle(&mut self, tx: &Tx, job: &Job) -> Result<Option<Answer>, Fault> {
         let (to, prepared) = (&job.to, &job.prepared);
         append::hold_blobs(tx, &to.owner, &prepared.attachments).await?;
+        let holds = lease::holds(tx, &to.owner, prepared.append.fence.as_ref()).await?;
         let Some(live) = self.lives.get_mut(to) else {
             let in_trash = self.locked.get(to).is_some_and(|locked| locked.trashed);
             return Err(Fault::Store(if in_trash {
@@ -335,7 +336,8 @@ impl Batching {
             .iter()
             .map(|id| self.located.get(&(to.clone(), *id)).copied())
             .collect();
-        match settle(&to.id, live.record.card.head, &prepared.append, &found)? {
+        let head = live.record.card.head;
+        match settle(&to.id, head, &prepared.append, &found, holds)? {
             Settled::Repeat(start) => Ok(Some(Answer::There {
                 start,
                 how: job.may_be.unwrap_or(How::Repeated),

@@ -8,9 +8,9 @@ use crate::error::Fault;
 use crate::feed::{Event, Notes};
 use crate::open::PostgresStore;
 use crate::patience::patiently;
-use crate::read;
 use crate::rows::{self, Found};
 use crate::tx::Tx;
+use crate::{lease, read};
 
 impl PostgresStore {
     pub(crate) async fn fork_session(
@@ -164,7 +164,8 @@ pub(crate) async fn append_to_fork(
     let there = append::locate(tx, owner, &found, &ids).await?;
     let mut record = rows::record(tx, owner, found.log).await?;
     let session = fork_ref.id.clone();
-    match settle(&session, record.card.head, &prepared.append, &there)? {
+    let holds = lease::holds(tx, owner, prepared.append.fence.as_ref()).await?;
+    match settle(&session, record.card.head, &prepared.append, &there, holds)? {
         Settled::Repeat(start) => {
             let entries = read::decoded(tx, owner, &found, start, ids.len()).await?;
             Ok((session, How::Repeated, Err(entries)))

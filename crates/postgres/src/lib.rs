@@ -28,6 +28,7 @@ mod erase;
 mod error;
 mod feed;
 mod fork;
+mod lease;
 mod list;
 mod log;
 mod migrate;

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use async_trait::async_trait;
 use throughline_model::{Card, Owner, Project, SessionRef, Timestamp};
-use throughline_store::{Candidate, Catalog, Cursor, Filter, Page, Scope, StoreError, Trashed};
+use throughline_store::{
+    Candidate, Catalog, Cursor, Fence, Filter, Page, Scope, StoreError, Trashed,
+};
 use tokio_postgres::types::ToSql;
 
 use crate::error::{Fault, damaged};
@@ -245,8 +247,13 @@ impl Catalog for PostgresStore {
         reading!(self, owner, |tx| candidates(tx, owner, text, limit).await)
     }
 
-    async fn trash(&self, session: &SessionRef, at: Timestamp) -> Result<(), StoreError> {
-        self.trash_session(session, at).await
+    async fn trash_under(
+        &self,
+        session: &SessionRef,
+        at: Timestamp,
+        fence: Option<&Fence>,
+    ) -> Result<(), StoreError> {
+        self.trash_session(session, at, fence).await
     }
 
     async fn restore(&self, session: &SessionRef) -> Result<(), StoreError> {
@@ -257,8 +264,12 @@ impl Catalog for PostgresStore {
         reading!(self, owner, |tx| trashed(tx, owner, before).await)
     }
 
-    async fn remove(&self, session: &SessionRef) -> Result<(), StoreError> {
-        self.remove_session(session).await
+    async fn remove_under(
+        &self,
+        session: &SessionRef,
+        fence: Option<&Fence>,
+    ) -> Result<(), StoreError> {
+        self.remove_session(session, fence).await
     }
 
     async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {

@@ -5,11 +5,12 @@
 
 use futures_util::future::BoxFuture;
 use throughline_model::{Owner, Seq, SessionRef, Timestamp};
-use throughline_store::StoreError;
+use throughline_store::{Fence, StoreError};
 
 use crate::append::refuse_taken_key;
 use crate::error::Fault;
 use crate::feed::{Event, Notes};
+use crate::lease::refuse_lost;
 use crate::open::PostgresStore;
 use crate::patience::patiently;
 use crate::rows::{self, Found};
@@ -20,11 +21,12 @@ impl PostgresStore {
         &self,
         session: &SessionRef,
         at: Timestamp,
+        fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
         let done = patiently(self.shared.patience, |_| {
             Box::pin(async move {
                 let tx = self.write(&session.owner).await?;
-                let done = trash(&tx, session, at).await;
+                let done = trash(&tx, session, at, fence).await;
                 tx.finish(done).await
             })
         })
@@ -49,11 +51,15 @@ impl PostgresStore {
         done
     }
 
-    pub(crate) async fn remove_session(&self, session: &SessionRef) -> Result<(), StoreError> {
+    pub(crate) async fn remove_session(
+        &self,
+        session: &SessionRef,
+        fence: Option<&Fence>,
+    ) -> Result<(), StoreError> {
         let done = patiently(self.shared.patience, |attempt| {
             Box::pin(async move {
                 let tx = self.write(&session.owner).await?;
-                let done = remove(&tx, session).await;
+                let done = remove(&tx, session, fence).await;
                 match tx.finish(done).await {
                     Err(Fault::Store(StoreError::NoSuchSession(_))) if attempt.may_be_done => {
                         Ok(())
@@ -68,8 +74,14 @@ impl PostgresStore {
     }
 }
 
-async fn trash(tx: &Tx, session: &SessionRef, at: Timestamp) -> Result<(), Fault> {
+async fn trash(
+    tx: &Tx,
+    session: &SessionRef,
+    at: Timestamp,
+    fence: Option<&Fence>,
+) -> Result<(), Fault> {
     let owner = &session.owner;
+    refuse_lost(tx, owner, fence).await?;
     let found = rows::lock(tx, session)
         .await?
         .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))?;
@@ -124,9 +136,10 @@ async fn in_trash(tx: &Tx, session: &SessionRef) -> Result<Found, Fault> {
 }
 
 /// Removes a session, and then those that were kept for its sake.
-async fn remove(tx: &Tx, session: &SessionRef) -> Result<(), Fault> {
+async fn remove(tx: &Tx, session: &SessionRef, fence: Option<&Fence>) -> Result<(), Fault> {
     let owner = &session.owner;
     let doing = "removing a session";
+    refuse_lost(tx, owner, fence).await?;
     rows::lock_owner(tx, owner).await?;
     let found = in_trash(tx, session).await?;
     let mut notes = Notes::default();

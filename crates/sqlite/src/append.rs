@@ -15,8 +15,8 @@ use throughline_store::{
 use crate::error::{damaged, during};
 use crate::links::End;
 use crate::open::SqliteStore;
-use crate::rows;
 use crate::tx::{Live, Tx};
+use crate::{lease, rows};
 
 /// The record is kept every so many entries, so that a fork anywhere reads no more.
 const SNAPSHOT_EVERY: u64 = 1_024;
@@ -164,11 +164,12 @@ impl Answer {
 
 fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Answer, StoreError> {
     let blobs = blobs(tx, to, &prepared.attachments)?;
+    let holds = lease::holds(tx, &to.owner, prepared.append.fence.as_ref())?;
     let live = tx.live(to)?;
     let (pk, shared, end) = (live.pk, live.shared, live.anchors.end());
     let ids = prepared.append.entries.iter().map(|new| new.id);
     let found = locate(tx.connection, pk, shared, ids)?;
-    match settle(&to.id, end.head, &prepared.append, &found)? {
+    match settle(&to.id, end.head, &prepared.append, &found, holds)? {
         Settled::Repeat(start) => Ok(Answer::Repeated(Appended {
             session: to.id.clone(),
             entries: crate::read::decoded(

@@ -17,6 +17,7 @@ mod erase;
 mod error;
 mod feed;
 mod fork;
+mod lease;
 mod links;
 mod list;
 mod log;

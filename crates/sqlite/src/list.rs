@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 use throughline_model::{Card, Owner, Project, SessionRef, Timestamp};
-use throughline_store::{Candidate, Catalog, Cursor, Filter, Page, Scope, StoreError, Trashed};
+use throughline_store::{
+    Candidate, Catalog, Cursor, Fence, Filter, Page, Scope, StoreError, Trashed,
+};
 
 use crate::error::{damaged, during};
 use crate::open::SqliteStore;
@@ -273,8 +275,13 @@ impl Catalog for SqliteStore {
             .await
     }
 
-    async fn trash(&self, session: &SessionRef, at: Timestamp) -> Result<(), StoreError> {
-        self.trash_session(session, at).await
+    async fn trash_under(
+        &self,
+        session: &SessionRef,
+        at: Timestamp,
+        fence: Option<&Fence>,
+    ) -> Result<(), StoreError> {
+        self.trash_session(session, at, fence).await
     }
 
     async fn restore(&self, session: &SessionRef) -> Result<(), StoreError> {
@@ -288,8 +295,12 @@ impl Catalog for SqliteStore {
             .await
     }
 
-    async fn remove(&self, session: &SessionRef) -> Result<(), StoreError> {
-        self.remove_session(session).await
+    async fn remove_under(
+        &self,
+        session: &SessionRef,
+        fence: Option<&Fence>,
+    ) -> Result<(), StoreError> {
+        self.remove_session(session, fence).await
     }
 
     async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {

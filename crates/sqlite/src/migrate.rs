@@ -30,6 +30,10 @@ pub(crate) const MIGRATIONS: &[(&str, &str)] = &[
         "20261116090000_tokens",
         include_str!("../migrations/20261116090000_tokens.sql"),
     ),
+    (
+        "20261116100000_leases",
+        include_str!("../migrations/20261116100000_leases.sql"),
+    ),
 ];
 
 /// How many migrations this version knows.

@@ -5,11 +5,12 @@
 
 use rusqlite::params;
 use throughline_model::{Seq, SessionRef, Timestamp};
-use throughline_store::StoreError;
+use throughline_store::{Fence, StoreError};
 
 use crate::append::refuse_taken_key;
 use crate::error::during;
 use crate::feed::{Event, note};
+use crate::lease::refuse_lost;
 use crate::links::{self, End};
 use crate::open::SqliteStore;
 use crate::tx::{Tx, sharers};
@@ -20,10 +21,12 @@ impl SqliteStore {
         &self,
         session: &SessionRef,
         at: Timestamp,
+        fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
-        let session = session.clone();
+        let (session, fence) = (session.clone(), fence.cloned());
         self.writer
             .write(move |tx| {
+                refuse_lost(tx, &session.owner, fence.as_ref())?;
                 let found = rows::find(tx.connection, &session)?
                     .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))?;
                 tx.flush()?;
@@ -57,10 +60,15 @@ impl SqliteStore {
             .await
     }
 
-    pub(crate) async fn remove_session(&self, session: &SessionRef) -> Result<(), StoreError> {
-        let session = session.clone();
+    pub(crate) async fn remove_session(
+        &self,
+        session: &SessionRef,
+        fence: Option<&Fence>,
+    ) -> Result<(), StoreError> {
+        let (session, fence) = (session.clone(), fence.cloned());
         self.writer
             .write(move |tx| {
+                refuse_lost(tx, &session.owner, fence.as_ref())?;
                 let pk = in_trash(tx, &session)?;
                 tx.overwrite()?;
                 // Before its entries go: no later one may have their positions.

@@ -5,7 +5,7 @@
 
 use throughline_model::{Birth, Entry, EntryId, NewEntry, Seq, SessionId};
 
-use crate::StoreError;
+use crate::{Fence, StoreError};
 
 /// The largest payload of one entry, in bytes. Larger content belongs in a blob.
 pub const MAX_ENTRY_BYTES: u64 = 256 * 1024 * 1024;
@@ -54,6 +54,8 @@ pub struct Append {
     pub on_conflict: OnConflict,
     /// What to append.
     pub entries: Vec<NewEntry>,
+    /// The lease it is appended under, if any: refused once that is another's.
+    pub fence: Option<Fence>,
 }
 
 impl Append {
@@ -63,6 +65,7 @@ impl Append {
             expect: Expect::Any,
             on_conflict: OnConflict::Reject,
             entries,
+            fence: None,
         }
     }
 
@@ -70,8 +73,7 @@ impl Append {
     pub fn after(head: Seq, entries: Vec<NewEntry>) -> Self {
         Self {
             expect: Expect::At(head),
-            on_conflict: OnConflict::Reject,
-            entries,
+            ..Self::any(entries)
         }
     }
 }
@@ -114,19 +116,23 @@ pub enum Settled {
     Repeat(Seq),
 }
 
-/// Decides what an append comes to, given the head of the session and where in it
-/// each of the entries' ids is found.
+/// Decides what an append comes to, given the head of the session, where in it each of the
+/// entries' ids is found, and whether the lease it names still holds.
 pub fn settle(
     session: &SessionId,
     head: Seq,
     append: &Append,
     found: &[Option<Seq>],
+    holds: bool,
 ) -> Result<Settled, StoreError> {
     if append.entries.is_empty() {
         return Err(StoreError::NothingToAppend);
     }
     if let Some(start) = repeat_of(session, &append.entries, found)? {
         return Ok(Settled::Repeat(start));
+    }
+    if let (Some(fence), false) = (&append.fence, holds) {
+        return Err(fence.lost());
     }
     refuse_doubles(session, &append.entries)?;
     match (append.expect, &append.on_conflict) {

@@ -8,7 +8,7 @@ use throughline_model::{
     Card, Owner, Project, ProjectId, SessionId, SessionRef, Status, Tag, Timestamp,
 };
 
-use crate::StoreError;
+use crate::{Fence, StoreError};
 
 /// Which sessions to list. The default is all of people's that are not in the trash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -130,7 +130,17 @@ pub trait Catalog: Send + Sync {
     ) -> Result<Vec<Candidate>, StoreError>;
 
     /// Puts a session into the trash. There already: nothing changes.
-    async fn trash(&self, session: &SessionRef, at: Timestamp) -> Result<(), StoreError>;
+    async fn trash(&self, session: &SessionRef, at: Timestamp) -> Result<(), StoreError> {
+        self.trash_under(session, at, None).await
+    }
+
+    /// The same, under a lease.
+    async fn trash_under(
+        &self,
+        session: &SessionRef,
+        at: Timestamp,
+        fence: Option<&Fence>,
+    ) -> Result<(), StoreError>;
 
     /// Takes a session out of the trash.
     async fn restore(&self, session: &SessionRef) -> Result<(), StoreError>;
@@ -139,7 +149,16 @@ pub trait Catalog: Send + Sync {
     async fn trashed(&self, owner: &Owner, before: Timestamp) -> Result<Vec<Trashed>, StoreError>;
 
     /// Removes a session in the trash for good. Entries that forks share stay for them.
-    async fn remove(&self, session: &SessionRef) -> Result<(), StoreError>;
+    async fn remove(&self, session: &SessionRef) -> Result<(), StoreError> {
+        self.remove_under(session, None).await
+    }
+
+    /// The same, under a lease.
+    async fn remove_under(
+        &self,
+        session: &SessionRef,
+        fence: Option<&Fence>,
+    ) -> Result<(), StoreError>;
 
     /// The owner's projects.
     async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError>;

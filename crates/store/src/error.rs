@@ -1,6 +1,6 @@
 //! What can go wrong in a store, and what kind of wrong it is.
 
-use throughline_model::{DecodeError, Digest, EntryId, Key, Seq, SessionId, TokenId};
+use throughline_model::{DecodeError, Digest, EntryId, Key, Seq, SessionId, Timestamp, TokenId};
 
 /// Any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -84,6 +84,24 @@ pub enum StoreError {
     /// A token's id or hash is taken.
     #[error("token {0} exists already")]
     TokenExists(TokenId),
+    /// Somebody else is at work that is done by one at a time.
+    #[error("{name:?} is being done by {holder}, who has until {until} to finish or say more")]
+    LeaseHeld {
+        /// What is being done.
+        name: String,
+        /// Who does it.
+        holder: String,
+        /// When others may take over.
+        until: Timestamp,
+    },
+    /// The right to do something alone was not renewed in time, or was given back.
+    #[error(
+        "{name:?} is no longer this one's to do: it took too long, and somebody else may be at it"
+    )]
+    LeaseLost {
+        /// What was being done.
+        name: String,
+    },
     /// Too large to store.
     #[error("{what} of {bytes} bytes is too large: at most {max} are stored")]
     TooLarge {
@@ -190,6 +208,8 @@ impl StoreError {
             | Self::KeyTaken { .. }
             | Self::Moved { .. }
             | Self::EntryIdReused { .. }
+            | Self::LeaseHeld { .. }
+            | Self::LeaseLost { .. }
             | Self::TokenExists(_) => ErrorKind::Conflict,
             Self::NothingToAppend
             | Self::TooLarge { .. }

@@ -3,8 +3,8 @@
 //!
 //! [`LogStore`] keeps logs, [`Catalog`] finds sessions, [`BlobStore`] keeps
 //! attachments, [`TokenStore`] keeps token counts, [`Feed`] tells what happened in order,
-//! [`Access`] knows who may call, and [`Upkeep`] proves that all of it is sound. A type that
-//! is all seven is a [`Store`]. Every call says on whose behalf it is made, but for those of
+//! [`Access`] knows who may call, [`Leases`] gives work to one at a time, and [`Upkeep`]
+//! proves that all of it is sound. A type that is all eight is a [`Store`]. Every call says on whose behalf it is made, but for those of
 //! [`Upkeep`] and [`Access`], which never return what was said, and of [`Feed`], which
 //! serves indexes and events.
 //!
@@ -18,6 +18,7 @@ mod catalog;
 mod check;
 mod error;
 mod feed;
+mod lease;
 mod log;
 mod memory;
 mod prepared;
@@ -36,12 +37,16 @@ pub use catalog::{Candidate, Catalog, Cursor, CursorError, Filter, Page, Scope, 
 pub use check::{Finding, LogCheck, Progress, Report, Upkeep};
 pub use error::{BoxError, ErrorKind, StoreError};
 pub use feed::{Change, Feed, Position, What};
+pub use lease::{Fence, Lease, Leases};
 pub use log::{Created, LogStore, Read};
 pub use memory::MemoryStore;
 pub use prepared::{Prepared, decode, encode};
 pub use tokens::TokenStore;
 
 /// A whole store.
-pub trait Store: LogStore + Catalog + BlobStore + TokenStore + Feed + Access + Upkeep {}
+pub trait Store:
+    LogStore + Catalog + BlobStore + TokenStore + Feed + Access + Leases + Upkeep
+{
+}
 
-impl<T: LogStore + Catalog + BlobStore + TokenStore + Feed + Access + Upkeep> Store for T {}
+impl<T: LogStore + Catalog + BlobStore + TokenStore + Feed + Access + Leases + Upkeep> Store for T {}

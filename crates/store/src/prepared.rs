@@ -41,7 +41,10 @@ impl Prepared {
     #[must_use]
     pub fn to_fork(&self) -> Self {
         Self {
-            append: Append::any(self.append.entries.clone()),
+            append: Append {
+                fence: self.append.fence.clone(),
+                ..Append::any(self.append.entries.clone())
+            },
             payloads: self.payloads.clone(),
             attachments: self.attachments.clone(),
         }

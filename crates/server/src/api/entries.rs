@@ -246,7 +246,7 @@ pub(crate) async fn append(
             let append = Append {
                 expect,
                 on_conflict: OnConflict::Fork(Box::new(Birth::new(fork, now))),
-                entries,
+                ..Append::any(entries)
             };
             let session = caller.owner().session(&id);
             caller.tl.store().append(&session, append).await?

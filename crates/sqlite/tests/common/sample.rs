@@ -80,7 +80,7 @@ pub(crate) async fn make(path: &Path) -> SqliteStore {
     let late = Append {
         expect: Expect::At(Seq(2)),
         on_conflict: OnConflict::Rebase,
-        entries: vec![entry("late", "late")],
+        ..Append::any(vec![entry("late", "late")])
     };
     store.append(&session("plain"), late).await.unwrap();
 

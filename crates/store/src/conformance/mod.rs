@@ -17,6 +17,7 @@ pub mod erasure;
 pub mod feed;
 pub mod forks;
 pub mod isolation;
+pub mod leases;
 pub mod listing;
 pub mod random;
 pub mod reads;
@@ -103,6 +104,11 @@ macro_rules! conformance {
                 a_repeat_is_not_told_again;
             access: a_token_is_found_by_its_hash, a_revoked_token_says_so_and_stays,
                 tokens_are_listed_in_the_order_they_were_made, one_hash_is_one_token;
+            leases: a_lease_is_held_by_one, leases_of_owners_are_apart, numbers_only_grow,
+                a_renewed_lease_holds, a_lease_that_was_taken_over_is_lost,
+                a_released_lease_is_free, of_many_at_once_one_gets_it,
+                an_append_under_a_lost_lease_is_refused, an_append_needs_the_lease_it_names,
+                a_purge_under_a_lost_lease_is_refused;
             upkeep: a_sound_store_has_no_findings, a_rebuild_changes_nothing, owners_are_known;
         }
         $crate::random_conformance! { $make }

@@ -163,7 +163,7 @@ impl Run {
                             at(second),
                         ))),
                     },
-                    entries: entries.map(|(n, said)| self.entry(n, said)).collect(),
+                    ..Append::any(entries.map(|(n, said)| self.entry(n, said)).collect())
                 };
                 self.last[usize::from(*session)] = Some(append.clone());
                 Prepared::Append(reference, append)

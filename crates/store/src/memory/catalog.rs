@@ -7,7 +7,7 @@ use throughline_model::{Card, Digest, Owner, Project, SessionRef, Timestamp};
 
 use super::feed::Told;
 use super::{MemoryStore, Session};
-use crate::{Candidate, Catalog, Cursor, Filter, Page, Scope, StoreError, Trashed};
+use crate::{Candidate, Catalog, Cursor, Fence, Filter, Page, Scope, StoreError, Trashed};
 
 impl Filter {
     /// Whether a session with this card, in the trash or not, is meant.
@@ -126,8 +126,14 @@ impl Catalog for MemoryStore {
         })
     }
 
-    async fn trash(&self, session: &SessionRef, at: Timestamp) -> Result<(), StoreError> {
+    async fn trash_under(
+        &self,
+        session: &SessionRef,
+        at: Timestamp,
+        fence: Option<&Fence>,
+    ) -> Result<(), StoreError> {
         self.with(&session.owner, |space| {
+            space.refuse_lost(fence)?;
             match space.sessions.get_mut(&session.id) {
                 None => Err(StoreError::NoSuchSession(session.id.clone())),
                 Some(found) => {
@@ -176,8 +182,13 @@ impl Catalog for MemoryStore {
         })
     }
 
-    async fn remove(&self, session: &SessionRef) -> Result<(), StoreError> {
+    async fn remove_under(
+        &self,
+        session: &SessionRef,
+        fence: Option<&Fence>,
+    ) -> Result<(), StoreError> {
         self.with(&session.owner, |space| {
+            space.refuse_lost(fence)?;
             match space.sessions.get(&session.id) {
                 None => Err(StoreError::NoSuchSession(session.id.clone())),
                 Some(found) if found.trashed.is_none() => {

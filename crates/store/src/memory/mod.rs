@@ -7,6 +7,7 @@
 mod access;
 mod catalog;
 mod feed;
+mod lease;
 mod log;
 mod tokens;
 mod upkeep;
@@ -21,7 +22,9 @@ use throughline_model::{
 };
 
 use crate::append::{Settled, settle};
-use crate::{Append, Appended, Created, How, OnConflict, Position, StoreError, refuse_large_entry};
+use crate::{
+    Append, Appended, Created, How, Lease, OnConflict, Position, StoreError, refuse_large_entry,
+};
 use feed::{Happened, Told};
 
 /// A store that lives as long as the program.
@@ -31,6 +34,8 @@ pub struct MemoryStore {
     /// The position of the last change.
     position: AtomicU64,
     access: Mutex<Vec<Token>>,
+    /// How many leases were ever taken.
+    leased: AtomicU64,
 }
 
 /// Everything of one owner.
@@ -45,6 +50,8 @@ struct Space {
     happened: Vec<(Position, Happened)>,
     /// What has just happened and has no position yet.
     news: Vec<Happened>,
+    /// Who does what alone, by its name.
+    leases: HashMap<String, Lease>,
 }
 
 #[derive(Debug, Clone)]
@@ -199,10 +206,11 @@ impl Space {
                 return Err(StoreError::NoSuchBlob(attachment.blob));
             }
         }
+        let holds = self.holds(append.fence.as_ref());
         let session = self.live(id)?;
         let ids: Vec<_> = append.entries.iter().map(|new| new.id).collect();
         let found = session.locate(&ids);
-        match settle(id, session.record.card.head, &append, &found)? {
+        match settle(id, session.record.card.head, &append, &found, holds)? {
             Settled::Repeat(start) => {
                 let from = usize_of(start) - 1;
                 let entries = session.log[from..from + ids.len()]
@@ -237,7 +245,11 @@ impl Space {
                 if !self.sessions.contains_key(&fork) {
                     self.fork(id, at, *birth)?;
                 }
-                let mut appended = self.append(&fork, Append::any(append.entries))?;
+                let late = Append {
+                    fence: append.fence,
+                    ..Append::any(append.entries)
+                };
+                let mut appended = self.append(&fork, late)?;
                 if appended.how == How::Appended {
                     appended.how = How::Forked;
                 }

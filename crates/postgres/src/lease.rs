@@ -1,0 +1,179 @@
+//! Leases: work that one process at a time does on this database.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use throughline_model::Owner;
+use throughline_store::{Fence, Lease, Leases, StoreError};
+
+use crate::error::{Fault, damaged};
+use crate::open::PostgresStore;
+use crate::patience::patiently;
+use crate::rows;
+use crate::tx::Tx;
+
+/// The time in microseconds, by the database's clock: as it is now, not when the
+/// transaction began.
+const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+/// Whether what is written under this may still be. It stays so until the transaction ends:
+/// whoever takes the lease waits for that.
+pub(crate) async fn holds(tx: &Tx, owner: &Owner, fence: Option<&Fence>) -> Result<bool, Fault> {
+    let Some(fence) = fence else {
+        return Ok(true);
+    };
+    let row = tx
+        .optional(
+            "looking up a lease",
+            "SELECT 1 FROM throughline.lease
+             WHERE owner = $1 AND name = $2 AND number = $3 FOR SHARE",
+            params![
+                owner.as_str(),
+                rows::plain(&fence.name).as_ref(),
+                rows::number(fence.number)
+            ],
+        )
+        .await?;
+    Ok(row.is_some())
+}
+
+/// Refuses what is written under a lease that is another's.
+pub(crate) async fn refuse_lost(
+    tx: &Tx,
+    owner: &Owner,
+    fence: Option<&Fence>,
+) -> Result<(), Fault> {
+    match fence {
+        Some(fence) if !holds(tx, owner, Some(fence)).await? => Err(fence.lost().into()),
+        _ => Ok(()),
+    }
+}
+
+fn micros(term: Duration) -> i64 {
+    i64::try_from(term.as_micros()).unwrap_or(i64::MAX / 2)
+}
+
+/// Takes a lease that nobody has, or that has run out, or that is the holder's own.
+async fn take(
+    tx: &Tx,
+    owner: &Owner,
+    name: &str,
+    holder: &str,
+    term: Duration,
+) -> Result<Lease, Fault> {
+    let doing = "taking a lease";
+    let (key, who) = (rows::plain(name), rows::plain(holder));
+    let sql = format!(
+        "INSERT INTO throughline.lease AS held (owner, name, holder, number, expires_at)
+         VALUES ($1, $2, $3, nextval('throughline.lease_number'), {NOW} + $4)
+         ON CONFLICT (owner, name) DO UPDATE
+         SET holder = excluded.holder, number = excluded.number, expires_at = excluded.expires_at
+         WHERE held.holder = excluded.holder OR held.expires_at <= {NOW}
+         RETURNING number, expires_at"
+    );
+    let taken = tx
+        .optional(
+            doing,
+            &sql,
+            params![owner.as_str(), key.as_ref(), who.as_ref(), micros(term)],
+        )
+        .await?;
+    let Some(row) = taken else {
+        // The row is locked by what was just tried, and so still there.
+        let held = tx
+            .optional(
+                doing,
+                "SELECT holder, expires_at FROM throughline.lease WHERE owner = $1 AND name = $2",
+                params![owner.as_str(), key.as_ref()],
+            )
+            .await?
+            .ok_or(StoreError::Closed)?;
+        return Err(Fault::Store(StoreError::LeaseHeld {
+            name: name.to_owned(),
+            holder: rows::get(&held, 0)?,
+            until: rows::time(rows::get(&held, 1)?)?,
+        }));
+    };
+    let number: i64 = rows::get(&row, 0)?;
+    Ok(Lease {
+        owner: owner.clone(),
+        name: name.to_owned(),
+        holder: holder.to_owned(),
+        number: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
+        expires_at: rows::time(rows::get(&row, 1)?)?,
+    })
+}
+
+async fn renew(tx: &Tx, lease: &Lease, term: Duration) -> Result<Lease, Fault> {
+    let sql = format!(
+        "UPDATE throughline.lease SET expires_at = {NOW} + $4
+         WHERE owner = $1 AND name = $2 AND number = $3 RETURNING expires_at"
+    );
+    let renewed = tx
+        .optional(
+            "renewing a lease",
+            &sql,
+            params![
+                lease.owner.as_str(),
+                rows::plain(&lease.name).as_ref(),
+                rows::number(lease.number),
+                micros(term)
+            ],
+        )
+        .await?;
+    let row = renewed.ok_or_else(|| lease.fence().lost())?;
+    Ok(Lease {
+        expires_at: rows::time(rows::get(&row, 0)?)?,
+        ..lease.clone()
+    })
+}
+
+async fn release(tx: &Tx, lease: &Lease) -> Result<(), Fault> {
+    tx.execute(
+        "giving a lease back",
+        "DELETE FROM throughline.lease WHERE owner = $1 AND name = $2 AND number = $3",
+        params![
+            lease.owner.as_str(),
+            rows::plain(&lease.name).as_ref(),
+            rows::number(lease.number)
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Writes on behalf of an owner, again if the database was away.
+macro_rules! writing {
+    ($store:expr, $owner:expr, |$tx:ident| $work:expr) => {
+        patiently($store.shared.patience, |_| {
+            Box::pin(async move {
+                let transaction = $store.write($owner).await?;
+                let $tx = &transaction;
+                let done = async { $work }.await;
+                transaction.finish(done).await
+            })
+        })
+        .await
+    };
+}
+
+#[async_trait]
+impl Leases for PostgresStore {
+    async fn take_lease(
+        &self,
+        owner: &Owner,
+        name: &str,
+        holder: &str,
+        term: Duration,
+    ) -> Result<Lease, StoreError> {
+        writing!(self, owner, |tx| take(tx, owner, name, holder, term).await)
+    }
+
+    async fn renew_lease(&self, lease: &Lease, term: Duration) -> Result<Lease, StoreError> {
+        writing!(self, &lease.owner, |tx| renew(tx, lease, term).await)
+    }
+
+    async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
+        writing!(self, &lease.owner, |tx| release(tx, lease).await)
+    }
+}

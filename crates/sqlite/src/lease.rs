@@ -1,0 +1,147 @@
+//! Leases: work that one process at a time does on this file.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::{OptionalExtension, params};
+use throughline_model::{Owner, Timestamp};
+use throughline_store::{Fence, Lease, Leases, StoreError};
+
+use crate::error::{damaged, during};
+use crate::open::SqliteStore;
+use crate::tx::Tx;
+
+/// The time in microseconds. The file's clock is that of the machine it is on.
+const NOW: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
+
+/// Whether what is written under this may still be.
+pub(crate) fn holds(tx: &Tx<'_>, owner: &Owner, fence: Option<&Fence>) -> Result<bool, StoreError> {
+    let Some(fence) = fence else {
+        return Ok(true);
+    };
+    let number = i64::try_from(fence.number).unwrap_or(i64::MAX);
+    tx.query("SELECT 1 FROM lease WHERE owner = ?1 AND name = ?2 AND number = ?3")
+        .and_then(|mut query| query.exists(params![owner.as_str(), fence.name, number]))
+        .map_err(during("looking up a lease"))
+}
+
+/// Refuses what is written under a lease that is another's.
+pub(crate) fn refuse_lost(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    fence: Option<&Fence>,
+) -> Result<(), StoreError> {
+    match fence {
+        Some(fence) if !holds(tx, owner, Some(fence))? => Err(fence.lost()),
+        _ => Ok(()),
+    }
+}
+
+fn time(micros: i64) -> Result<Timestamp, StoreError> {
+    Timestamp::from_microsecond(micros).map_err(|error| damaged("a lease's time is none", error))
+}
+
+fn micros(term: Duration) -> i64 {
+    i64::try_from(term.as_micros()).unwrap_or(i64::MAX / 2)
+}
+
+fn take(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    name: &str,
+    holder: &str,
+    term: Duration,
+) -> Result<Lease, StoreError> {
+    let failed = during("taking a lease");
+    let held: Option<(String, i64)> = tx
+        .query(&format!(
+            "SELECT holder, expires_at FROM lease
+             WHERE owner = ?1 AND name = ?2 AND holder <> ?3 AND expires_at > {NOW}"
+        ))
+        .and_then(|mut query| {
+            let key = params![owner.as_str(), name, holder];
+            query
+                .query_row(key, |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()
+        })
+        .map_err(failed)?;
+    if let Some((holder, until)) = held {
+        return Err(StoreError::LeaseHeld {
+            name: name.to_owned(),
+            holder,
+            until: time(until)?,
+        });
+    }
+    let (number, expires_at): (i64, i64) = tx
+        .change(&format!(
+            "INSERT OR REPLACE INTO lease (owner, name, holder, expires_at)
+             VALUES (?1, ?2, ?3, {NOW} + ?4) RETURNING number, expires_at"
+        ))
+        .and_then(|mut insert| {
+            let row = params![owner.as_str(), name, holder, micros(term)];
+            insert.query_row(row, |row| Ok((row.get(0)?, row.get(1)?)))
+        })
+        .map_err(failed)?;
+    Ok(Lease {
+        owner: owner.clone(),
+        name: name.to_owned(),
+        holder: holder.to_owned(),
+        number: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
+        expires_at: time(expires_at)?,
+    })
+}
+
+#[async_trait]
+impl Leases for SqliteStore {
+    async fn take_lease(
+        &self,
+        owner: &Owner,
+        name: &str,
+        holder: &str,
+        term: Duration,
+    ) -> Result<Lease, StoreError> {
+        let (owner, name, holder) = (owner.clone(), name.to_owned(), holder.to_owned());
+        self.writer
+            .write(move |tx| take(tx, &owner, &name, &holder, term))
+            .await
+    }
+
+    async fn renew_lease(&self, lease: &Lease, term: Duration) -> Result<Lease, StoreError> {
+        let lease = lease.clone();
+        self.writer
+            .write(move |tx| {
+                refuse_lost(tx, &lease.owner, Some(&lease.fence()))?;
+                let expires_at = tx
+                    .change(&format!(
+                        "UPDATE lease SET expires_at = {NOW} + ?3
+                         WHERE owner = ?1 AND name = ?2 RETURNING expires_at"
+                    ))
+                    .and_then(|mut update| {
+                        let key = params![lease.owner.as_str(), lease.name, micros(term)];
+                        update.query_row(key, |row| row.get(0))
+                    })
+                    .map_err(during("renewing a lease"))?;
+                Ok(Lease {
+                    expires_at: time(expires_at)?,
+                    ..lease.clone()
+                })
+            })
+            .await
+    }
+
+    async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        self.writer
+            .write(move |tx| {
+                if holds(tx, &lease.owner, Some(&lease.fence()))? {
+                    tx.change("DELETE FROM lease WHERE owner = ?1 AND name = ?2")
+                        .and_then(|mut delete| {
+                            delete.execute(params![lease.owner.as_str(), lease.name])
+                        })
+                        .map_err(during("giving a lease back"))?;
+                }
+                Ok(())
+            })
+            .await
+    }
+}

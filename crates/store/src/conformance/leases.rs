@@ -1,0 +1,196 @@
+//! Work that must happen once.
+
+use std::time::Duration;
+
+use throughline_model::{Owner, Seq};
+
+use super::{at, expecting, owner, session_with, texts, user};
+use crate::{Append, ErrorKind, Fence, How, Lease, Store, StoreError};
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// Takes a lease that has run out as soon as it is taken.
+async fn passing<S: Store>(store: &S, name: &str, holder: &str) -> Lease {
+    let owner = owner();
+    let taken = store.take_lease(&owner, name, holder, Duration::ZERO);
+    taken.await.unwrap()
+}
+
+async fn lasting<S: Store>(store: &S, name: &str, holder: &str) -> Lease {
+    let owner = owner();
+    let taken = store.take_lease(&owner, name, holder, LONG);
+    taken.await.unwrap()
+}
+
+fn under(lease: &Lease, append: Append) -> Append {
+    Append {
+        fence: Some(lease.fence()),
+        ..append
+    }
+}
+
+fn is_lost<T: std::fmt::Debug>(result: Result<T, StoreError>, name: &str) {
+    let error = result.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(
+        matches!(&error, StoreError::LeaseLost { name: lost } if lost == name),
+        "{error:?}"
+    );
+}
+
+/// While one has a lease, others are told who.
+pub async fn a_lease_is_held_by_one<S: Store>(store: &S) {
+    let lease = lasting(store, "work", "a").await;
+    assert_eq!((&lease.owner, lease.name.as_str()), (&owner(), "work"));
+
+    let refused = store.take_lease(&owner(), "work", "b", LONG).await;
+
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    let StoreError::LeaseHeld {
+        name,
+        holder,
+        until,
+    } = refused
+    else {
+        panic!("{refused:?}");
+    };
+    assert_eq!((name.as_str(), holder.as_str()), ("work", "a"));
+    assert_eq!(until, lease.expires_at);
+    lasting(store, "other work", "b").await;
+}
+
+/// Each owner has their own leases.
+pub async fn leases_of_owners_are_apart<S: Store>(store: &S) {
+    let mine = lasting(store, "work", "a").await;
+    let other: Owner = "other".parse().unwrap();
+    let theirs = store.take_lease(&other, "work", "b", LONG).await.unwrap();
+    let forged = Lease {
+        owner: other,
+        ..mine.clone()
+    };
+    is_lost(store.renew_lease(&forged, LONG).await, "work");
+    store.release_lease(&theirs).await.unwrap();
+    store.renew_lease(&mine, LONG).await.unwrap();
+}
+
+/// Whoever has it takes it anew, and a lease that has run out may be taken.
+pub async fn numbers_only_grow<S: Store>(store: &S) {
+    let mut numbers = Vec::new();
+    numbers.push(lasting(store, "work", "a").await.number);
+    numbers.push(passing(store, "work", "a").await.number);
+    numbers.push(passing(store, "work", "b").await.number);
+    let third = lasting(store, "work", "c").await;
+    numbers.push(third.number);
+    store.release_lease(&third).await.unwrap();
+    numbers.push(lasting(store, "work", "a").await.number);
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+}
+
+/// A holder that is still at it keeps the lease, even if it was late to say so.
+pub async fn a_renewed_lease_holds<S: Store>(store: &S) {
+    let lease = passing(store, "work", "a").await;
+    let renewed = store.renew_lease(&lease, LONG).await.unwrap();
+    assert!(renewed.expires_at > lease.expires_at);
+    assert_eq!(renewed.number, lease.number);
+    let refused = store.take_lease(&owner(), "work", "b", LONG).await;
+    assert!(matches!(refused, Err(StoreError::LeaseHeld { .. })));
+}
+
+/// A holder that is gone is replaced, and cannot come back.
+pub async fn a_lease_that_was_taken_over_is_lost<S: Store>(store: &S) {
+    let slow = passing(store, "work", "a").await;
+    let next = lasting(store, "work", "b").await;
+    is_lost(store.renew_lease(&slow, LONG).await, "work");
+    // What is another's by now stays theirs.
+    store.release_lease(&slow).await.unwrap();
+    store.renew_lease(&next, LONG).await.unwrap();
+}
+
+/// What was given back is nobody's.
+pub async fn a_released_lease_is_free<S: Store>(store: &S) {
+    let lease = lasting(store, "work", "a").await;
+    store.release_lease(&lease).await.unwrap();
+    is_lost(store.renew_lease(&lease, LONG).await, "work");
+    lasting(store, "work", "b").await;
+}
+
+/// Of many who want it at once, one gets it.
+pub async fn of_many_at_once_one_gets_it<S: Store>(store: &S) {
+    let take = async |number: usize| {
+        let holder = format!("holder {number}");
+        store.take_lease(&owner(), "work", &holder, LONG).await
+    };
+    let (a, b, c, d) = tokio::join!(take(1), take(2), take(3), take(4));
+    let got = [a, b, c, d];
+    assert_eq!(got.iter().filter(|taken| taken.is_ok()).count(), 1);
+    let held = |taken: &Result<_, _>| matches!(taken, Err(StoreError::LeaseHeld { .. }));
+    assert_eq!(got.iter().filter(|taken| held(taken)).count(), 3);
+}
+
+/// Whoever was only slow cannot overwrite.
+pub async fn an_append_under_a_lost_lease_is_refused<S: Store>(store: &S) {
+    let session = session_with(store, "s", &["one"]).await;
+    let slow = passing(store, "work", "a").await;
+    let on_time = under(&slow, Append::any(vec![user("on time")]));
+    store.append(&session, on_time.clone()).await.unwrap();
+    let next = lasting(store, "work", "b").await;
+
+    // The head is as expected: nothing but the lease stands in the way.
+    let late = under(&slow, expecting(2, "late"));
+    is_lost(store.append(&session, late).await, "work");
+    // What it did while it had it is answered as it was then.
+    let again = store.append(&session, on_time).await.unwrap();
+    assert_eq!(again.how, How::Repeated);
+
+    let after = under(&next, expecting(2, "next"));
+    store.append(&session, after).await.unwrap();
+    assert_eq!(texts(store, &session).await, ["one", "on time", "next"]);
+    assert_eq!(
+        store.record(&session).await.unwrap().card.head,
+        Seq(3),
+        "a refused append leaves nothing behind"
+    );
+}
+
+/// A lease that was given back, or never was, is no right to write.
+pub async fn an_append_needs_the_lease_it_names<S: Store>(store: &S) {
+    let session = session_with(store, "s", &[]).await;
+    let lease = lasting(store, "work", "a").await;
+    store.release_lease(&lease).await.unwrap();
+    let late = under(&lease, Append::any(vec![user("late")]));
+    is_lost(store.append(&session, late).await, "work");
+    let forged = Append {
+        fence: Some(Fence {
+            name: "never".to_owned(),
+            number: 1,
+        }),
+        ..Append::any(vec![user("forged")])
+    };
+    is_lost(store.append(&session, forged).await, "never");
+    assert_eq!(texts(store, &session).await, Vec::<String>::new());
+}
+
+/// Nor does one that is slow put anything into the trash, or take it away for good.
+pub async fn a_purge_under_a_lost_lease_is_refused<S: Store>(store: &S) {
+    let kept = session_with(store, "kept", &["one"]).await;
+    let old = session_with(store, "old", &["two"]).await;
+    store.trash(&old, at(1)).await.unwrap();
+    let slow = passing(store, "purge", "a").await;
+    let next = lasting(store, "purge", "b").await;
+
+    let fence = slow.fence();
+    let trashing = store.trash_under(&kept, at(2), Some(&fence));
+    is_lost(trashing.await, "purge");
+    is_lost(store.remove_under(&old, Some(&fence)).await, "purge");
+    assert_eq!(texts(store, &kept).await, ["one"]);
+    assert_eq!(store.trashed(&owner(), at(9)).await.unwrap().len(), 1);
+
+    let fence = next.fence();
+    store.remove_under(&old, Some(&fence)).await.unwrap();
+    let trashing = store.trash_under(&kept, at(2), Some(&fence));
+    trashing.await.unwrap();
+    let trashed = store.trashed(&owner(), at(9)).await.unwrap();
+    assert_eq!(trashed[0].card.id, kept.id);
+    assert_eq!(trashed.len(), 1);
+}
