@@ -83,6 +83,6 @@ pub use throughline_recall as recalling;
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{
     Append, Appended, Candidate, Change, Cursor, CursorError, ErrorKind, Expect, Filter, Finding,
-    How, OnConflict, Page, Position, Progress, Read, Report, Scope, Store, StoreError, Trashed,
-    What,
+    How, Lease, OnConflict, Page, Position, Progress, Read, Report, Scope, Store, StoreError,
+    Trashed, What,
 };

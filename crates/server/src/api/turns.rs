@@ -156,9 +156,8 @@ fn seen(headers: &HeaderMap) -> Result<usize, Problem> {
 
 /// Listen to the turn under way, or to the last one, from its start
 ///
-/// `Last-Event-ID` goes on after that event. Where no turn is known to this server and the
-/// last message has no answer, another server may be answering: `turn:elsewhere` says so,
-/// and `turn:complete` follows when the answer is kept.
+/// `Last-Event-ID` goes on after that event. Of a turn that another server over the same
+/// store runs, `turn:elsewhere` is told, and `turn:complete` when its answer is kept.
 #[utoipa::path(get, path = "/api/sessions/{id}/turns/current", tag = "turns",
     params(Opened,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
@@ -172,9 +171,8 @@ pub(crate) async fn current(
     if let Some(live) = app.turns.find(opened.session.reference(), None) {
         return Ok(live.stream(seen));
     }
-    let question = opened.session.unanswered().await?.ok_or_else(no_turn)?;
-    let Opened { caller, session } = &opened;
-    follow(&app, &caller.tl, session, question, seen).await
+    let elsewhere = follow(&app, &opened.caller.tl, &opened.session, seen);
+    elsewhere.await?.ok_or_else(no_turn)
 }
 
 /// The id of a turn in the path.

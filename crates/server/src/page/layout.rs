@@ -81,10 +81,9 @@ pub(super) fn bare(status: StatusCode, title: &str, main: &Markup) -> Response {
 pub(crate) fn failed(problem: &Problem) -> Response {
     let main = html! {
         div.narrow.empty {
-            p.big { (problem.status.as_u16()) }
             h1 { (problem.title) }
             p { (problem.detail) }
-            p.muted { code { (problem.code) } }
+            p.muted { (problem.status.as_u16()) " · " code { (problem.code) } }
             p { a href="/" { "All sessions" } }
         }
     };

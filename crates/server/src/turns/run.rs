@@ -8,11 +8,13 @@ use serde_json::json;
 use throughline::llm::{Delta, Terms, ToolSpec};
 use throughline::{
     Body, CompactionEvent, Conflict, Content, Entry, Expect, How, Message, NewEntry, Read, Role,
-    Session, SessionId, ToolCall, ToolResult, Toolbox, TurnEvent, Turned, Usage, Voice,
+    Session, SessionId, Throughline, ToolCall, ToolResult, Toolbox, TurnEvent, Turned, Usage,
+    Voice,
 };
 use tokio::sync::oneshot;
 
-use super::{Live, Place, TurnId, WhenBusy};
+use super::claim::{Claim, holder};
+use super::{Live, Place, TurnId, WhenBusy, busy_session};
 use crate::{App, Caller, Choice, Problem};
 
 /// What is asked.
@@ -125,6 +127,7 @@ pub(crate) async fn begin(
     let (started, begun) = oneshot::channel();
     let task = Task {
         app: app.clone(),
+        tl: caller.tl.clone(),
         session: session.clone(),
         question,
         live: Arc::clone(&live),
@@ -143,6 +146,8 @@ pub(crate) async fn begin(
 
 struct Task {
     app: App,
+    /// On behalf of whoever asks.
+    tl: Throughline,
     session: Session,
     question: Question,
     live: Arc<Live>,
@@ -172,7 +177,16 @@ impl Task {
         }
         let room = Arc::clone(&self.app.turns.room).acquire_owned().await;
         self.app.metrics.turns.inc();
-        let outcome = self.answered(&mut started).await;
+        let outcome = match self.claimed(&mut started).await {
+            Ok(claim) => {
+                let outcome = self.answered(&mut started).await;
+                if let Some(claim) = claim {
+                    claim.release().await;
+                }
+                outcome
+            }
+            Err(problem) => Err(problem),
+        };
         self.app.metrics.turns.dec();
         drop(room);
         match outcome {
@@ -201,6 +215,30 @@ impl Task {
         }
         self.app.hub.wake();
         drop(guard);
+    }
+
+    /// Waits until no other server answers in the session, or refuses, as asked. Nobody else
+    /// knows of a session that is not kept.
+    async fn claimed(
+        &self,
+        started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
+    ) -> Result<Option<Claim>, Problem> {
+        if self.question.manner.quiet {
+            return Ok(None);
+        }
+        let (tl, session, turn) = (&self.tl, &self.session, self.live.id());
+        if let Some(claim) = Claim::take(tl, session, turn).await? {
+            return Ok(Some(claim));
+        }
+        match self.question.when_busy {
+            WhenBusy::Refuse => Err(busy_session()),
+            WhenBusy::Queue => {
+                let told = json!({"turn": turn, "after": holder(tl, session).await?});
+                self.live.tell(QUEUED, &told);
+                tell(started, Ok(()));
+                Claim::wait(tl, session, turn).await.map(Some)
+            }
+        }
     }
 
     /// Keeps the question and has it answered.

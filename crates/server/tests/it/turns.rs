@@ -222,6 +222,7 @@ async fn another_server_tells_of_the_answer_when_it_is_kept() {
     let (name, told) = elsewhere.next().await.unwrap();
     assert_eq!(name, "turn:elsewhere");
     assert_eq!(told["question"], started["question"]);
+    assert_eq!(told["turn"], started["turn"]);
     let told = elsewhere.rest().await;
     let (name, complete) = events.rest().await.pop().unwrap();
     assert_eq!(name, "turn:complete");
@@ -229,26 +230,56 @@ async fn another_server_tells_of_the_answer_when_it_is_kept() {
     assert_eq!(told[0].0, "turn:complete");
     assert_eq!(told[0].1["answer"], complete["answer"]);
     assert_eq!(told[0].1["usage"], complete["usage"]);
-    // What was kept in between refuses whoever did not know of it.
-    let late = other
-        .post(&path, &json!({"message": "Late."}))
-        .header("if-match", "\"0\"");
-    assert_eq!(answer(late).await.0, 409);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_that_is_taken_back_is_waited_for_no_longer() {
-    let server = Server::start().await;
+async fn a_turn_at_another_server_is_waited_for_or_refuses_as_asked() {
+    let (server, _model) = answering(slow("a long answer that takes a while to say")).await;
     let other = server.beside(Wish::default()).await;
-    let id = server.session(&["Anybody?"]).await;
-    let path = format!("/api/sessions/{id}");
-    let mut waiting = Events::of(other.get(&format!("{path}/turns/current"))).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let mut first = Events::of(server.post(&path, &json!({"message": "First."}))).await;
+    let (_, started) = first.next().await.unwrap();
+    let refuse = json!({"message": "Refused.", "when_busy": "refuse"});
+    let (status, problem) = answer(other.post(&path, &refuse)).await;
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (409, &json!("session_busy"))
+    );
+    let mut second = Events::of(other.post(&path, &json!({"message": "Second."}))).await;
+    let (name, queued) = second.next().await.unwrap();
+    assert_eq!(
+        (name.as_str(), &queued["after"]),
+        ("turn:queued", &started["turn"])
+    );
+    assert_eq!(first.rest().await.last().unwrap().0, "turn:complete");
+    assert_eq!(second.rest().await.last().unwrap().0, "turn:complete");
+    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    let entries = page["entries"].as_array().unwrap().iter();
+    let roles: Vec<_> = entries.filter_map(|e| e["role"].as_str()).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_comes_to_nothing_elsewhere_is_waited_for_no_longer() {
+    let (server, _model) = answering(Script::replies([Reply::fault(Fault::Hangs)])).await;
+    let other = server.beside(Wish::default()).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let mut first = Events::of(server.post(&path, &json!({"message": "Well?"}))).await;
+    let (_, started) = first.next().await.unwrap();
+    let mut waiting = Events::of(other.get(&format!("{path}/current"))).await;
     assert_eq!(waiting.next().await.unwrap().0, "turn:elsewhere");
-    let (status, _) = answer(server.post(&format!("{path}/clear"), &json!({}))).await;
-    assert_eq!(status, 200);
+    let turn = started["turn"].as_str().unwrap();
+    let stop = server.request("DELETE", &format!("{path}/{turn}"));
+    assert_eq!(answer(stop).await.0, 202);
+    assert_eq!(first.rest().await.last().unwrap().0, "turn:stopped");
     let told = waiting.rest().await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].0, "turn:failed");
+    // Nobody answers it now, and that is what is told.
+    let (status, _) = answer(other.get(&format!("{path}/current"))).await;
+    assert_eq!(status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
