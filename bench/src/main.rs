@@ -4,6 +4,7 @@
 //! that take turns: machines are shared and differ, ratios much less so. What a
 //! measure finds becomes rows of a [`table`] and bars of a [`chart`].
 
+mod bench;
 mod chart;
 mod chat;
 mod context;

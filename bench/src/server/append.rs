@@ -20,7 +20,7 @@ use crate::table::{Row, Target};
 const TAIL: usize = 50;
 
 pub(super) fn measure(bench: &Bench, findings: &mut Findings) -> Result<()> {
-    let served = Served::ours(&bench.dir.join("served.db"))?;
+    let served = Served::ours(&bench.dir().join("served.db"))?;
     let limit = Served::limit()?;
     let engine = bench.runtime.block_on(Engine::open(bench))?;
     let http = bench.runtime.block_on(Http::open(served.address))?;
@@ -186,7 +186,7 @@ struct Engine {
 
 impl Engine {
     async fn open(bench: &Bench) -> Result<Self> {
-        let store = bench.dir.join("direct.db");
+        let store = bench.dir().join("direct.db");
         let tl = Throughline::open(&format!("sqlite:{}", store.display())).await?;
         let mut sessions = Vec::new();
         for _ in 0..CONNECTIONS {

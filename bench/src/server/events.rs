@@ -18,7 +18,7 @@ const SUBSCRIBERS: [usize; 3] = [1, 100, 1_000];
 const EVENTS: u64 = 50;
 
 pub(super) fn measure(bench: &Bench, findings: &mut Findings) -> Result<()> {
-    let served = Served::ours(&bench.dir.join("events.db"))?;
+    let served = Served::ours(&bench.dir().join("events.db"))?;
     let mut chart = Chart::new("From the acknowledgement to the last reader", Unit::Time);
     for readers in SUBSCRIBERS {
         let mut delays =

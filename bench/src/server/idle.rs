@@ -24,7 +24,7 @@ pub(super) fn measure(bench: &Bench, tl: Option<&Path>, findings: &mut Findings)
         return Ok(());
     };
     let sessions = SESSIONS / bench.scale;
-    let server = Process::start(tl, &bench.dir.join("idle"))?;
+    let server = Process::start(tl, &bench.dir().join("idle"))?;
     let before = server.resident()?;
     bench.runtime.block_on(async {
         let mut connection = Connection::open(server.address).await?;

@@ -10,14 +10,12 @@ mod idle;
 mod served;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Result;
 use clap::ValueEnum;
 
+use crate::bench::Bench;
 use crate::findings::{Findings, Output};
-use crate::machine::Machine;
-use crate::rounds::Pace;
 
 /// Connections at once.
 const CONNECTIONS: usize = 64;
@@ -51,15 +49,6 @@ enum Measure {
     Idle,
 }
 
-/// What all measures share.
-struct Bench {
-    dir: PathBuf,
-    pace: Pace,
-    /// What large things are divided by.
-    scale: u64,
-    runtime: tokio::runtime::Runtime,
-}
-
 /// A message's text.
 fn text() -> String {
     const WORDS: &str = "The build fails on the second step because the lock file names a \
@@ -69,26 +58,7 @@ fn text() -> String {
 
 /// Runs the measures that are asked for.
 pub(crate) fn run(args: &ServerArgs) -> Result<()> {
-    let dir = args.output.folder()?;
-    let (rounds, millis, scale) = if args.output.quick {
-        (3, 300, 10)
-    } else {
-        (7, 1_000, 1)
-    };
-    let bench = Bench {
-        dir: dir.path().to_owned(),
-        pace: Pace {
-            rounds,
-            slice: Duration::from_millis(millis),
-        },
-        scale,
-        runtime: tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()?,
-    };
-    let machine = Machine::of(dir.path())?;
-    eprintln!("On {machine}.");
+    let bench = Bench::prepare(&args.output, 300, 1_000)?;
     let wanted = |measure| args.only.is_empty() || args.only.contains(&measure);
     let mut findings = Findings::default();
     if wanted(Measure::Append) {
@@ -101,7 +71,7 @@ pub(crate) fn run(args: &ServerArgs) -> Result<()> {
         idle::measure(&bench, args.tl.as_deref(), &mut findings)?;
     }
     let notes = [NOTE.to_owned()];
-    findings.report(&args.output, &machine, "The server", "server", &notes)
+    findings.report(&args.output, &bench.machine, "The server", "server", &notes)
 }
 
 const NOTE: &str = "Messages are 634 bytes of text, one a request, each synced to the disk before it \

@@ -11,17 +11,14 @@ mod rewrite;
 mod sample;
 mod start;
 
-use std::fs;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::findings::{Findings, Output};
-use crate::machine::Machine;
-use crate::rounds::Pace;
 
 use peers::Peers;
 use sample::Clock;
@@ -70,46 +67,24 @@ enum Measure {
 
 /// What all measures share.
 struct Bench {
-    dir: PathBuf,
-    pace: Pace,
-    /// What large things are divided by.
-    scale: u64,
+    run: crate::bench::Bench,
     clock: Arc<Clock>,
-    runtime: tokio::runtime::Runtime,
 }
 
-impl Bench {
-    /// A folder for one measure, empty.
-    fn folder(&self, name: &str) -> Result<PathBuf> {
-        let folder = self.dir.join(name);
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-        Ok(folder)
+impl Deref for Bench {
+    type Target = crate::bench::Bench;
+
+    fn deref(&self) -> &Self::Target {
+        &self.run
     }
 }
 
 /// Runs the measures that are asked for.
 pub(crate) fn run(args: &StoreArgs) -> Result<()> {
-    let dir = args.output.folder()?;
-    let (rounds, millis, scale) = if args.output.quick {
-        (3, 200, 10)
-    } else {
-        (7, 500, 1)
-    };
     let bench = Bench {
-        dir: dir.path().to_owned(),
-        pace: Pace {
-            rounds,
-            slice: Duration::from_millis(millis),
-        },
-        scale,
+        run: crate::bench::Bench::prepare(&args.output, 200, 500)?,
         clock: Arc::new(Clock::start()?),
-        runtime: tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()?,
     };
-    let machine = Machine::of(dir.path())?;
-    eprintln!("On {machine}.");
     let wanted = |measure| args.only.is_empty() || args.only.contains(&measure);
     let mut findings = Findings::default();
     let mut notes = vec![NOTE.to_owned()];
@@ -135,7 +110,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     }
     findings.report(
         &args.output,
-        &machine,
+        &bench.machine,
         "The embedded store",
         "store",
         &notes,

@@ -70,6 +70,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         in_projects: true,
     },
     Setting {
+        key: "models",
+        variable: "TL_MODELS",
+        about: "models that callers of `tl serve` may choose besides: openai/gpt-5; ollama/llama3.2",
+        in_projects: false,
+    },
+    Setting {
         key: "base_url",
         variable: "TL_BASE_URL",
         about: "the address of the model's provider, where it is not the usual one",
@@ -362,6 +368,15 @@ impl Config {
     /// The model that is to answer.
     pub(crate) fn model(&self) -> Option<&str> {
         self.unless_none("model")
+    }
+
+    /// The models that callers of the server may choose besides.
+    pub(crate) fn models(&self) -> impl Iterator<Item = &str> {
+        let listed = self.unless_none("models").into_iter();
+        listed
+            .flat_map(|models| models.split(';'))
+            .map(str::trim)
+            .filter(|spec| !spec.is_empty())
     }
 
     /// The address of its provider.

@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
+use throughline::glance::{compact, counted};
 use throughline::{Block, Body, Card, Entry, MergeHow, Message, Role, Seq, Standing, Status, Tag};
 
 use crate::app::App;
 use crate::markdown::{self, safe};
 use crate::time::clock;
-use crate::ui::{compact, counted, fit};
+use crate::ui::fit;
 
 /// How much of a tool's input or result is shown.
 const TOOL_LINES: usize = 12;

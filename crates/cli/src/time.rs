@@ -57,18 +57,6 @@ pub(crate) fn parse_instant(
     ))
 }
 
-/// How long ago, at a glance: `now`, `5m`, `3h`, `2d`, then the date.
-pub(crate) fn age(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
-    let seconds = now.duration_since(at).as_secs();
-    match seconds {
-        ..60 => "now".to_owned(),
-        60..3_600 => format!("{}m", seconds / 60),
-        3_600..86_400 => format!("{}h", seconds / 3_600),
-        86_400..2_592_000 => format!("{}d", seconds / 86_400),
-        _ => at.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string(),
-    }
-}
-
 /// A time of day, or a day and time where it is not today.
 pub(crate) fn clock(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let local = at.to_zoned(zone.clone());
@@ -112,16 +100,5 @@ mod tests {
         assert_eq!(at("2026-11-01T08:00:00Z"), "2026-11-01T08:00:00Z");
         assert_eq!(at("2h"), "2026-11-15T10:00:00Z");
         assert!(parse_instant("yesterday-ish", now, &TimeZone::UTC).is_err());
-    }
-
-    #[test]
-    fn ages_are_short() {
-        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-        let ago = |text: &str| age(text.parse().unwrap(), now, &TimeZone::UTC);
-        assert_eq!(ago("2026-11-15T11:59:30Z"), "now");
-        assert_eq!(ago("2026-11-15T12:01:00Z"), "now");
-        assert_eq!(ago("2026-11-15T11:15:00Z"), "45m");
-        assert_eq!(ago("2026-11-14T11:00:00Z"), "1d");
-        assert_eq!(ago("2026-01-01T00:00:00Z"), "2026-01-01");
     }
 }

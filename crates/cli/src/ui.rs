@@ -382,58 +382,9 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     cut
 }
 
-/// A number with its thousands apart.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A number a person can take in at a glance: `1.2k`, `3.4M`.
-pub(crate) fn compact(number: u64) -> String {
-    let tenths = |unit: u64| {
-        let tenths = (u128::from(number) * 10 + u128::from(unit) / 2) / u128::from(unit);
-        (tenths / 10, tenths % 10)
-    };
-    let (unit, suffix) = match number {
-        0..1_000 => return number.to_string(),
-        1_000..999_950 => (1_000, "k"),
-        999_950..999_950_000 => (1_000_000, "M"),
-        _ => (1_000_000_000, "G"),
-    };
-    match tenths(unit) {
-        (whole, tenth) if whole < 100 && tenth > 0 => format!("{whole}.{tenth}{suffix}"),
-        (whole, _) => format!("{whole}{suffix}"),
-    }
-}
-
-/// `1 session`, `2 sessions`.
-pub(crate) fn counted(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", thousands(number))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_made_readable() {
-        assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!(thousands(12), "12");
-        assert_eq!(compact(999), "999");
-        assert_eq!(compact(1_234), "1.2k");
-        assert_eq!(compact(15_000), "15k");
-        assert_eq!(compact(999_999), "1M");
-        assert_eq!(compact(2_345_678), "2.3M");
-        assert_eq!(counted(1, "entry"), "1 entry");
-    }
 
     #[test]
     fn texts_are_cut_by_columns_and_not_by_bytes() {

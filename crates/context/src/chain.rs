@@ -5,8 +5,8 @@ use throughline_model::{Card, PREVIEW_CHARS, SessionId, Summary, Timestamp};
 /// What a restored agent is told about.
 #[derive(Clone, Copy, Debug)]
 pub struct Restoration<'a> {
-    /// When the earlier conversation was.
-    pub date: Timestamp,
+    /// When the earlier conversation was, where that is known.
+    pub date: Option<Timestamp>,
     /// Its session.
     pub session: &'a SessionId,
     /// How often the user asked in it.
@@ -32,10 +32,12 @@ pub fn restoration_prompt(restoration: &Restoration<'_>) -> String {
         transcript,
         summary,
     } = restoration;
+    let from = date.map_or_else(String::new, |date| {
+        format!(" from {}", date.strftime("%Y-%m-%d %H:%M"))
+    });
     let mut prompt = format!(
-        "CONTEXT RESTORATION: You are continuing a previous conversation from {}.\n\n\
+        "CONTEXT RESTORATION: You are continuing a previous conversation{from}.\n\n\
          Previous session summary (Session ID: {session}, {queries} {}, {} tokens):\n\n",
-        date.strftime("%Y-%m-%d %H:%M"),
         if *queries == 1 { "query" } else { "queries" },
         short_count(*tokens),
     );
@@ -119,7 +121,7 @@ mod tests {
             ..Summary::default()
         };
         let prompt = restoration_prompt(&Restoration {
-            date: "2025-12-30T11:21:53Z".parse().unwrap(),
+            date: Some("2025-12-30T11:21:53Z".parse().unwrap()),
             session: &session("session_2"),
             queries: 5,
             tokens: 2_345,

@@ -18,8 +18,8 @@ const BY: &str = "restored";
 pub struct Parent {
     /// Its session.
     pub session: SessionId,
-    /// When it was.
-    pub date: Timestamp,
+    /// When it was, where that is known.
+    pub date: Option<Timestamp>,
     /// How often the user asked in it.
     pub queries: u64,
     /// What it took.
@@ -36,7 +36,7 @@ impl Parent {
     fn of(card: &Card, transcript: Option<String>, summary: Summary) -> Self {
         Self {
             session: card.id.clone(),
-            date: card.last_activity,
+            date: Some(card.last_activity),
             queries: card.queries,
             tokens: card.tokens.total(),
             resumed_from: match &card.lineage {
@@ -94,9 +94,7 @@ impl Throughline {
         messages.push(said(Role::User, &parent.prompt()));
         let ask = Ask {
             messages: &messages,
-            tools: &[],
-            max_output: None,
-            json: false,
+            ..Ask::default()
         };
         let asked_at = self.now();
         let (text, usage) = match model.answer(&ask, tell).await {

@@ -46,6 +46,7 @@ mod resolve;
 mod session;
 mod summary;
 mod throughline;
+mod title;
 mod token;
 mod tree;
 mod turn;

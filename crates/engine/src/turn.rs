@@ -10,7 +10,8 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 use throughline_context::{Encoding, Policy, Request};
 use throughline_llm::{
-    Answer, Ask, Broken, Delta, Model, ModelError, ModelErrorKind, Stop, Summarizer, ToolSpec,
+    Answer, Ask, Broken, Delta, Model, ModelError, ModelErrorKind, Stop, Summarizer, Terms,
+    ToolSpec,
 };
 use throughline_model::{
     Block, Body, Content, Entry, EntryId, Message, NewEntry, Role, Seq, ToolCall, ToolResult, Usage,
@@ -48,6 +49,8 @@ pub struct Turn<'a> {
     pub summarizer: Option<&'a dyn Summarizer>,
     /// What the model may do besides talking.
     pub tools: Option<&'a dyn Toolbox>,
+    /// On which terms the model answers.
+    pub terms: &'a Terms,
     /// Notified when the answer is no longer wanted.
     pub stop: Option<&'a Notify>,
 }
@@ -115,6 +118,10 @@ pub struct Turned {
     pub failed: Option<ModelError>,
     /// Whether it was stopped.
     pub stopped: bool,
+    /// Whether it grew longer than it may, and ends there.
+    pub cut: bool,
+    /// The checkpoints that were made on the way.
+    pub checkpoints: Vec<Entry>,
     /// The last request that was sent.
     pub request: Request,
 }
@@ -188,7 +195,8 @@ impl Session {
             before: new.map(|_| question.seq),
             model: Some(turn.model.name()),
         };
-        let mut request = self.prepared(&asking, turn, tell).await?;
+        let mut checkpoints = Vec::new();
+        let mut request = self.prepared(&asking, turn, &mut checkpoints, tell).await?;
         if let Some(trouble) = self.tl.trouble_comparing() {
             tell(TurnEvent::Warning(trouble));
         }
@@ -200,18 +208,21 @@ impl Session {
             let heard = self.heard(&request, turn, round < ROUNDS, tell).await;
             let latency = self.tl.now().duration_since(asked_at).as_millis();
             let latency = u64::try_from(latency).unwrap_or_default();
-            let (content, cost, failed, stopped, calls) = match heard {
+            let (mut cut, mut calls) = (false, false);
+            let (content, cost, failed, stopped) = match heard {
                 Heard::Answer(answer) => {
                     self.learn_from(turn, &request, answer.usage);
-                    let calls = answer.stop == Stop::ToolUse && round < ROUNDS;
-                    (answer.content, answer.usage, None, false, calls)
+                    calls = answer.stop == Stop::ToolUse && round < ROUNDS;
+                    cut = answer.stop == Stop::Length;
+                    (answer.content, answer.usage, None, false)
                 }
                 Heard::Broken(broken)
                     if broken.error.kind() == ModelErrorKind::TooLong && !shortened =>
                 {
                     shortened = true;
                     tell(TurnEvent::Shortened);
-                    self.make_shorter(&asking, turn, &request, tell).await?;
+                    let made = self.make_shorter(&asking, turn, &request, tell).await?;
+                    checkpoints.extend(made);
                     asking.budget = Some(request.tokens * SHORTER / 100);
                     request = self.request(&asking).await?;
                     continue;
@@ -222,9 +233,9 @@ impl Session {
                         so_far,
                         usage,
                     } = broken;
-                    (so_far, usage, Some(error), false, false)
+                    (so_far, usage, Some(error), false)
                 }
-                Heard::Stopped(content) => (content, None, None, true, false),
+                Heard::Stopped(content) => (content, None, None, true),
             };
             if let Some(cost) = cost {
                 *usage.get_or_insert_default() += cost;
@@ -235,6 +246,8 @@ impl Session {
                     usage,
                     failed,
                     stopped,
+                    cut,
+                    checkpoints,
                     request,
                 });
             }
@@ -243,7 +256,7 @@ impl Session {
                 provider: Some(turn.model.provider().to_owned()),
                 usage: cost,
                 latency_ms: Some(latency),
-                incomplete: failed.is_some() || stopped,
+                incomplete: failed.is_some() || stopped || cut,
                 ..Message::new(Role::Assistant, content)
             };
             let wanted: Vec<ToolCall> = if calls {
@@ -259,13 +272,15 @@ impl Session {
                     usage,
                     failed,
                     stopped,
+                    cut,
+                    checkpoints,
                     request,
                 });
             };
             self.run_tools(toolbox, &wanted, tell).await?;
             // From here on the question is part of the log like everything else.
             (asking.message, asking.before) = (None, None);
-            request = self.prepared(&asking, turn, tell).await?;
+            request = self.prepared(&asking, turn, &mut checkpoints, tell).await?;
         }
         unreachable!("the rounds end with an answer")
     }
@@ -287,6 +302,7 @@ impl Session {
         &self,
         asking: &Asking<'_>,
         turn: &Turn<'_>,
+        checkpoints: &mut Vec<Entry>,
         tell: Tell<'_>,
     ) -> Result<Request, Error> {
         let (request, compacted) = {
@@ -299,7 +315,14 @@ impl Session {
             self.request_compacted(asking, turn.summarizer, Some(&note))
                 .await?
         };
-        warn(&compacted, tell);
+        match compacted {
+            Compacted::Done(done) => {
+                warn(&done.warnings, tell);
+                checkpoints.push(done.entry);
+            }
+            Compacted::NotWorthIt(warnings) => warn(&warnings, tell),
+            Compacted::NotNeeded | Compacted::Overtaken => {}
+        }
         Ok(request)
     }
 
@@ -319,8 +342,7 @@ impl Session {
         let ask = Ask {
             messages: &request.messages,
             tools: tools.map_or(&[], |toolbox| toolbox.tools()),
-            max_output: None,
-            json: false,
+            terms: turn.terms,
         };
         let mut so_far = Content::default();
         let mut listen = |delta: Delta| {
@@ -368,14 +390,15 @@ impl Session {
         Ok(())
     }
 
-    /// Summarizes what can be, for a model that would not take all of it.
+    /// Summarizes what can be, for a model that would not take all of it; answers with the
+    /// checkpoint, where one was made.
     async fn make_shorter(
         &self,
         asking: &Asking<'_>,
         turn: &Turn<'_>,
         request: &Request,
         tell: Tell<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Entry>, Error> {
         let compacted = self
             .compact(&Compacting {
                 policy: turn.policy,
@@ -391,10 +414,13 @@ impl Session {
             })
             .await?;
         // Where nothing is gained by it, the next request is made shorter all the same.
-        if matches!(compacted, Compacted::Done(_)) {
-            warn(&compacted, tell);
+        match compacted {
+            Compacted::Done(done) => {
+                warn(&done.warnings, tell);
+                Ok(Some(done.entry))
+            }
+            _ => Ok(None),
         }
-        Ok(())
     }
 
     fn learn_from(&self, turn: &Turn<'_>, request: &Request, usage: Option<Usage>) {
@@ -427,12 +453,7 @@ impl Session {
     }
 }
 
-fn warn(compacted: &Compacted, tell: Tell<'_>) {
-    let warnings = match compacted {
-        Compacted::Done(done) => &done.warnings[..],
-        Compacted::NotWorthIt(warnings) => &warnings[..],
-        Compacted::NotNeeded | Compacted::Overtaken => &[],
-    };
+fn warn(warnings: &[String], tell: Tell<'_>) {
     for warning in warnings {
         tell(TurnEvent::Warning(warning.clone()));
     }

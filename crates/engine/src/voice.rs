@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use throughline_context::{Document, Encoding, Policy};
-use throughline_llm::{Model, Summarizer};
+use throughline_llm::{Model, Summarizer, Term, Terms};
 use throughline_model::{Content, Entry};
 use tokio::sync::Notify;
 
 use crate::offline::OfflineHere;
-use crate::{Asking, Error, Session, Tell, Toolbox, Turn, Turned};
+use crate::{Asking, Error, Proposing, Session, Tell, Toolbox, Turn, Turned};
 
 /// Who answers. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -29,6 +29,10 @@ pub struct Voice {
     pub documents: Vec<Document>,
     /// Who summarizes; none for the extractive summarizer.
     pub summarizer: Option<Arc<dyn Summarizer>>,
+    /// On which terms the model answers.
+    pub terms: Terms,
+    /// What becomes of the facts that summaries find.
+    pub proposing: Proposing,
 }
 
 impl Voice {
@@ -42,6 +46,16 @@ impl Voice {
             encoding: Encoding::Rough,
             documents: Vec::new(),
             summarizer: None,
+            terms: Terms::NONE,
+            proposing: Proposing::default(),
+        }
+    }
+
+    /// Which of its terms the model cannot be held to, where there is one.
+    pub fn cannot(&self) -> Option<Term> {
+        match &self.model {
+            Some(model) => model.cannot(&self.terms),
+            None => self.terms.first(),
         }
     }
 
@@ -95,6 +109,7 @@ impl Voice {
             documents: &self.documents,
             summarizer: self.summarizer.as_deref(),
             tools,
+            terms: &self.terms,
             stop,
         };
         session.answer(question, &turn, tell).await

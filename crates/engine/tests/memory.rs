@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 
 use throughline::context::{Encoding, Policy, Request, SectionName};
-use throughline::llm::Offline;
+use throughline::llm::{Offline, Terms};
 use throughline::{
     AddedHow, Asking, Body, Conflict, Content, Error, ErrorKind, Expect, Filter, Mark, Memory,
     MemoryScope, Message, NewFact, NewSession, Opening, Owner, Proposing, Purge, Role, Seq,
@@ -134,6 +134,7 @@ async fn ask(session: &Session, question: &str) {
         documents: &[],
         summarizer: None,
         tools: None,
+        terms: &Terms::NONE,
         stop: None,
     };
     let said = session

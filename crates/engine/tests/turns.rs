@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use throughline::context::{Encoding, Policy};
-use throughline::llm::{Answer, Ask, Broken, Delta, Model, ModelError, Stop, ToolSpec};
+use throughline::llm::{Answer, Ask, Broken, Delta, Model, ModelError, Stop, Terms, ToolSpec};
 use throughline::{
     Acknowledgement, Block, Body, Conflict, Content, Entry, ErrorKind, Expect, Json, Message,
     NewSession, Role, Session, Throughline, ToolCall, ToolResult, Toolbox, Turn, TurnEvent, Turned,
@@ -155,6 +155,7 @@ fn turn<'a>(model: &'a Scripted, policy: &'a Policy) -> Turn<'a> {
         documents: &[],
         summarizer: None,
         tools: None,
+        terms: &Terms::NONE,
         stop: None,
     }
 }

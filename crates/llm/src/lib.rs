@@ -38,6 +38,7 @@ mod model;
 mod offline;
 mod provider;
 mod secret;
+mod terms;
 mod title;
 
 pub use accept::{Rejected, accept, tokens};
@@ -55,4 +56,5 @@ pub use model::{Answer, Ask, Broken, Delta, Model, Stop, ToolSpec};
 pub use offline::{Known, Needs, OFFLINE, OFFLINE_PROVIDER, Offline, Quote};
 pub use provider::{Provider, Timing, Wire};
 pub use secret::Secret;
+pub use terms::{Form, Shape, Term, Terms};
 pub use title::title;

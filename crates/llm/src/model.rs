@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use throughline_context::RequestMessage;
 use throughline_model::{Content, Json, ToolCall, Usage};
 
-use crate::ModelError;
+use crate::{ModelError, Term, Terms};
 
 /// A model that answers.
 #[async_trait]
@@ -27,6 +27,12 @@ pub trait Model: Debug + Send + Sync {
     /// How many tokens it takes in all, where known.
     fn window(&self) -> Option<u64> {
         None
+    }
+
+    /// Which of these terms it cannot be held to, where there is one. To ask it on such
+    /// terms all the same makes no sense.
+    fn cannot(&self, terms: &Terms) -> Option<Term> {
+        terms.first()
     }
 
     /// Answers, and tells of what arrives as it arrives.
@@ -53,6 +59,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).window()
     }
 
+    fn cannot(&self, terms: &Terms) -> Option<Term> {
+        (**self).cannot(terms)
+    }
+
     async fn answer(
         &self,
         ask: &Ask<'_>,
@@ -69,11 +79,8 @@ pub struct Ask<'a> {
     pub messages: &'a [RequestMessage],
     /// The tools it may call.
     pub tools: &'a [ToolSpec],
-    /// The most tokens it may answer; none for what the model can.
-    pub max_output: Option<u64>,
-    /// Whether the answer is to be one JSON object. The messages say so too: not every
-    /// provider can be held to it.
-    pub json: bool,
+    /// On which terms it answers.
+    pub terms: &'a Terms,
 }
 
 /// A tool that a model may call.

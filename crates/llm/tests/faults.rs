@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use talk::{KEY, WIRES, ask, connection, hello, quick, say_hello, start};
 use throughline_llm::{
-    Ask, Broken, Connection, Delta, ModelError, ModelErrorKind, Provider, Secret, Stop, Wire,
+    Ask, Broken, Connection, Delta, Form, ModelError, ModelErrorKind, Provider, Secret, Stop,
+    Terms, Wire,
 };
 use throughline_model::Content;
 use throughline_stand_in::{Fault, Reply, Script, StandIn};
@@ -278,7 +279,10 @@ fn a_server_that_cannot_be_held_to_json_is_asked_without() {
     let messages = hello();
     let asked = Ask {
         messages: &messages,
-        json: true,
+        terms: &Terms {
+            form: Form::JsonIfPossible,
+            ..Terms::NONE
+        },
         ..Ask::default()
     };
     let (answer, told) = ask(&talk::provider(&stand_in, Wire::Chat), &asked);
@@ -292,6 +296,23 @@ fn a_server_that_cannot_be_held_to_json_is_asked_without() {
         .map(|request| request.body["response_format"]["type"] == "json_object")
         .collect();
     assert_eq!(formats, [true, false]);
+}
+
+#[test]
+fn json_that_was_promised_is_not_given_up() {
+    let stand_in = start([Reply::fault(Fault::NoJson), Reply::text("Sure!")]);
+    let messages = hello();
+    let asked = Ask {
+        messages: &messages,
+        terms: &Terms {
+            form: Form::Json,
+            ..Terms::NONE
+        },
+        ..Ask::default()
+    };
+    let (answer, _) = ask(&talk::provider(&stand_in, Wire::Chat), &asked);
+    assert_eq!(answer.unwrap_err().error.kind(), ModelErrorKind::Refused);
+    assert_eq!(stand_in.requests().len(), 1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod talk;
 use serde_json::{Value, json};
 use talk::{KEY, WIRES, ask, hello, provider, said, start};
 use throughline_context::RequestMessage;
-use throughline_llm::{Ask, ToolSpec, Wire};
+use throughline_llm::{Ask, Form, Model, Shape, Term, Terms, ToolSpec, Wire};
 use throughline_model::{Block, Content, Json, Role, ToolCall, ToolResult};
 use throughline_stand_in::{Reply, Request};
 
@@ -70,8 +70,10 @@ fn sent(wire: Wire, messages: &[RequestMessage]) -> Request {
     let asked = Ask {
         messages,
         tools: &tools,
-        max_output: Some(777),
-        json: false,
+        terms: &Terms {
+            max_output: Some(777),
+            ..Terms::NONE
+        },
     };
     let stand_in = start([Reply::text("Yes.")]);
     ask(&provider(&stand_in, wire), &asked).0.unwrap();
@@ -249,6 +251,94 @@ fn what_anthropic_wrote_itself_goes_back_and_nothing_else_does() {
     assert_eq!(left, "[left out: it cannot be sent here]");
     let body = sent(Wire::Chat, &messages).body;
     assert_eq!(body["messages"][2]["content"], *left);
+}
+
+/// What is sent where a person of a name and an age is asked for, on some terms.
+fn on_terms(wire: Wire) -> Value {
+    let shape = Shape {
+        name: "person".into(),
+        description: None,
+        schema: serde_json::from_value(person()).unwrap(),
+        strict: false,
+    };
+    let terms = Terms {
+        max_output: Some(99),
+        temperature: Some(0.5),
+        top_p: Some(0.25),
+        form: Form::Shape(shape),
+    };
+    let stand_in = start([Reply::text("{}")]);
+    let model = provider(&stand_in, wire);
+    assert_eq!(model.cannot(&terms), None);
+    let messages = hello();
+    let asked = Ask {
+        messages: &messages,
+        terms: &terms,
+        ..Ask::default()
+    };
+    ask(&model, &asked).0.unwrap();
+    stand_in.requests().remove(0).body
+}
+
+fn person() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+        "required": ["name", "age"],
+        "additionalProperties": false,
+    })
+}
+
+#[test]
+fn every_provider_is_told_the_terms_in_its_own_words() {
+    let body = on_terms(Wire::Chat);
+    assert_eq!(
+        (&body["temperature"], &body["top_p"], &body["max_tokens"]),
+        (&json!(0.5), &json!(0.25), &json!(99))
+    );
+    let named = json!({"name": "person", "schema": person(), "strict": false});
+    let format = json!({"type": "json_schema", "json_schema": named});
+    assert_eq!(body["response_format"], format);
+
+    let body = on_terms(Wire::Responses);
+    let max = &body["max_output_tokens"];
+    assert_eq!(
+        (&body["temperature"], &body["top_p"], max),
+        (&json!(0.5), &json!(0.25), &json!(99))
+    );
+    let format =
+        json!({"type": "json_schema", "name": "person", "schema": person(), "strict": false});
+    assert_eq!(body["text"]["format"], format);
+    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+
+    let body = on_terms(Wire::Anthropic);
+    assert_eq!(
+        (&body["temperature"], &body["top_p"], &body["max_tokens"]),
+        (&json!(0.5), &json!(0.25), &json!(99))
+    );
+    let text = body.to_string();
+    assert!(text.contains("\"age\""), "{text}");
+
+    let how = &on_terms(Wire::Gemini)["generationConfig"];
+    assert_eq!(
+        (&how["temperature"], &how["topP"], &how["maxOutputTokens"]),
+        (&json!(0.5), &json!(0.25), &json!(99))
+    );
+    assert_eq!(how["responseJsonSchema"], person());
+}
+
+#[test]
+fn a_form_that_a_provider_does_not_know_is_named() {
+    let terms = Terms {
+        form: Form::Json,
+        ..Terms::NONE
+    };
+    let stand_in = start([]);
+    let cannot = WIRES.map(|wire| provider(&stand_in, wire).cannot(&terms));
+    assert_eq!(cannot, [Some(Term::Json), None, None, Some(Term::Json)]);
+    let offline = throughline_llm::Offline::default();
+    assert_eq!(offline.cannot(&Terms::NONE), None);
+    assert_eq!(offline.cannot(&terms), Some(Term::Json));
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod entry;
 mod facts;
 mod files;
 mod fold;
+pub mod glance;
 mod id;
 mod incoming;
 mod json;

@@ -122,7 +122,8 @@ fn is_io(error: &tokio_postgres::Error) -> bool {
     while let Some(inner) = cause {
         if let Some(io) = inner.downcast_ref::<std::io::Error>() {
             // A server whose certificate will not do is not one that was away.
-            return !io.get_ref().is_some_and(|why| why.is::<rustls::Error>());
+            let why = io.get_ref();
+            return why.is_none_or(|why| why.downcast_ref::<rustls::Error>().is_none());
         }
         cause = inner.source();
     }

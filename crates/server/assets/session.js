@@ -202,6 +202,10 @@
       event.preventDefault();
       composer.requestSubmit();
     });
+    const chosen = (name) => {
+      const value = composer.elements[name]?.value;
+      return value ? { [name]: value } : {};
+    };
     composer.addEventListener("submit", async (event) => {
       event.preventDefault();
       const message = field.value;
@@ -217,7 +221,7 @@
         const response = await fetch(`${api}/turns`, {
           method: "POST",
           headers: { "content-type": "application/json", "idempotency-key": newKey() },
-          body: JSON.stringify({ message, stream: false }),
+          body: JSON.stringify({ message, stream: false, ...chosen("model"), ...chosen("agent") }),
         });
         const outcome = await response.json();
         if (!response.ok) refused(outcome.detail ?? response.statusText);

@@ -61,7 +61,9 @@ pub(crate) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
         use serde_json::error::Category;
         match error.classify() {
-            Category::Data => Problem::invalid(format!("the body says what it cannot: {error}")),
+            Category::Data => {
+                Problem::invalid(format!("the body is not what is taken here: {error}"))
+            }
             Category::Io | Category::Syntax | Category::Eof => {
                 Problem::bad_request("bad_json", format!("the body is not JSON: {error}"))
             }
@@ -112,7 +114,12 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         axum::extract::Query::try_from_uri(&parts.uri)
             .map(|axum::extract::Query(query)| Self(query))
-            .map_err(|error| Problem::bad_request("bad_query_string", error.body_text()))
+            .map_err(|error| {
+                let why = error.body_text();
+                let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why);
+                let detail = format!("the query is not what is taken here: {why}");
+                Problem::bad_request("bad_query_string", detail)
+            })
     }
 }
 

@@ -16,6 +16,7 @@
 mod api;
 mod auth;
 mod config;
+mod documented;
 mod events;
 mod extract;
 mod guard;
@@ -37,7 +38,7 @@ pub use config::{Gate, Limits, Rate, Serving};
 pub use listen::{ServeError, Tls, serve};
 pub use problem::Problem;
 pub use state::App;
-pub use voices::{OfflineVoices, VoiceError, Voices};
+pub use voices::{Choice, OfflineVoices, VoiceError, Voices};
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;

@@ -209,6 +209,16 @@ impl From<VoiceError> for Problem {
             VoiceError::Invalid(why) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_agent", why)
             }
+            VoiceError::NoSuchModel { .. } => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "model_not_offered",
+                error.to_string(),
+            ),
+            VoiceError::NoSuchAgent { .. } => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "agent_not_offered",
+                error.to_string(),
+            ),
         }
     }
 }

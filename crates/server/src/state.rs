@@ -3,14 +3,14 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use throughline::Error;
+use throughline::{Error, Session, Voice};
 
 use crate::auth::Doorkeeper;
 use crate::events::Hub;
 use crate::metrics::Metrics;
 use crate::rate::Rates;
 use crate::turns::Turns;
-use crate::{Gate, Limits, Serving};
+use crate::{Choice, Gate, Limits, Serving, VoiceError};
 
 /// A server at work. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -52,6 +52,12 @@ impl App {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.serving.limits
+    }
+
+    /// Who answers in a session, where nobody chooses.
+    pub(crate) async fn voice(&self, session: &Session) -> Result<Voice, VoiceError> {
+        let voices = &self.serving.voices;
+        voices.voice(Some(session), &Choice::default()).await
     }
 
     /// Whether whoever reaches it is let in at the moment.

@@ -4,19 +4,69 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
+use throughline::llm::OFFLINE;
 use throughline::{Session, Voice};
 
 /// Finds who answers in a session.
 #[async_trait]
 pub trait Voices: Debug + Send + Sync {
-    /// Who answers in this session: its agent, its policy and its model.
+    /// Who answers in this session, or in one that is yet to be made: its agent, its policy
+    /// and its model, but for what a caller chooses.
     ///
-    /// What a session says of itself came over the network: it must not decide which files
-    /// of this machine are read, or where keys are sent.
-    async fn voice(&self, session: &Session) -> Result<Voice, VoiceError>;
+    /// What a session says of itself came over the network, and so did the choice: neither
+    /// may decide which files of this machine are read, or where keys are sent.
+    async fn voice(&self, session: Option<&Session>, choice: &Choice) -> Result<Voice, VoiceError>;
 
-    /// What is connected where a session says nothing of it: `anthropic/claude-sonnet-4-5`.
-    fn usual(&self) -> Option<String>;
+    /// The models that may be chosen, the usual one first: `anthropic/claude-sonnet-4-5`,
+    /// `offline`. There is always one.
+    fn models(&self) -> Vec<String>;
+
+    /// The agents that may be chosen.
+    fn agents(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether somebody said which models may be chosen, so that others are refused to
+    /// clients of other servers too, who always name one.
+    fn names_models(&self) -> bool {
+        false
+    }
+
+    /// What is connected where a session says nothing of it; none for the offline agent.
+    fn usual(&self) -> Option<String> {
+        self.models().into_iter().next().filter(|id| id != OFFLINE)
+    }
+}
+
+/// Whom a caller wants to be answered by, as far as they say so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Choice {
+    /// The model, by one of the names in [`Voices::models`].
+    pub model: Option<String>,
+    /// The agent, by one of the names in [`Voices::agents`].
+    pub agent: Option<String>,
+}
+
+impl Choice {
+    /// The id of the chosen model among these: by its whole id, or by its name alone where
+    /// only one has it.
+    pub fn model_among(&self, ids: &[String]) -> Result<Option<String>, VoiceError> {
+        let Some(named) = &self.model else {
+            return Ok(None);
+        };
+        if ids.contains(named) {
+            return Ok(Some(named.clone()));
+        }
+        let is_named = |id: &&String| id.split_once('/').is_some_and(|(_, name)| name == named);
+        let mut found = ids.iter().filter(is_named);
+        match (found.next(), found.next()) {
+            (Some(only), None) => Ok(Some(only.clone())),
+            _ => Err(VoiceError::NoSuchModel {
+                named: named.clone(),
+                known: ids.join(", "),
+            }),
+        }
+    }
 }
 
 /// Why nobody can answer.
@@ -25,9 +75,38 @@ pub enum VoiceError {
     /// The session wants what cannot be had.
     #[error("{0}")]
     Invalid(String),
+    /// The caller chose a model that is not offered.
+    #[error("there is no model {named:?} here; there are {known}")]
+    NoSuchModel {
+        /// What they called it.
+        named: String,
+        /// What there is.
+        known: String,
+    },
+    /// The caller chose an agent that is not offered.
+    #[error("there is no agent {named:?} here; there are {known}")]
+    NoSuchAgent {
+        /// What they called it.
+        named: String,
+        /// What there is.
+        known: String,
+    },
     /// The store failed meanwhile.
     #[error(transparent)]
     Engine(#[from] throughline::Error),
+}
+
+impl VoiceError {
+    /// An agent that is not among these.
+    pub fn no_agent(named: &str, known: &[String]) -> Self {
+        Self::NoSuchAgent {
+            named: named.to_owned(),
+            known: match known {
+                [] => "none".to_owned(),
+                known => known.join(", "),
+            },
+        }
+    }
 }
 
 /// Nobody but the offline agent.
@@ -36,16 +115,55 @@ pub struct OfflineVoices;
 
 #[async_trait]
 impl Voices for OfflineVoices {
-    async fn voice(&self, session: &Session) -> Result<Voice, VoiceError> {
+    async fn voice(&self, session: Option<&Session>, choice: &Choice) -> Result<Voice, VoiceError> {
+        choice.model_among(&self.models())?;
+        if let Some(agent) = &choice.agent {
+            return Err(VoiceError::no_agent(agent, &[]));
+        }
         let mut voice = Voice::offline();
-        if let Some(text) = session.policy_document().await? {
+        if let Some(session) = session
+            && let Some(text) = session.policy_document().await?
+        {
             let policy = voice.policy.described(&text);
             voice.policy = policy.map_err(throughline::Error::from)?;
         }
         Ok(voice)
     }
 
-    fn usual(&self) -> Option<String> {
-        None
+    fn models(&self) -> Vec<String> {
+        vec![OFFLINE.to_owned()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_chosen_by_its_id_or_by_a_name_that_only_it_has() {
+        let ids = ["a/small", "b/small", "a/large", "offline"].map(str::to_owned);
+        let chosen = |name: &str| {
+            let choice = Choice {
+                model: Some(name.to_owned()),
+                agent: None,
+            };
+            choice.model_among(&ids)
+        };
+        for (name, id) in [
+            ("b/small", "b/small"),
+            ("large", "a/large"),
+            ("offline", "offline"),
+        ] {
+            assert_eq!(chosen(name).unwrap().as_deref(), Some(id));
+        }
+        for name in ["small", "medium", "a", ""] {
+            let error = chosen(name).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!(
+                    "there is no model {name:?} here; there are a/small, b/small, a/large, offline"
+                )
+            );
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::io::IsTerminal;
 use anyhow::Result;
 use jiff::tz::TimeZone;
 use throughline::context::{CompactAt, short_count};
+use throughline::glance::thousands;
 use throughline::llm::{Delta, Model, Offline};
 use throughline::{
     Acknowledgement, AgentRef, Card, Compacted, Compacting, Entry, Error, ErrorKind, NewSession,
@@ -21,7 +22,6 @@ use super::leave::SUMMARIZING;
 use crate::commands::memory::propose;
 use crate::markdown::{self, safe};
 use crate::report::Refusal;
-use crate::ui::thousands;
 
 /// What came of summarizing a session.
 #[derive(Default)]
@@ -109,10 +109,11 @@ impl Chat<'_> {
         match parent_of(&transcript, &file.to_string_lossy(), &self.app.zone) {
             Ok(parent) => {
                 let who = transcript.agent.as_deref().or(transcript.title.as_deref());
+                let day = parent.date.map(|date| self.day(date));
                 self.app.ui.status(format_args!(
                     "✓ Found: {} - {} ({}, {} tokens)",
                     safe(who.unwrap_or(path)),
-                    self.day(parent.date),
+                    day.as_deref().unwrap_or("at an unknown time"),
                     counted_queries(parent.queries),
                     short_count(parent.tokens)
                 ));
@@ -358,7 +359,7 @@ fn parent_of(transcript: &Transcript, path: &str, zone: &TimeZone) -> Result<Par
     let id = |text: &Option<String>| -> Option<SessionId> { text.as_ref()?.parse().ok() };
     Ok(Parent {
         session: id(&transcript.session_id).ok_or(SummaryError::Missing)?,
-        date: transcript.started(zone).unwrap_or_default(),
+        date: transcript.started(zone),
         queries: transcript
             .total_queries
             .unwrap_or(transcript.queries.len() as u64),

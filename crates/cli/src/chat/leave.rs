@@ -3,19 +3,17 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use throughline::{Body, Lineage, Message, NamedBy, Role, Seq, Session, SessionId};
+use throughline::glance::thousands;
+use throughline::{Session, SessionId};
 
 use super::Chat;
 use crate::commands::export::{self, Secrets};
 use crate::commands::memory::propose;
 use crate::markdown::safe;
 use crate::places::make_private;
-use crate::ui::thousands;
 
 /// How long a summary may take before the person is let go.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many entries of a session are looked at for its name.
-const FIRST: usize = 12;
 pub(super) const SUMMARIZING: &str = "📝 Generating session summary...";
 const SAVED_ALL_THE_SAME: &str = "everything said is saved all the same";
 
@@ -153,68 +151,16 @@ impl Chat<'_> {
 
     /// Names a session after what was said first in it, unless it has a name.
     pub(super) async fn give_a_title(&mut self, session: &Session) -> Result<()> {
-        if self.voice.model().is_none() {
-            return self.give_a_plain_title(session).await;
-        }
-        let Some(said) = said_first(session).await? else {
+        let Some(said) = session.nameless().await? else {
             return Ok(());
         };
         let asked = self.voice.title(&said);
         let answered = self.unless_stopped("naming this session", asked).await;
         let (title, usage) = answered.flatten().unwrap_or_default();
         self.spend(usage);
-        self.name_after(session, title, &said).await
-    }
-
-    /// The same in the words of the person, which nobody has to wait for.
-    pub(super) async fn give_a_plain_title(&mut self, session: &Session) -> Result<()> {
-        match said_first(session).await? {
-            Some(said) => self.name_after(session, None, &said).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn name_after(
-        &mut self,
-        session: &Session,
-        title: Option<String>,
-        said: &[Message],
-    ) -> Result<()> {
-        let question = said.iter().find(|message| message.role == Role::User);
-        let plain = || throughline::llm::title(&question?.content.to_text());
-        // A slash in it is no path.
-        let name = title
-            .or_else(plain)
-            .map(|title| title.replace(['/', '\\', '.'], "-"));
-        if let Some(name) = name.and_then(|name| name.parse().ok()) {
-            let by = NamedBy::Program;
-            let name = Some(name);
-            session.append(Body::Renamed { name, by }).await?;
+        if session.name_after(&said, title).await?.is_some() {
             self.seen = session.record().await?.card.head;
         }
         Ok(())
     }
-}
-
-/// What was said first in a session that has no name yet, while there is little of it.
-async fn said_first(session: &Session) -> Result<Option<Vec<Message>>> {
-    let card = session.record().await?.card;
-    // What a fork shares was said elsewhere, and has named that.
-    let shared = match card.lineage {
-        Lineage::Forked { at, .. } => at,
-        _ => Seq::ZERO,
-    };
-    if card.name.is_some() {
-        return Ok(None);
-    }
-    let first = session.entries(shared.next(), FIRST).await?;
-    let said: Vec<Message> = first
-        .into_iter()
-        .filter_map(|entry| match entry.body {
-            Body::Message(message) => Some(message),
-            _ => None,
-        })
-        .collect();
-    let asked = said.iter().filter(|message| message.role == Role::User);
-    Ok((1..=2).contains(&asked.count()).then_some(said))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 use throughline::llm::{Delta, Model, ModelError, ModelErrorKind, OFFLINE, OFFLINE_PROVIDER};
-use throughline::{CompactionEvent, Conflict, Content, Expect, TurnEvent};
+use throughline::{Conflict, Content, Expect, TurnEvent};
 
 use super::input::Input;
 use super::speak::{explained, retrying};
@@ -40,7 +40,6 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     let json = app.ui.json;
     let mut ends_with_newline = true;
     let mut failed = None;
-    let mut checkpoint = None;
     let mut tell = |event| match event {
         TurnEvent::Delta(Delta::Text(text)) if !json => {
             ends_with_newline = text.ends_with('\n');
@@ -54,9 +53,6 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
             app.ui.status(retrying(after, &why));
         }
         TurnEvent::Warning(warning) => app.ui.warn(crate::markdown::safe(&warning)),
-        TurnEvent::Compaction(CompactionEvent::Complete { checkpoint: seq }) => {
-            checkpoint = Some(seq);
-        }
         _ => {}
     };
     let turned = voice
@@ -65,9 +61,9 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     if !ends_with_newline {
         app.ui.data("")?;
     }
-    after_turn(app, &session, &turned, checkpoint).await;
+    after_turn(app, &session, &turned).await;
     // A script is not kept waiting for a better name.
-    chat.give_a_plain_title(&session).await?;
+    session.name_plainly().await?;
     chat.leave_quietly();
     let answer = turned.answer.as_ref();
     if json {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use indicatif::ProgressBar;
 use throughline::llm::Delta;
-use throughline::{CompactionEvent, Seq, TurnEvent};
+use throughline::{CompactionEvent, TurnEvent};
 
 use super::draft::Draft;
 use super::speak::retrying;
@@ -22,8 +22,6 @@ pub(super) struct Shown<'a> {
     draft: Draft,
     /// What the first request might have cost.
     pub(super) budget: Option<u64>,
-    /// The checkpoint that was made on the way.
-    pub(super) checkpoint: Option<Seq>,
     failed: Option<io::Error>,
 }
 
@@ -41,7 +39,6 @@ impl<'a> Shown<'a> {
             begun: false,
             draft: Draft::new(ui),
             budget: None,
-            checkpoint: None,
             failed: None,
         }
     }
@@ -66,9 +63,6 @@ impl<'a> Shown<'a> {
             TurnEvent::Compaction(CompactionEvent::Start { .. }) => {
                 self.settle();
                 self.ui.status("📝 Summarizing what came before…");
-            }
-            TurnEvent::Compaction(CompactionEvent::Complete { checkpoint }) => {
-                self.checkpoint = Some(checkpoint);
             }
             TurnEvent::Warning(warning) => {
                 self.settle();

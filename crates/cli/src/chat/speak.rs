@@ -5,8 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use throughline::llm::ModelError;
 use throughline::{
-    Conflict, Content, Entry, Error, Expect, Read, Said, Seq, Session, StoreError, Turned, Usage,
-    Voice,
+    Conflict, Content, Entry, Error, Expect, Read, Said, Session, StoreError, Turned, Usage, Voice,
 };
 use tokio::sync::Notify;
 
@@ -97,8 +96,8 @@ impl Chat<'_> {
 
     /// Has a message answered, and shows the answer as it comes.
     async fn hear(&mut self, session: &Session, question: &Entry) -> Result<()> {
-        let (turned, budget, checkpoint) = self.answered(session, question).await?;
-        after_turn(self.app, session, &turned, checkpoint).await;
+        let (turned, budget) = self.answered(session, question).await?;
+        after_turn(self.app, session, &turned).await;
         self.seen = session.record().await?.card.head;
         self.context = Some((turned.request.tokens, budget));
         self.spend(turned.usage.unwrap_or_default());
@@ -137,13 +136,9 @@ impl Chat<'_> {
         })
     }
 
-    /// Has a message answered; tells what became of it, what the request might have cost,
-    /// and the checkpoint that was made on the way.
-    async fn answered(
-        &self,
-        session: &Session,
-        question: &Entry,
-    ) -> Result<(Turned, u64, Option<Seq>)> {
+    /// Has a message answered; tells what became of it, and what the request might have
+    /// cost.
+    async fn answered(&self, session: &Session, question: &Entry) -> Result<(Turned, u64)> {
         let _hush = Hush::begin();
         let voice = self.answering(session).await?;
         let stop = Notify::new();
@@ -161,9 +156,8 @@ impl Chat<'_> {
             }
         };
         let budget = shown.budget.unwrap_or(turned.request.budget);
-        let checkpoint = shown.checkpoint;
         shown.finish()?;
-        Ok((turned, budget, checkpoint))
+        Ok((turned, budget))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use throughline::context::banner;
+use throughline::glance::counted;
 use throughline::{
     AgentRef, Card, Filter, NewSession, Purge, Seq, Session, SessionSpec, Status, Throughline,
     Usage,
@@ -15,7 +16,6 @@ use crate::app::App;
 use crate::commands::new::locate;
 use crate::entries;
 use crate::report::Refusal;
-use crate::ui::counted;
 
 /// Messages shown of a session that is resumed, and among how many entries they are
 /// looked for.

@@ -5,7 +5,8 @@ use anyhow::Result;
 use super::Chat;
 use super::input::Input;
 use crate::markdown::safe;
-use crate::ui::{compact, fit};
+use crate::ui::fit;
+use throughline::glance::compact;
 
 /// Columns of the bar.
 const BAR: usize = 10;

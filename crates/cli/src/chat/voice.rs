@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 use throughline::context::{Encoding, Policy, RequestMessage};
 use throughline::llm::{
-    AgentFile, Ask, Model, ModelSummarizer, OFFLINE, Provider, SpecError, Summarizer, Timing,
-    Wanted, agent_candidates, connect,
+    AgentFile, Ask, Model, ModelSummarizer, OFFLINE, Provider, SpecError, Summarizer, Terms,
+    Timing, Wanted, agent_candidates, agent_folders, connect,
 };
 use throughline::{AgentRef, Content, Message, Role, Usage};
 
@@ -206,23 +206,48 @@ impl Voice {
             encoding: self.encoding(app),
             documents: Vec::new(),
             summarizer,
+            terms: Terms::NONE,
+            proposing: app.config.memory(),
         }
     }
 
-    /// Whether an agent of this name is described in the person's own configuration.
-    pub(super) fn has_own_agent(app: &App, name: &str) -> bool {
+    /// The agents that are described in the person's own configuration, by name.
+    pub(super) fn own_agents(app: &App) -> Result<Vec<String>> {
         let plain = |c: char| c.is_alphanumeric() || "-_".contains(c);
-        !name.is_empty()
-            && name.chars().all(plain)
-            && agent_candidates(name, None, &app.places.config_folder())
-                .iter()
-                .any(|path| path.is_file())
+        let mut names = Vec::new();
+        for folder in agent_folders(None, &app.places.config_folder()) {
+            let files = match std::fs::read_dir(&folder) {
+                Ok(files) => files,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    let folder = folder.display();
+                    return Err(
+                        Refusal::invalid(format!("{folder} cannot be read: {error}")).into(),
+                    );
+                }
+            };
+            for file in files {
+                let path = file?.path();
+                let name = path.file_stem().and_then(|stem| stem.to_str());
+                let is_agent = path.extension().is_some_and(|end| end == "md") && path.is_file();
+                if let Some(name) = name.filter(|name| is_agent && name.chars().all(plain)) {
+                    names.push(name.to_owned());
+                }
+            }
+        }
+        names.sort();
+        Ok(names)
     }
 
-    /// Which model is connected, and who serves it.
-    pub(super) fn connected(&self) -> Option<String> {
-        let connection = self.model.as_ref()?.connection();
-        Some(format!("{}/{}", connection.provider, connection.model))
+    /// Which model is connected, and who serves it; `offline` where none is.
+    pub(super) fn id(&self) -> String {
+        match &self.model {
+            Some(model) => {
+                let connection = model.connection();
+                format!("{}/{}", connection.provider, connection.model)
+            }
+            None => OFFLINE.to_owned(),
+        }
     }
 
     /// A few words for what was said first, by the model, and what they cost; none if it has
@@ -241,7 +266,10 @@ impl Voice {
         };
         let ask = Ask {
             messages: &[line(Role::System, TITLE), line(Role::User, &said)],
-            max_output: Some(60),
+            terms: &Terms {
+                max_output: Some(60),
+                ..Terms::NONE
+            },
             ..Ask::default()
         };
         let mut ignore = |_| {};
@@ -256,10 +284,7 @@ impl Voice {
     /// What is connected, and how to connect something else.
     pub(super) fn how_to_connect(&self) -> String {
         let now = match &self.model {
-            Some(model) => {
-                let connection = model.connection();
-                format!("{}/{} answers.", connection.provider, connection.model)
-            }
+            Some(_) => format!("{} answers.", self.id()),
             None => "No model is connected; the offline agent answers.".to_owned(),
         };
         format!(

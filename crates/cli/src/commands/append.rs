@@ -256,7 +256,7 @@ async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCod
         stream.answer(done)?;
     }
     if stream.bad > 0 {
-        let lines = crate::ui::counted(stream.bad, "line");
+        let lines = throughline::glance::counted(stream.bad, "line");
         app.ui
             .warn(format_args!("{lines} left out; all others were appended"));
         return Ok(ExitCode::from(5));

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::report::Refusal;
-use crate::ui::compact;
+use throughline::glance::compact;
 
 /// Copy the whole store into a file while it is in use
 ///

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use serde_json::json;
+use throughline::glance::compact;
 use throughline::{Compacted, Compacting, SessionSpec};
 
 use super::context::How;
@@ -9,7 +10,6 @@ use super::memory::propose;
 use crate::app::App;
 use crate::chat;
 use crate::summary;
-use crate::ui::compact;
 
 /// Summarize what came before
 ///

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use throughline::context::{Document, Encoding, Policy, Request, Section};
+use throughline::glance::{compact, thousands};
 use throughline::{Asking, Content, Session, SessionSpec};
 
 use crate::app::App;
 use crate::documents;
 use crate::markdown::safe;
 use crate::report::Refusal;
-use crate::ui::{compact, thousands};
 
 /// Show what the model would be sent now
 ///

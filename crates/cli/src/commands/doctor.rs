@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
+use throughline::glance::counted;
 use throughline::{Finding, Report};
 
 use crate::app::App;
-use crate::ui::counted;
 
 /// Check that everything is as it should be
 ///
@@ -97,7 +97,7 @@ fn tell(app: &App, report: &Report) -> Result<ExitCode> {
             if report.entries == 1 {
                 "1 entry".to_owned()
             } else {
-                format!("{} entries", crate::ui::thousands(report.entries))
+                format!("{} entries", throughline::glance::thousands(report.entries))
             },
             counted(report.blobs, "attachment"),
         );

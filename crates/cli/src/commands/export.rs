@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use throughline::glance::counted;
 use throughline::{
     Body, Digest, Name, Read, Seq, Session, SessionSpec, StoreError, StoredEntry, Summary,
 };
@@ -17,7 +18,6 @@ use throughline_formats::{
 use crate::app::App;
 use crate::outgoing;
 use crate::report::Refusal;
-use crate::ui::counted;
 
 /// Entries read at a time.
 const PAGE: usize = 500;

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use throughline::glance::{counted, thousands};
 use throughline::{Address, Migrated};
 
 use crate::app::App;
 use crate::report::Refusal;
-use crate::ui::{counted, thousands};
 
 /// Copy a whole store into another
 ///

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use serde_json::json;
+use throughline::glance::counted;
 use throughline::{Card, Purge};
 
 use crate::app::App;
 use crate::report::Refusal;
 use crate::time::parse_duration;
-use crate::ui::counted;
 
 /// Empty the trash of what is old, and put into it what is too many
 ///

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
+use throughline::glance::counted;
 use throughline::{Address, Salvaged, Seq};
 
 use crate::app::App;
 use crate::report::Refusal;
-use crate::ui::counted;
 
 /// Gets everything readable out of the store's file into a new one.
 pub(crate) async fn run(app: &App, into: &Path) -> Result<ExitCode> {
@@ -71,7 +71,7 @@ fn tell(app: &App, into: &Path, salvaged: &Salvaged) -> Result<ExitCode> {
         app.ui.status(format_args!(
             "{}, {} entries and {} are in {}",
             counted(salvaged.sessions, "session"),
-            crate::ui::thousands(salvaged.entries),
+            throughline::glance::thousands(salvaged.entries),
             counted(salvaged.blobs, "attachment"),
             into.display()
         ));

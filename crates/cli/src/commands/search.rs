@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
+use throughline::glance::counted;
 use throughline::recalling::{Hit, Mode, Snippet};
 use throughline::{Card, Caught, Patience, Read, Searched, Searching, Seq};
 
@@ -12,7 +13,7 @@ use crate::markdown::safe;
 use crate::report::Refusal;
 use crate::semantic::Semantic;
 use crate::time::clock;
-use crate::ui::{counted, fit};
+use crate::ui::fit;
 
 /// How long a search waits for the index before it answers with what there is.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -2,13 +2,14 @@
 
 use anyhow::Result;
 use serde::Serialize;
+use throughline::glance::{age, compact};
 use throughline::{Card, Cursor, Filter, Project, ProjectId, Scope, Status, Tag};
 
 use crate::app::App;
 use crate::project;
 use crate::report::Refusal;
-use crate::time::{age, parse_instant};
-use crate::ui::{Table, compact};
+use crate::time::parse_instant;
+use crate::ui::Table;
 
 /// List sessions, the latest first
 ///

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde_json::json;
+use throughline::glance::{compact, thousands};
 use throughline::{Card, Filter, Scope, SessionSpec, Status};
 
 use crate::app::App;
 use crate::markdown::safe;
 use crate::time::clock;
-use crate::ui::{compact, fit, thousands};
+use crate::ui::fit;
 
 /// Show figures: of everything, or of one session
 #[derive(clap::Args, Debug)]

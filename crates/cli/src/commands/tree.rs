@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use throughline::glance::counted;
 use throughline::{Lineage, SessionSpec, Tree};
 
 use crate::app::App;
 use crate::markdown::safe;
-use crate::ui::{counted, fit};
+use crate::ui::fit;
 
 /// Draw where a session came from and what came of it
 #[derive(clap::Args, Debug)]

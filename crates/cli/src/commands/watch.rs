@@ -8,7 +8,7 @@ use throughline_formats::Agent;
 
 use crate::app::App;
 use crate::importing::{Following, Totals};
-use crate::ui::counted;
+use throughline::glance::counted;
 
 /// Keep up with other agents
 ///

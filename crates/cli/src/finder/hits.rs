@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use throughline::glance::age;
 use throughline::recalling::{Hit, Mode};
 use throughline::{NewSession, Patience, Read, Searching, Seq, Throughline};
 
@@ -10,7 +11,6 @@ use super::{Chosen, Row, Source, choose};
 use crate::app::App;
 use crate::chat::{self, ChatArgs};
 use crate::markdown::{plain, safe};
-use crate::time::age;
 
 /// Hits shown.
 const SHOWN: usize = 100;

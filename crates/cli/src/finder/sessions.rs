@@ -4,12 +4,12 @@ use anyhow::Result;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use throughline::context::banner;
+use throughline::glance::age;
 use throughline::{Card, Entry, Filter, Throughline};
 
 use super::{Chosen, Row, Source, choose};
 use crate::app::App;
 use crate::markdown::{plain, safe};
-use crate::time::age;
 
 /// Messages shown of a session.
 const SHOWN: usize = 6;

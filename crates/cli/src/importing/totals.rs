@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use throughline::ImportReport;
+use throughline::glance::{compact, counted, thousands};
 use throughline_formats::Agent;
 
 use super::Outcome;
 use crate::app::App;
-use crate::ui::{Table, compact, counted, thousands};
+use crate::ui::Table;
 
 /// Damaged records told one by one.
 const TOLD: usize = 10;

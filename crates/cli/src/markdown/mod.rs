@@ -9,8 +9,8 @@
 //! control character of the text reaches the terminal.
 
 mod blocks;
+mod color;
 mod container;
-mod highlight;
 mod html;
 mod inline;
 mod line;
@@ -24,7 +24,7 @@ mod wrap;
 use anstyle::Style as Look;
 
 use blocks::{Blocks, Place};
-use highlight::Highlighter;
+use color::ColoredCode;
 use inline::paint;
 use links::Links;
 use page::Page;
@@ -96,7 +96,7 @@ pub(crate) struct Stream {
     /// Blank lines of code, held back until code follows them.
     blank: usize,
     /// What colors the code outside every container.
-    code: Highlighter,
+    code: ColoredCode,
 }
 
 impl Stream {
@@ -112,7 +112,7 @@ impl Stream {
             shown: false,
             too_deep: false,
             blank: 0,
-            code: Highlighter::default(),
+            code: ColoredCode::default(),
         }
     }
 
@@ -184,7 +184,7 @@ impl Stream {
             }
             Place::Opens(info) => {
                 self.end_block(out);
-                self.code = Highlighter::new(info, self.style.color);
+                self.code = ColoredCode::new(info, self.style.color);
                 if !info.is_empty() {
                     self.begin_line(out);
                     let dim = Look::new().dimmed();

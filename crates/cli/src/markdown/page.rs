@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style as Look};
 use pulldown_cmark::{BrokenLink, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::Style;
-use super::highlight::Highlighter;
+use super::color::ColoredCode;
 use super::inline::{Inline, paint};
 use super::links::Links;
 use super::nest::Nest;
@@ -248,13 +248,13 @@ impl Page {
             paint(&language, Look::new().dimmed(), self.color, &mut line);
             lines.push(line);
         }
-        let mut highlighter = Highlighter::new(&language, self.color);
+        let mut colored = ColoredCode::new(&language, self.color);
         if !code.is_empty() {
             lines.extend(safe(code).split('\n').map(|line| {
                 let mut shown = String::new();
                 if !line.is_empty() {
                     shown.push_str(CODE_INDENT);
-                    highlighter.line(line, &mut shown);
+                    colored.line(line, &mut shown);
                 }
                 shown
             }));

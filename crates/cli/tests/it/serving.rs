@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use throughline_stand_in::{Script, StandIn};
 
 use crate::harness::Tl;
 
@@ -125,6 +126,69 @@ fn a_token_is_shown_once_works_and_can_be_taken_back() {
         .windows(token.len())
         .any(|part| part == token.as_bytes());
     assert!(!found, "the token is in the store");
+}
+
+#[test]
+fn callers_choose_among_the_models_and_agents_that_are_listed() {
+    let stand_in = StandIn::start(Script::default()).unwrap();
+    let tl = Tl::new();
+    let at = |name: &str| format!("base_url={}/v1 model={name}", stand_in.url());
+    let config = format!("model = {:?}\nmodels = {:?}\n", at("large"), at("small"));
+    std::fs::write(tl.home().join("config.toml"), config).unwrap();
+    let agents = tl.home().join("agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    std::fs::write(agents.join("poet.md"), "You speak in verse.\n").unwrap();
+    let served = Served::start(&tl);
+    let (_, voices) = served.ask("GET", "/api/voices", None, "");
+    assert_eq!(
+        voices["models"],
+        json!(["compatible/large", "compatible/small", "offline"])
+    );
+    assert_eq!(voices["agents"], json!(["poet"]));
+    let (_, session) = served.ask("POST", "/api/sessions", None, "{}");
+    let path = format!("/api/sessions/{}/turns", session["id"].as_str().unwrap());
+    for (choice, model) in [
+        (json!({}), "large"),
+        (json!({"model": "small", "agent": "poet"}), "small"),
+        (json!({"agent": "poet"}), "large"),
+        (json!({"model": "offline"}), "offline"),
+    ] {
+        let mut ask = json!({"message": "Hi.", "stream": false});
+        let members = choice.as_object().unwrap().clone();
+        ask.as_object_mut().unwrap().extend(members);
+        let (status, turn) = served.ask("POST", &path, None, &ask.to_string());
+        assert_eq!(
+            (status, &turn["answer"]["model"]),
+            (200, &json!(model)),
+            "{turn}"
+        );
+        if model != "offline" {
+            let told = stand_in.requests().pop().unwrap().system();
+            assert_eq!(
+                told.contains("in verse"),
+                choice["agent"] == "poet",
+                "{told}"
+            );
+        }
+    }
+    for (choice, code) in [
+        (
+            r#"{"message": "Hi.", "model": "openai/gpt-5"}"#,
+            "model_not_offered",
+        ),
+        (
+            r#"{"message": "Hi.", "agent": "../../secrets"}"#,
+            "agent_not_offered",
+        ),
+    ] {
+        let (status, problem) = served.ask("POST", &path, None, choice);
+        assert_eq!((status, &problem["code"]), (422, &json!(code)), "{problem}");
+    }
+
+    std::fs::write(tl.home().join("config.toml"), "models = \"openai\"\n").unwrap();
+    let refused = tl.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.code(), Some(5), "{refused}");
+    assert!(refused.stderr().contains("OPENAI_API_KEY"), "{refused}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::change::How;
 use super::contradiction::contradicts;
 use super::likeness::same;
 use super::{MemoryScope, NewFact};
-use crate::{Error, Session};
+use crate::{Error, Session, Turned};
 
 /// The most that one summary may propose.
 const MOST: usize = 20;
@@ -47,7 +47,25 @@ pub struct Proposed {
     pub accepted: Vec<Seq>,
 }
 
+impl Proposed {
+    fn and(&mut self, more: Self) {
+        self.waiting.extend(more.waiting);
+        self.accepted.extend(more.accepted);
+    }
+}
+
 impl Session {
+    /// Keeps what a turn leaves in memory: which facts were of use in it, and what the
+    /// summaries that were made on the way propose.
+    pub async fn remember_turn(&self, turned: &Turned, how: Proposing) -> Result<Proposed, Error> {
+        self.note_memory_used(turned).await?;
+        let mut proposed = Proposed::default();
+        for summary in &turned.checkpoints {
+            proposed.and(self.propose_facts(summary, how).await?);
+        }
+        Ok(proposed)
+    }
+
     /// Proposes the facts and decisions of a summary, by its entry, for the memory of
     /// the session's project. Nothing where the entry is no summary or there is no
     /// project; what is known, was turned down before, or looks like a secret is left out.

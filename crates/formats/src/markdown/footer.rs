@@ -3,6 +3,7 @@
 //! Parts that are not known are left out, and a footer without parts is no line.
 
 use throughline_model::Usage;
+use throughline_model::glance::thousands;
 
 /// What an answer took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,9 +36,9 @@ impl Footer {
         if let Some(usage) = self.usage {
             parts.push(format!(
                 "Tokens: {} (in: {}, out: {})",
-                grouped(usage.total()),
-                grouped(usage.input),
-                grouped(usage.output)
+                thousands(usage.total()),
+                thousands(usage.input),
+                thousands(usage.output)
             ));
         }
         (!parts.is_empty()).then(|| format!("*{}*", parts.join(" | ")))
@@ -74,20 +75,7 @@ impl Footer {
     }
 }
 
-/// A number with its thousands set apart: `2,345`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// The number that [`grouped`] wrote, or one without separators.
+/// The number that [`thousands`] wrote, or one without separators.
 pub(super) fn ungrouped(text: &str) -> Option<u64> {
     text.trim().replace(',', "").parse().ok()
 }
@@ -97,14 +85,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_are_set_apart() {
+    fn numbers_are_read_as_they_were_written() {
         for (number, text) in [
             (0, "0"),
             (999, "999"),
             (2345, "2,345"),
             (1_000_000, "1,000,000"),
         ] {
-            assert_eq!(grouped(number), text);
+            assert_eq!(thousands(number), text);
             assert_eq!(ungrouped(text), Some(number));
         }
     }

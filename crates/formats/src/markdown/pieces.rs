@@ -2,6 +2,7 @@
 //!
 //! Invariant: a fence is longer than any run of backticks inside it.
 
+use throughline_model::glance::thousands;
 use throughline_model::{Attachment, Block, ToolResult};
 
 use super::escape::{self, Voice, one_line};
@@ -64,7 +65,7 @@ fn described(attachment: &Attachment) -> String {
         .as_deref()
         .map_or("unnamed".into(), one_line);
     let media_type = one_line(&attachment.media_type);
-    let bytes = super::footer::grouped(attachment.bytes);
+    let bytes = thousands(attachment.bytes);
     format!("[attachment: {name}, {media_type}, {bytes} bytes]")
 }
 

@@ -10,13 +10,14 @@
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
+use throughline_model::glance::thousands;
 use throughline_model::{
     Block, Body, Checkpoint, Content, Entry, Message, Restored, Role, Summary, Timestamp, Tombstone,
 };
 
 use super::TranscriptHead;
 use super::escape::{SYSTEM, Voice, one_line};
-use super::footer::{Footer, grouped};
+use super::footer::Footer;
 use super::head::speaker;
 use super::notes::{note, note_line};
 use super::pieces::{paragraphs, quoted};
@@ -244,7 +245,7 @@ impl<W: Write> MarkdownWriter<W> {
 fn summarized(checkpoint: &Checkpoint) -> String {
     let messages = match checkpoint.messages {
         1 => "1 message".to_owned(),
-        many => format!("{} messages", grouped(many)),
+        many => format!("{} messages", thousands(many)),
     };
     let by = one_line(&checkpoint.by);
     format!(

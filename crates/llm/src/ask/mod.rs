@@ -12,7 +12,8 @@ use throughline_context::RequestMessage;
 use throughline_model::{Content, Role};
 
 use crate::{
-    Ask, Brief, Model, ModelError, Stop, SummarizeError, Summarizer, Written, files::files,
+    Ask, Brief, Form, Model, ModelError, Stop, SummarizeError, Summarizer, Terms, Written,
+    files::files,
 };
 
 pub use answer::AnswerError;
@@ -84,7 +85,10 @@ impl<M: Model> Summarizer for ModelSummarizer<M> {
         ];
         let ask = Ask {
             messages: &messages,
-            json: true,
+            terms: &Terms {
+                form: Form::JsonIfPossible,
+                ..Terms::NONE
+            },
             ..Ask::default()
         };
         let mut tell = |_| {};

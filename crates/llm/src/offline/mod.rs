@@ -149,9 +149,7 @@ mod tests {
             .collect();
         let ask = Ask {
             messages: &messages,
-            tools: &[],
-            max_output: None,
-            json: false,
+            ..Ask::default()
         };
         Offline::knowing(known).reply(&ask)
     }

@@ -9,6 +9,7 @@
 mod anthropic;
 mod embed;
 mod failure;
+mod form;
 mod frames;
 mod gather;
 mod http;
@@ -22,14 +23,14 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use genai::chat::{
-    ChatOptions, ChatRequest, ChatResponseFormat, ChatStream, ReasoningEffort, Tool,
-};
+use genai::chat::{ChatOptions, ChatRequest, ChatStream, ReasoningEffort, Tool};
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Headers, ModelIden, ServiceTarget};
 use serde_json::json;
 
-use crate::{Answer, Ask, Broken, ConnectError, Connection, Delta, Model, ModelError};
+use crate::{
+    Answer, Ask, Broken, ConnectError, Connection, Delta, Form, Model, ModelError, Term, Terms,
+};
 use failure::Failure;
 use frames::{Frames, Reached};
 use gather::Gathered;
@@ -144,19 +145,20 @@ impl Provider {
         request.with_tools(tools)
     }
 
-    fn options(&self, ask: &Ask<'_>, json: bool, frames: Arc<Frames>) -> ChatOptions {
+    fn options(&self, terms: &Terms, form: &Form, frames: Arc<Frames>) -> ChatOptions {
         let mut options = ChatOptions::default()
             .with_capture_usage(true)
             .with_capture_tool_calls(true)
             .with_stream_header_timeout(self.timing.begin)
             .with_stream_read_timeout(self.timing.idle)
             .with_raw_frame_fn(move |_, frame| frames.take(frame));
-        if let Some(most) = ask.max_output {
+        if let Some(most) = terms.max_output {
             options = options.with_max_tokens(u32::try_from(most).unwrap_or(u32::MAX));
         }
-        if json {
-            options = options.with_response_format(ChatResponseFormat::JsonMode);
-        }
+        options.temperature = terms.temperature;
+        options.top_p = terms.top_p;
+        let (format, mut members) = form::said(form, self.at.wire);
+        options.response_format = format;
         // The client would read an effort out of a name such as `qwen-max`, unless it is
         // given one. These are efforts that it does not send.
         let is_mistaken = ReasoningEffort::from_model_name(&self.at.model).0.is_some();
@@ -165,24 +167,29 @@ impl Provider {
             Wire::Chat | Wire::Responses => ReasoningEffort::Budget(0),
         });
         match self.at.wire {
-            Wire::Anthropic => options.with_capture_reasoning_content(true),
+            Wire::Anthropic => options = options.with_capture_reasoning_content(true),
             Wire::Responses => {
-                options.with_extra_body(json!({"include": ["reasoning.encrypted_content"]}))
+                let include = json!(["reasoning.encrypted_content"]);
+                members.insert("include".to_owned(), include);
             }
-            Wire::Chat | Wire::Gemini => options,
+            Wire::Chat | Wire::Gemini => {}
         }
+        if members.is_empty() {
+            return options;
+        }
+        options.with_extra_body(serde_json::Value::Object(members))
     }
 
     /// Asks once. What arrives is gathered, whatever becomes of it.
     async fn attempt(
         &self,
         ask: &Ask<'_>,
-        json: bool,
+        form: &Form,
         gathered: &mut Gathered,
         tell: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, Failure> {
         let frames = Arc::new(Frames::of(self.at.wire));
-        let options = self.options(ask, json, Arc::clone(&frames));
+        let options = self.options(ask.terms, form, Arc::clone(&frames));
         let response = self
             .client()?
             .exec_chat_stream(self.target(), self.request(ask), Some(&options))
@@ -256,21 +263,26 @@ impl Model for Provider {
         self.at.window
     }
 
+    fn cannot(&self, terms: &Terms) -> Option<Term> {
+        let term = terms.form.term();
+        term.filter(|_| !form::can(&terms.form, self.at.wire))
+    }
+
     async fn answer(
         &self,
         ask: &Ask<'_>,
         tell: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, Broken> {
-        let mut json = ask.json;
+        let mut form = &ask.terms.form;
         let mut attempt = 1;
         loop {
             let mut gathered = Gathered::default();
-            let failure = match self.attempt(ask, json, &mut gathered, tell).await {
+            let failure = match self.attempt(ask, form, &mut gathered, tell).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
-            if json && failure.no_json {
-                json = false;
+            if *form == Form::JsonIfPossible && failure.no_json {
+                form = &Form::Text;
                 continue;
             }
             let wait = if failure.may_pass && !gathered.told {

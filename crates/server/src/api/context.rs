@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use throughline::context::{Repair, Request, RequestMessage, Section};
 use throughline::{
-    Asking, CheckpointView, Compacted, Compacting, CompactionEvent, Content, Seq, Session, Summary,
-    WorkingSet,
+    Asking, CheckpointView, Compacted, Compacting, CompactionEvent, Content, Entry, Seq, Session,
+    Summary, Voice, WorkingSet,
 };
 use utoipa::{IntoParams, ToSchema};
 
@@ -23,7 +23,7 @@ use crate::{App, Problem};
 /// What everything it covers came to, by completed, in progress, pending, blockers and
 /// decisions, with figures.
 #[utoipa::path(get, path = "/api/sessions/{id}/checkpoint", tag = "context",
-    params(("id" = String, Path, description = "The session")),
+    params(Opened),
     responses((status = 200, body = Object)))]
 pub(crate) async fn checkpoint(opened: Opened) -> Result<Answer<CheckpointView>, Problem> {
     Ok(Answer(opened.session.checkpoint_view().await?))
@@ -41,7 +41,7 @@ pub(crate) struct WorkingSetQuery {
 
 /// What the agent keeps in mind, as one document
 #[utoipa::path(get, path = "/api/sessions/{id}/working-set", tag = "context",
-    params(WorkingSetQuery, ("id" = String, Path, description = "The session")),
+    params(WorkingSetQuery, Opened),
     responses((status = 200, body = Object)))]
 pub(crate) async fn working_set(
     opened: Opened,
@@ -70,7 +70,7 @@ pub(crate) struct RequestBody {
 }
 
 async fn built(app: &App, opened: &Opened, body: &RequestBody) -> Result<Request, Problem> {
-    let voice = app.serving.voices.voice(&opened.session).await?;
+    let voice = app.voice(&opened.session).await?;
     let asking = Asking {
         budget: body.budget,
         ..voice.asking(body.message.as_ref())
@@ -94,7 +94,7 @@ pub(crate) struct RequestView {
 
 /// Build what the model would be sent now
 #[utoipa::path(post, path = "/api/sessions/{id}/request", tag = "context",
-    request_body = RequestBody, params(("id" = String, Path, description = "The session")),
+    request_body = RequestBody, params(Opened),
     responses((status = 200, body = RequestView)))]
 pub(crate) async fn request(
     State(app): State<App>,
@@ -129,7 +129,7 @@ pub(crate) struct RequestPreview {
 
 /// Show what the model would be sent now, section by section
 #[utoipa::path(post, path = "/api/sessions/{id}/request/preview", tag = "context",
-    request_body = RequestBody, params(("id" = String, Path, description = "The session")),
+    request_body = RequestBody, params(Opened),
     responses((status = 200, body = RequestPreview)))]
 pub(crate) async fn preview(
     State(app): State<App>,
@@ -196,7 +196,7 @@ impl From<Compacted> for CompactedView {
 ///
 /// The model is sent the summary in place of the messages it covers; they all stay.
 #[utoipa::path(post, path = "/api/sessions/{id}/compact", tag = "context",
-    params(("id" = String, Path, description = "The session")),
+    params(Opened),
     responses((status = 200, body = CompactedView)))]
 pub(crate) async fn compact(
     State(app): State<App>,
@@ -208,7 +208,7 @@ pub(crate) async fn compact(
 /// Compacts as the session's voice would, and tells of it. It comes to its end whether or
 /// not somebody waits for it.
 pub(crate) async fn compacted(app: &App, session: &Session) -> Result<Compacted, Problem> {
-    let voice = app.serving.voices.voice(session).await?;
+    let voice = app.voice(session).await?;
     let (app, session) = (app.clone(), session.clone());
     let compaction = tokio::spawn(async move {
         let tell = |event: CompactionEvent| {
@@ -228,6 +228,9 @@ pub(crate) async fn compacted(app: &App, session: &Session) -> Result<Compacted,
                 tell: Some(&tell),
             })
             .await;
+        if let Ok(Compacted::Done(done)) = &compacted {
+            propose(&session, &done.entry, &voice).await;
+        }
         app.hub.wake();
         compacted
     });
@@ -239,6 +242,13 @@ pub(crate) async fn compacted(app: &App, session: &Session) -> Result<Compacted,
         )
     })?;
     Ok(compacted?)
+}
+
+/// Proposes for memory what a summary found. That is not worth failing for.
+pub(super) async fn propose(session: &Session, summary: &Entry, voice: &Voice) {
+    if let Err(error) = session.propose_facts(summary, voice.proposing).await {
+        tracing::warn!(%error, "what a summary found cannot be proposed");
+    }
 }
 
 /// What is told of a compaction as it goes. That it is complete is told by its entry.
@@ -260,7 +270,7 @@ pub(crate) struct Retracted {
 
 /// Take the last summary back
 #[utoipa::path(delete, path = "/api/sessions/{id}/checkpoint", tag = "context",
-    params(("id" = String, Path, description = "The session")),
+    params(Opened),
     responses((status = 200, body = Retracted)))]
 pub(crate) async fn undo(opened: Opened) -> Result<Answer<Retracted>, Problem> {
     let retracted = opened.session.undo_compaction().await?;
@@ -269,8 +279,8 @@ pub(crate) async fn undo(opened: Opened) -> Result<Answer<Retracted>, Problem> {
 
 /// Start anew: the model no longer sees what came before, people still do
 #[utoipa::path(post, path = "/api/sessions/{id}/clear", tag = "context",
-    params(("id" = String, Path, description = "The session"),
-        ("If-Match" = Option<String>, Header, description = "The head the caller believes in")),
+    params(Opened,
+        IfMatch),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn clear(
     opened: Opened,
@@ -298,8 +308,8 @@ pub(crate) struct Rewound {
 
 /// Take back what was said after an entry
 #[utoipa::path(post, path = "/api/sessions/{id}/rewind", tag = "context",
-    request_body = RewindBody, params(("id" = String, Path, description = "The session"),
-        ("If-Match" = Option<String>, Header, description = "The head the caller believes in")),
+    request_body = RewindBody, params(Opened,
+        IfMatch),
     responses((status = 200, body = Rewound)))]
 pub(crate) async fn rewind(
     opened: Opened,
@@ -342,7 +352,7 @@ pub(crate) struct DocumentBody {
 
 /// Read a context document
 #[utoipa::path(get, path = "/api/sessions/{id}/context/{document}", tag = "context",
-    params(("id" = String, Path, description = "The session"),
+    params(Opened,
         ("document" = String, Path, description = "Its name")),
     responses((status = 200, body = DocumentBody)))]
 pub(crate) async fn document(
@@ -368,7 +378,7 @@ fn no_document(name: &str) -> Problem {
 /// `policy` says how the session's requests are made: `bot`, or `default; window=50000`.
 #[utoipa::path(put, path = "/api/sessions/{id}/context/{document}", tag = "context",
     request_body = DocumentBody,
-    params(("id" = String, Path, description = "The session"),
+    params(Opened,
         ("document" = String, Path, description = "Its name")),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn set_document(
@@ -388,7 +398,7 @@ pub(crate) async fn set_document(
 
 /// Remove a context document
 #[utoipa::path(delete, path = "/api/sessions/{id}/context/{document}", tag = "context",
-    params(("id" = String, Path, description = "The session"),
+    params(Opened,
         ("document" = String, Path, description = "Its name")),
     responses((status = 204, description = "Done")))]
 pub(crate) async fn remove_document(

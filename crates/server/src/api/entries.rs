@@ -48,7 +48,7 @@ pub(crate) struct EntryPage {
 
 /// Read entries, both ways
 #[utoipa::path(get, path = "/api/sessions/{id}/entries", tag = "entries", params(PageQuery,
-    ("id" = String, Path, description = "The session")),
+    Opened),
     responses((status = 200, body = EntryPage)))]
 pub(crate) async fn page(
     State(app): State<App>,
@@ -95,7 +95,7 @@ pub(crate) async fn page(
 
 /// Look at one entry
 #[utoipa::path(get, path = "/api/sessions/{id}/entries/{seq}", tag = "entries",
-    params(("id" = String, Path, description = "The session"),
+    params(Opened,
         ("seq" = u64, Path, description = "The entry's number")),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn get(opened: Opened, Number(seq): Number) -> Result<Answer<EntryView>, Problem> {
@@ -211,9 +211,9 @@ fn how(how: How) -> &'static str {
 #[utoipa::path(post, path = "/api/sessions/{id}/entries", tag = "entries",
     request_body(content = AppendBody,
         example = json!({"entries": [{"role": "user", "content": "Hello"}]})),
-    params(("id" = String, Path, description = "The session"),
-        ("If-Match" = Option<String>, Header, description = "The head the caller believes in"),
-        ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this append")),
+    params(Opened,
+        IfMatch,
+        IdempotencyKey),
     responses((status = 201, body = AppendedView), (status = 200, body = AppendedView)))]
 pub(crate) async fn append(
     caller: Caller,

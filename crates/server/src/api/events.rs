@@ -74,7 +74,7 @@ pub(crate) async fn of_owner(
 
 /// Hear of everything that happens in a session
 #[utoipa::path(get, path = "/api/sessions/{id}/events", tag = "events", params(EventsQuery,
-    ("id" = String, Path, description = "The session"),
+    Opened,
     ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn of_session(

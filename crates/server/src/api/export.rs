@@ -54,7 +54,7 @@ pub(crate) struct ExportQuery {
 /// JSON and JSON Lines are complete but for attachments, and what was redacted cannot be
 /// imported again.
 #[utoipa::path(get, path = "/api/sessions/{id}/export", tag = "sessions",
-    params(ExportQuery, ("id" = String, Path, description = "The session")),
+    params(ExportQuery, Opened),
     responses((status = 200, body = String,
         content_type = "text/markdown")))]
 pub(crate) async fn export(

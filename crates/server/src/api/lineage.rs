@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use throughline::{Key, MergeStyle, Merged, NewSession, Seq, SessionId, Tree};
 use utoipa::ToSchema;
 
+use super::context::propose;
 use super::sessions::shown;
 use crate::extract::{Json, MaybeJson, Opened};
 use crate::wire::{SessionDetail, SessionView};
@@ -55,7 +56,7 @@ pub(crate) struct ForkedView {
 ///
 /// Both share their history up to the fork; neither changes the other after it.
 #[utoipa::path(post, path = "/api/sessions/{id}/fork", tag = "lineage", request_body = ForkBody,
-    params(("id" = String, Path, description = "The session")),
+    params(Opened),
     responses((status = 201, body = ForkedView)))]
 pub(crate) async fn fork(
     opened: Opened,
@@ -120,7 +121,7 @@ impl From<Merged> for MergedView {
 
 /// Merge a fork of a session back into it
 #[utoipa::path(post, path = "/api/sessions/{id}/merge", tag = "lineage",
-    request_body = MergeBody, params(("id" = String, Path, description = "The session")),
+    request_body = MergeBody, params(Opened),
     responses((status = 200, body = MergedView)))]
 pub(crate) async fn merge(
     opened: Opened,
@@ -164,7 +165,7 @@ pub(crate) struct LineageView {
 
 /// The family of a session: where it came from and what came of it
 #[utoipa::path(get, path = "/api/sessions/{id}/lineage", tag = "lineage",
-    params(("id" = String, Path, description = "The session")),
+    params(Opened),
     responses((status = 200, body = LineageView)))]
 pub(crate) async fn lineage(opened: Opened) -> Result<Answer<LineageView>, Problem> {
     let mut waiting = vec![(opened.session.tree().await?, None)];
@@ -206,7 +207,7 @@ pub(crate) struct ContinueBody {
 ///
 /// Where something was said since the last summary, one is written first.
 #[utoipa::path(post, path = "/api/sessions/{id}/continue", tag = "lineage",
-    request_body = ContinueBody, params(("id" = String, Path, description = "The session")),
+    request_body = ContinueBody, params(Opened),
     responses((status = 201, body = SessionDetail)))]
 pub(crate) async fn go_on(
     State(app): State<App>,
@@ -214,11 +215,11 @@ pub(crate) async fn go_on(
     MaybeJson(body): MaybeJson<ContinueBody>,
 ) -> Result<Response, Problem> {
     let new = new(body.id, body.key, body.name.as_deref())?;
-    let voice = app.serving.voices.voice(&opened.session).await?;
-    opened
-        .session
-        .leave_summary(voice.summarizer.as_deref())
-        .await?;
+    let voice = app.voice(&opened.session).await?;
+    let summarizer = voice.summarizer.as_deref();
+    if let Some(left) = opened.session.leave_summary(summarizer).await? {
+        propose(&opened.session, &left.entry, &voice).await;
+    }
     let session = opened.session.continued(new, None).await?;
     shown(&session, StatusCode::CREATED).await
 }

@@ -53,6 +53,25 @@ pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Result<Re
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
+/// Who may be chosen to answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct VoicesView {
+    /// The models, the usual one first; `offline` needs none.
+    models: Vec<String>,
+    /// The agents.
+    agents: Vec<String>,
+}
+
+/// Who may be chosen to answer a turn
+#[utoipa::path(get, path = "/api/voices", tag = "turns",
+    responses((status = 200, body = VoicesView)))]
+pub(crate) async fn voices(State(app): State<App>, _: Caller) -> Json<VoicesView> {
+    Json(VoicesView {
+        models: app.serving.voices.models(),
+        agents: app.serving.voices.agents(),
+    })
+}
+
 /// Whom the server takes the caller for.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Whoami {

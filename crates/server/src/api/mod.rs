@@ -72,6 +72,7 @@ pub(crate) fn router() -> (Router<App>, OpenApi) {
         .routes(routes!(admin::tokens, admin::make))
         .routes(routes!(admin::revoke))
         .routes(routes!(admin::users))
+        .routes(routes!(meta::voices))
         .routes(routes!(turns::begin))
         .routes(routes!(turns::current))
         .routes(routes!(turns::join, turns::stop))

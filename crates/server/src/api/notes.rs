@@ -31,7 +31,7 @@ impl NoteBody {
 
 /// Keep a fact always in view
 #[utoipa::path(post, path = "/api/sessions/{id}/pins", tag = "entries", request_body = NoteBody,
-    params(("id" = String, Path, description = "The session")),
+    params(Opened),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn pin(
     opened: Opened,
@@ -43,7 +43,7 @@ pub(crate) async fn pin(
 
 /// Take a pin back
 #[utoipa::path(delete, path = "/api/sessions/{id}/pins/{seq}", tag = "entries",
-    params(("id" = String, Path, description = "The session"),
+    params(Opened,
         ("seq" = u64, Path, description = "The entry that pinned it")),
     responses((status = 204, description = "Done")))]
 pub(crate) async fn unpin(opened: Opened, Number(seq): Number) -> Result<Response, Problem> {
@@ -53,7 +53,7 @@ pub(crate) async fn unpin(opened: Opened, Number(seq): Number) -> Result<Respons
 
 /// Note a decision
 #[utoipa::path(post, path = "/api/sessions/{id}/decisions", tag = "entries",
-    request_body = NoteBody, params(("id" = String, Path, description = "The session")),
+    request_body = NoteBody, params(Opened),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn decide(
     opened: Opened,
@@ -76,7 +76,7 @@ pub(crate) struct EraseBody {
 
 /// Replace the content of entries for good, in forks too
 #[utoipa::path(post, path = "/api/sessions/{id}/erase", tag = "entries",
-    request_body = EraseBody, params(("id" = String, Path, description = "The session")),
+    request_body = EraseBody, params(Opened),
     responses((status = 204, description = "Done")))]
 pub(crate) async fn erase(
     opened: Opened,

@@ -233,7 +233,7 @@ pub(super) async fn shown(session: &Session, status: StatusCode) -> Result<Respo
 
 /// Look at a session
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
-    params(("id" = String, Path, description = "The session")),
+    params(Opened),
     responses((status = 200, body = SessionDetail)))]
 pub(crate) async fn get(opened: Opened) -> Result<Response, Problem> {
     shown(&opened.session, StatusCode::OK).await
@@ -267,8 +267,8 @@ pub(crate) struct SessionPatch {
 
 /// Change a session: all of it or nothing
 #[utoipa::path(patch, path = "/api/sessions/{id}", tag = "sessions", request_body = SessionPatch,
-    params(("id" = String, Path, description = "The session"),
-        ("If-Match" = Option<String>, Header, description = "The head the caller believes in")),
+    params(Opened,
+        IfMatch),
     responses((status = 200, body = SessionDetail)))]
 pub(crate) async fn patch(
     opened: Opened,
@@ -323,7 +323,7 @@ pub(crate) struct DeleteQuery {
 
 /// Put a session into the trash, or remove it from there for good
 #[utoipa::path(delete, path = "/api/sessions/{id}", tag = "sessions", params(DeleteQuery,
-    ("id" = String, Path, description = "The session")),
+    Opened),
     responses((status = 204, description = "Done")))]
 pub(crate) async fn delete(
     caller: Caller,
@@ -341,7 +341,7 @@ pub(crate) async fn delete(
 
 /// Take a session out of the trash
 #[utoipa::path(post, path = "/api/sessions/{id}/restore", tag = "sessions",
-    params(("id" = String, Path, description = "The session")),
+    params(Opened),
     responses((status = 200, body = SessionDetail)))]
 pub(crate) async fn restore(caller: Caller, Id(id): Id) -> Result<Response, Problem> {
     let session = caller.tl.restore(&id).await?;

@@ -12,9 +12,9 @@ use utoipa::ToSchema;
 use super::entries::OnConflictBody;
 use crate::extract::{IdempotencyKey, IfMatch, MaybeJson, Opened, param};
 use crate::guard::empty;
-use crate::turns::{Live, Manner, Outcome, Question, TurnId, WhenBusy};
+use crate::turns::{Live, Manner, Outcome, Question, TurnId, WhenBusy, follow};
 use crate::wire::{EntryView, StreamedEvent, UsageView};
-use crate::{App, Problem};
+use crate::{App, Choice, Problem};
 
 /// What to ask.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -25,6 +25,12 @@ pub(crate) struct TurnBody {
     message: Option<Content>,
     /// Who says it, of several people.
     author: Option<String>,
+    /// The model that is to answer this turn, of those in `GET /api/voices`; left out, the
+    /// agent's or the usual one.
+    model: Option<String>,
+    /// The agent that is to answer this turn, of those in `GET /api/voices`; left out, the
+    /// session's or the usual one.
+    agent: Option<String>,
     /// What to do where an answer is under way in the session.
     #[serde(default)]
     when_busy: WhenBusy,
@@ -60,6 +66,8 @@ pub(crate) struct TurnView {
     request_tokens: Option<u64>,
     /// Whether it was stopped.
     stopped: bool,
+    /// Whether it grew longer than it may, and ends there.
+    cut: bool,
     /// Why there is no answer, or no whole one.
     failed: Option<Problem>,
 }
@@ -74,6 +82,7 @@ impl From<Outcome> for TurnView {
             usage: outcome.usage.map(UsageView::from),
             request_tokens: outcome.request_tokens,
             stopped: outcome.stopped,
+            cut: outcome.cut,
             failed: outcome.failed,
         }
     }
@@ -87,9 +96,9 @@ impl From<Outcome> for TurnView {
 /// `session:compaction-start`, `-complete` and `-error`, `turn:warning`, `turn:retrying`,
 /// and at the end `turn:complete`, `turn:stopped` or `turn:failed`.
 #[utoipa::path(post, path = "/api/sessions/{id}/turns", tag = "turns", request_body = TurnBody,
-    params(("id" = String, Path, description = "The session"),
-        ("If-Match" = Option<String>, Header, description = "The head the caller believes in"),
-        ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this turn")),
+    params(Opened,
+        IfMatch,
+        IdempotencyKey),
     responses((status = 200, description = "What becomes of it, as it becomes so or at the end",
         content((TurnView = "application/json"), (StreamedEvent = "text/event-stream")))))]
 pub(crate) async fn begin(
@@ -106,7 +115,13 @@ pub(crate) async fn begin(
         conflict: body.on_conflict.into(),
         key,
         when_busy: body.when_busy,
-        manner: Manner::default(),
+        manner: Manner {
+            choice: Choice {
+                model: body.model,
+                agent: body.agent,
+            },
+            ..Manner::default()
+        },
     };
     let live = crate::turns::begin(&app, &opened.caller, &opened.session, question).await?;
     if body.stream {
@@ -141,9 +156,10 @@ fn seen(headers: &HeaderMap) -> Result<usize, Problem> {
 
 /// Listen to the turn under way, or to the last one, from its start
 ///
-/// `Last-Event-ID` goes on after that event.
+/// `Last-Event-ID` goes on after that event. Of a turn that another server over the same
+/// store runs, `turn:elsewhere` is told, and `turn:complete` when its answer is kept.
 #[utoipa::path(get, path = "/api/sessions/{id}/turns/current", tag = "turns",
-    params(("id" = String, Path, description = "The session"),
+    params(Opened,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn current(
@@ -151,8 +167,12 @@ pub(crate) async fn current(
     opened: Opened,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let found = app.turns.find(opened.session.reference(), None);
-    Ok(found.ok_or_else(no_turn)?.stream(seen(&headers)?))
+    let seen = seen(&headers)?;
+    if let Some(live) = app.turns.find(opened.session.reference(), None) {
+        return Ok(live.stream(seen));
+    }
+    let elsewhere = follow(&app, &opened.caller.tl, &opened.session, seen);
+    elsewhere.await?.ok_or_else(no_turn)
 }
 
 /// The id of a turn in the path.
@@ -171,7 +191,7 @@ impl FromRequestParts<App> for Turn {
 ///
 /// `Last-Event-ID` goes on after that event.
 #[utoipa::path(get, path = "/api/sessions/{id}/turns/{turn}", tag = "turns",
-    params(("id" = String, Path, description = "The session"),
+    params(Opened,
         ("turn" = String, Path, description = "The turn"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
@@ -187,7 +207,7 @@ pub(crate) async fn join(
 
 /// Stop a turn; what came of the answer is kept
 #[utoipa::path(delete, path = "/api/sessions/{id}/turns/{turn}", tag = "turns",
-    params(("id" = String, Path, description = "The session"),
+    params(Opened,
         ("turn" = String, Path, description = "The turn")),
     responses((status = 202, description = "It will stop")))]
 pub(crate) async fn stop(

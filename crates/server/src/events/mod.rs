@@ -18,6 +18,6 @@ mod ws;
 
 pub(crate) use frame::Frame;
 pub(crate) use hub::Hub;
-pub(crate) use sse::{event_stream, resumed_from, stream};
+pub(crate) use sse::{BREATH, event_stream, resumed_from, stream};
 pub(crate) use subscription::{Subscription, Wanted};
 pub(crate) use ws::speak;

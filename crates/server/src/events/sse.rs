@@ -13,7 +13,7 @@ use super::Subscription;
 use crate::{App, Problem};
 
 /// How often something is sent where nothing happens, so that nobody in between gives up.
-const BREATH: Duration = Duration::from_secs(15);
+pub(crate) const BREATH: Duration = Duration::from_secs(15);
 
 /// What a reader heard last, as a browser tells when it comes back.
 pub(crate) fn resumed_from(headers: &HeaderMap) -> Result<Option<Position>, Problem> {

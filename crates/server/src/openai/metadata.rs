@@ -48,7 +48,7 @@ impl Metadata {
             Some(Body::ContextSet {
                 content: Some(content),
                 ..
-            }) => content.decode().unwrap_or_default(),
+            }) => noted(&content),
             _ => Map::new(),
         };
         Ok(Self(noted))
@@ -69,6 +69,17 @@ impl Metadata {
             content: Json::of(&self.0).ok().filter(|_| !self.0.is_empty()),
         }
     }
+}
+
+/// What a document says, as names and values. One that was written elsewhere and has none
+/// is shown whole, under its own name.
+fn noted(document: &Json) -> Map<String, Value> {
+    document.decode().unwrap_or_else(|_| {
+        let whole = document
+            .decode::<String>()
+            .unwrap_or_else(|_| document.as_str().to_owned());
+        Map::from_iter([(METADATA_DOCUMENT.to_owned(), Value::String(whole))])
+    })
 }
 
 /// A member that may be absent or null, which is the same as empty.

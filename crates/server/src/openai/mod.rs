@@ -9,6 +9,7 @@
 //! Invariant: what is read back is what was written, its shorthand written out; an item's
 //! id never changes.
 
+mod asked;
 mod conversations;
 mod id;
 mod item;
@@ -52,6 +53,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/v1/responses", post(responses::create))
         .route("/v1/responses/{response}", get(responses::retrieve))
         .route("/v1/models", get(models::list))
+        .route("/v1/models/{*model}", get(models::retrieve))
 }
 
 /// A problem as these clients expect it.

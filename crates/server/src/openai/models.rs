@@ -1,21 +1,36 @@
-//! The models there are: the one that answers.
+//! The models there are: those that may be chosen.
 
 use axum::Json as Answer;
 use axum::extract::State;
+use axum::http::request::Parts;
 use serde_json::{Value, json};
 
+use super::Refusal;
+use crate::extract::param;
 use crate::{App, Caller};
 
-/// What the model is called where none is connected.
-pub(super) const OFFLINE: &str = "offline";
-
-/// The models.
-pub(super) async fn list(State(app): State<App>, _: Caller) -> Answer<Value> {
-    let usual = app.serving.voices.usual();
-    let id = usual.as_deref().unwrap_or(OFFLINE);
+fn model(id: &str) -> Value {
     let owner = id.split_once('/').map_or("throughline", |(owner, _)| owner);
-    Answer(json!({
-        "object": "list",
-        "data": [{"id": id, "object": "model", "created": 0, "owned_by": owner}],
-    }))
+    json!({"id": id, "object": "model", "created": 0, "owned_by": owner})
+}
+
+/// The models, the usual one first.
+pub(super) async fn list(State(app): State<App>, _: Caller) -> Answer<Value> {
+    let models = app.serving.voices.models();
+    let data: Vec<Value> = models.iter().map(|id| model(id)).collect();
+    Answer(json!({"object": "list", "data": data}))
+}
+
+/// One of them.
+pub(super) async fn retrieve(
+    State(app): State<App>,
+    _: Caller,
+    mut parts: Parts,
+) -> Result<Answer<Value>, Refusal> {
+    let id = param(&mut parts, &app, "model").await?;
+    let models = app.serving.voices.models();
+    if models.contains(&id) {
+        return Ok(Answer(model(&id)));
+    }
+    Err(Refusal::no_model(&id))
 }

@@ -56,11 +56,16 @@ impl Refusal {
         Problem::not_found("item_not_found", detail).into()
     }
 
+    /// There is no such model.
+    pub(super) fn no_model(id: &str) -> Self {
+        let detail = format!("The model '{id}' does not exist here.");
+        Problem::not_found("model_not_found", detail).into()
+    }
+
     /// There is no such response.
     pub(super) fn no_response(id: &str) -> Self {
         let detail = format!(
-            "Response with id '{id}' not found. Only responses in a conversation, or made with \
-             \"store\": true, are kept."
+            "Response with id '{id}' not found. Those made with \"store\": false are not kept."
         );
         Problem::not_found("response_not_found", detail).into()
     }
@@ -79,11 +84,16 @@ impl Refusal {
 
 impl From<Problem> for Refusal {
     fn from(mut problem: Problem) -> Self {
+        let mut param = None;
         match problem.code {
             "session_busy" => return Self::locked(),
             "session_in_trash" | "session_not_found" => {
                 problem.status = StatusCode::NOT_FOUND;
                 problem.code = "conversation_not_found";
+            }
+            "model_not_offered" => {
+                problem.code = "model_not_found";
+                param = Some("model".to_owned());
             }
             "unauthorized" => problem.code = "invalid_api_key",
             "too_many_requests" => problem.code = "rate_limit_exceeded",
@@ -95,7 +105,7 @@ impl From<Problem> for Refusal {
         }
         Self {
             problem: Box::new(problem),
-            param: None,
+            param,
             kept: false,
         }
     }

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use throughline::llm::OFFLINE;
 use throughline::{Entry, Json, Message, SessionId, Timestamp, Usage};
 
 use super::id;
-use super::models::OFFLINE;
 use super::refusal::Refusal;
 
 /// A response.
@@ -30,12 +30,12 @@ pub(super) struct ResponseView {
     usage: Option<Value>,
     pub(super) metadata: Value,
     pub(super) store: bool,
-    text: Value,
+    pub(super) text: Value,
     truncation: &'static str,
     background: bool,
-    temperature: Option<f64>,
-    top_p: Option<f64>,
-    max_output_tokens: Option<u64>,
+    pub(super) temperature: Option<f64>,
+    pub(super) top_p: Option<f64>,
+    pub(super) max_output_tokens: Option<u64>,
 }
 
 /// How far a response has come.
@@ -114,6 +114,11 @@ impl ResponseView {
                 self.incomplete_details = Some(json!({}));
             }
         }
+    }
+
+    /// It grew longer than it may.
+    pub(super) fn cut(&mut self) {
+        self.incomplete_details = Some(json!({"reason": "max_output_tokens"}));
     }
 
     /// It will not be answered, or was not answered to the end.

@@ -1,179 +1,103 @@
 //! Responses: a turn in a conversation, or an answer to what is sent alone.
 //!
 //! With a `conversation`, or a `previous_response_id`, what is sent is said in that
-//! session and answered there. Without either nothing is kept, unless `store` is true:
-//! then a session is made for it. Tools are run by the caller: their calls are the end
+//! session and answered there. Without either a session is made for it, unless `store` is
+//! false: then nothing is kept. Tools are run by the caller: their calls are the end
 //! of a response, and their results are sent with the next one.
 
 use axum::Json as Answer;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::{Map, Value};
-use throughline::llm::ToolSpec;
 use throughline::{
-    Address, Conflict, Entry, EntryId, Expect, Json, NewEntry, NewSession, Opening, Read, Role,
-    Session, SessionId, Throughline,
+    Address, Conflict, Entry, EntryId, Expect, NewEntry, NewSession, Opening, Read, Role, Seq,
+    Session, SessionId, Throughline, Voice,
 };
 
+use super::asked::{CreateBody, Understood, untaken};
 use super::item::{Given, shown};
 use super::log::Conversation;
-use super::metadata::{Metadata, or_empty};
 use super::response::ResponseView;
-use super::{Refusal, id, items, stream};
+use super::{Refusal, id, stream};
 use crate::extract::{IdempotencyKey, Json as Sent, param};
 use crate::turns::{Manner, Outcome, Question, WhenBusy, begin};
 use crate::{App, Caller, Problem};
 
-/// How many items may be sent with a question.
-const MOST_ITEMS: usize = 10_000;
 /// How far after a question its answer is looked for.
 const AMONG: usize = 16;
 
-/// What is asked. Members that only tune how a model samples are passed over, and so is
-/// `model`: the server says who answers, and the response names it.
-#[derive(Debug, Deserialize)]
-pub(super) struct CreateBody {
-    input: Option<Json>,
-    instructions: Option<String>,
-    conversation: Option<Json>,
-    previous_response_id: Option<String>,
-    #[serde(default)]
-    stream: Option<bool>,
-    store: Option<bool>,
-    #[serde(default)]
-    tools: Option<Vec<Json>>,
-    tool_choice: Option<Value>,
-    parallel_tool_calls: Option<bool>,
-    #[serde(default, deserialize_with = "or_empty")]
-    metadata: Map<String, Value>,
-    background: Option<bool>,
-    prompt: Option<Json>,
-    text: Option<Value>,
+/// Where a question is to be asked.
+enum Target {
+    /// In a conversation, as it is.
+    Within(Conversation),
+    /// In a conversation as it was after an entry.
+    After(Conversation, Seq),
+    /// In one that is yet to be made.
+    New,
+    /// Nowhere that is kept.
+    Alone,
 }
 
-/// What a request comes to.
-struct Understood {
-    items: Vec<Given>,
-    tools: Vec<ToolSpec>,
-    metadata: Metadata,
-}
+impl Target {
+    /// Where this is asked, which must be there.
+    async fn of(caller: &Caller, body: &CreateBody) -> Result<Self, Refusal> {
+        match (body.conversation()?, &body.previous_response_id) {
+            (Some(_), Some(_)) => {
+                let why = "send either `conversation` or `previous_response_id`";
+                Err(Refusal::param("previous_response_id", why))
+            }
+            (Some(id), None) => Ok(Self::Within(Conversation::open(caller.clone(), &id).await?)),
+            (None, Some(previous)) => {
+                let missing = || Refusal::no_response(previous);
+                let kept = kept(caller, previous).await?;
+                let (conversation, question, answer) = kept.ok_or_else(missing)?;
+                let last = answer.map_or(question.seq, |answer| answer.seq);
+                Ok(Self::After(conversation, last))
+            }
+            (None, None) if body.store == Some(false) => Ok(Self::Alone),
+            (None, None) => Ok(Self::New),
+        }
+    }
 
-impl CreateBody {
-    fn understood(&self) -> Result<Understood, Refusal> {
-        if self.background == Some(true) {
-            let why = "answers are not made in the background; stream them, or wait";
-            return Err(Refusal::unsupported("background", why));
+    /// The session, where there is one.
+    fn session(&self) -> Option<&Session> {
+        match self {
+            Self::Within(conversation) | Self::After(conversation, _) => {
+                Some(&conversation.session)
+            }
+            Self::New | Self::Alone => None,
         }
-        if self.prompt.is_some() {
-            let why = "there are no stored prompts here; send `instructions`";
-            return Err(Refusal::unsupported("prompt", why));
-        }
-        let format = self.text.as_ref().map(|text| &text["format"]["type"]);
-        if format.is_some_and(|kind| !kind.is_null() && kind != "text") {
-            let why = "answers are text here: ask for another format in `instructions`";
-            return Err(Refusal::unsupported("text.format", why));
-        }
-        let wanted = match self.tool_choice.as_ref().map(Value::as_str) {
-            None | Some(Some("auto")) => true,
-            Some(Some("none")) => false,
-            Some(_) => {
-                let why = "a model cannot be made to call a tool here: send \"auto\" or \"none\"";
-                return Err(Refusal::unsupported("tool_choice", why));
+    }
+
+    /// Makes what is yet to be made: nothing is refused any more for what it says.
+    async fn place(self, app: &App, caller: &Caller, items: Vec<Given>) -> Result<Place, Refusal> {
+        let conversation = match self {
+            Self::Alone => return alone(caller, items).await,
+            Self::Within(conversation) => conversation,
+            Self::After(conversation, last) => after(conversation, last).await?,
+            Self::New => {
+                let session = caller.tl.create(NewSession::default()).await?;
+                Conversation {
+                    caller: caller.clone(),
+                    record: session.record().await?,
+                    session,
+                }
             }
         };
-        let sent = self.tools.as_deref().unwrap_or_default();
-        let mut tools = Vec::new();
-        for (at, tool) in sent.iter().enumerate() {
-            tools.push(tool_spec(tool, &format!("tools[{at}]"))?);
+        conversation.refuse_locked(app)?;
+        let asked = !items.is_empty();
+        let fresh = conversation.fresh(items, "input").await?;
+        if asked && fresh.entries.is_empty() {
+            let why = "everything in the input is in the conversation already";
+            return Err(Refusal::param("input", why));
         }
-        if !wanted {
-            tools.clear();
-        }
-        Ok(Understood {
-            items: self.items()?,
-            tools,
-            metadata: Metadata::given(self.metadata.clone())?,
+        Ok(Place {
+            session: conversation.session,
+            tl: caller.tl.clone(),
+            kept: true,
+            entries: fresh.entries,
         })
     }
-
-    fn items(&self) -> Result<Vec<Given>, Refusal> {
-        let Some(input) = &self.input else {
-            return Ok(Vec::new());
-        };
-        if let Ok(text) = input.decode::<String>() {
-            let item = serde_json::json!({"role": "user", "content": text});
-            let item = Json::of(&item).map_err(|_| wrong_input())?;
-            return items::understood(&[item], "input", 1);
-        }
-        let sent: Vec<Json> = input.decode().map_err(|_| wrong_input())?;
-        // What is only referred to is in the conversation already.
-        let new: Vec<Json> = sent
-            .into_iter()
-            .filter(|item| !is_reference(item))
-            .collect();
-        items::understood(&new, "input", MOST_ITEMS)
-    }
-
-    fn conversation(&self) -> Result<Option<String>, Refusal> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Named {
-            Id(String),
-            Object { id: String },
-        }
-        let wrong = |_| Refusal::param("conversation", "a conversation is an id, or {\"id\": …}");
-        match &self.conversation {
-            None => Ok(None),
-            Some(json) => match json.decode::<Option<Named>>().map_err(wrong)? {
-                None => Ok(None),
-                Some(Named::Id(id) | Named::Object { id }) => Ok(Some(id)),
-            },
-        }
-    }
-}
-
-fn wrong_input() -> Refusal {
-    Refusal::param("input", "input is a text or an array of items")
-}
-
-fn is_reference(item: &Json) -> bool {
-    let item = item.decode::<Value>().unwrap_or_default();
-    item["type"] == "item_reference"
-}
-
-fn tool_spec(tool: &Json, param: &str) -> Result<ToolSpec, Refusal> {
-    #[derive(Deserialize)]
-    struct Tool {
-        r#type: String,
-        name: Option<String>,
-        description: Option<String>,
-        parameters: Option<Json>,
-    }
-    let wrong = |why: &str| Refusal::param(param, why);
-    let tool: Tool = tool
-        .decode()
-        .map_err(|_| wrong("a tool is an object with a `type`"))?;
-    if tool.r#type != "function" {
-        let why = format!(
-            "tools of the type {:?} are not run here; send functions",
-            tool.r#type
-        );
-        return Err(Refusal::unsupported(&format!("{param}.type"), why));
-    }
-    let anything = || Json::parse(r#"{"type":"object","properties":{}}"#);
-    let schema = match tool.parameters.filter(|json| json.as_str() != "null") {
-        Some(schema) => Ok(schema),
-        None => anything(),
-    };
-    Ok(ToolSpec {
-        name: tool
-            .name
-            .ok_or_else(|| wrong("a function needs a `name`"))?,
-        description: tool.description.unwrap_or_default(),
-        schema: schema.map_err(|_| wrong("`parameters` cannot be read"))?,
-    })
 }
 
 /// Where a question is asked.
@@ -197,13 +121,30 @@ pub(super) async fn create(
         items,
         tools,
         metadata,
+        terms,
     } = body.understood()?;
-    let place = place(&app, &caller, &body, items).await?;
+    let target = Target::of(&caller, &body).await?;
+    if items.is_empty() && target.session().is_none() {
+        return Err(Refusal::param("input", "there is nothing to answer"));
+    }
+    let voices = &*app.serving.voices;
+    let choice = body.choice(voices);
+    let voice = voices.voice(target.session(), &choice).await;
+    let voice = Voice {
+        terms,
+        ..voice.map_err(Problem::from)?
+    };
+    if let Some(term) = voice.cannot() {
+        return Err(untaken(term, voice.model_name()));
+    }
+    let place = target.place(&app, &caller, items).await?;
     let manner = Manner {
         entries: place.entries,
         instructions: body.instructions.clone(),
         tools,
         quiet: !place.kept,
+        choice,
+        terms: voice.terms.clone(),
     };
     let question = Question {
         content: None,
@@ -216,26 +157,18 @@ pub(super) async fn create(
     };
     // Kept or not: the turn belongs to the caller.
     let live = begin(&app, &caller, &place.session, question).await?;
-    let mut view = ResponseView::begun(String::new(), caller.tl.now());
-    if let Some(choice) = body.tool_choice {
-        view.tool_choice = choice;
-    }
-    view.instructions.clone_from(&body.instructions);
-    view.parallel_tool_calls = body.parallel_tool_calls.unwrap_or(true);
-    view.previous_response_id
-        .clone_from(&body.previous_response_id);
-    view.tools = body.tools.unwrap_or_default();
-    view.metadata = metadata.into_value();
+    let streamed = body.stream == Some(true);
+    let mut view = body.view(metadata, caller.tl.now());
     view.store = place.kept;
-    if let Some(model) = app.serving.voices.usual() {
-        view.model = model;
+    if let Some(model) = voice.model_name() {
+        model.clone_into(&mut view.model);
     }
     let answering = Answering {
         view,
         tl: place.tl,
         kept: place.kept,
     };
-    if body.stream == Some(true) {
+    if streamed {
         return Ok(stream::stream(live, answering));
     }
     live.wait().await;
@@ -249,52 +182,6 @@ pub(super) async fn create(
 fn broke() -> Problem {
     let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
     Problem::new(status, "turn_broke", "the turn ended unexpectedly")
-}
-
-/// Finds or makes the session that a question is asked in.
-async fn place(
-    app: &App,
-    caller: &Caller,
-    body: &CreateBody,
-    items: Vec<Given>,
-) -> Result<Place, Refusal> {
-    let conversation = match (body.conversation()?, &body.previous_response_id) {
-        (Some(_), Some(_)) => {
-            let why = "send either `conversation` or `previous_response_id`";
-            return Err(Refusal::param("previous_response_id", why));
-        }
-        (Some(id), None) => Some(Conversation::open(caller.clone(), &id).await?),
-        (None, Some(previous)) => Some(after(caller, previous).await?),
-        (None, None) if body.store == Some(true) => {
-            let session = caller.tl.create(NewSession::default()).await?;
-            let record = session.record().await?;
-            Some(Conversation {
-                caller: caller.clone(),
-                session,
-                record,
-            })
-        }
-        (None, None) => None,
-    };
-    if items.is_empty() && conversation.is_none() {
-        return Err(Refusal::param("input", "there is nothing to answer"));
-    }
-    let Some(conversation) = conversation else {
-        return alone(caller, items).await;
-    };
-    conversation.refuse_locked(app)?;
-    let asked = !items.is_empty();
-    let fresh = conversation.fresh(items, "input").await?;
-    if asked && fresh.entries.is_empty() {
-        let why = "everything in the input is in the conversation already";
-        return Err(Refusal::param("input", why));
-    }
-    Ok(Place {
-        session: conversation.session,
-        tl: caller.tl.clone(),
-        kept: true,
-        entries: fresh.entries,
-    })
 }
 
 /// A session that is gone when the answer is there.
@@ -318,21 +205,16 @@ async fn alone(caller: &Caller, items: Vec<Given>) -> Result<Place, Refusal> {
     })
 }
 
-/// The conversation as it was after a response: a fork, where it has gone on since.
-async fn after(caller: &Caller, previous: &str) -> Result<Conversation, Refusal> {
-    let missing = || Refusal::no_response(previous);
-    let (conversation, question, answer) = kept(caller, previous).await?.ok_or_else(missing)?;
-    let last = answer.map_or(question.seq, |answer| answer.seq);
+/// The conversation as it was after an entry: a fork, where it has gone on since.
+async fn after(conversation: Conversation, last: Seq) -> Result<Conversation, Refusal> {
     if conversation.is_last(last).await? {
         return Ok(conversation);
     }
-    let fork = conversation
-        .session
-        .fork(Some(last), NewSession::default())
-        .await?;
-    let record = fork.session.record().await?;
+    let forking = conversation.session.fork(Some(last), NewSession::default());
+    let session = forking.await?.session;
+    let record = session.record().await?;
     Ok(Conversation {
-        session: fork.session,
+        session,
         record,
         ..conversation
     })
@@ -402,6 +284,9 @@ impl Answering {
                 let items = shown(&self.tl, &outcome.session, answer).await?;
                 let output = items.into_iter().map(|item| item.json).collect();
                 self.view.answered(answer, output, outcome.usage);
+                if outcome.cut {
+                    self.view.cut();
+                }
             }
             None => self.view.stopped(),
         }

@@ -9,9 +9,9 @@ use throughline::{
 
 use super::visitor::{Fault, Form, Opened, Visitor};
 use super::words::{entry_place, place};
-use crate::Problem;
 use crate::extract::Id;
 use crate::turns::{Manner, Question, WhenBusy};
+use crate::{Choice, Problem};
 
 type Done = Result<Response, Fault>;
 
@@ -28,6 +28,21 @@ pub(super) async fn create(visitor: Visitor) -> Done {
 #[derive(Deserialize)]
 pub(super) struct Asking {
     message: String,
+    #[serde(default)]
+    model: String,
+    #[serde(default)]
+    agent: String,
+}
+
+impl Asking {
+    /// Who is to answer; nobody in particular is an empty choice in a form.
+    fn choice(&self) -> Choice {
+        let chosen = |text: &String| (!text.is_empty()).then(|| text.clone());
+        Choice {
+            model: chosen(&self.model),
+            agent: chosen(&self.agent),
+        }
+    }
 }
 
 /// Without scripts: asks, waits for the answer and shows it.
@@ -43,7 +58,10 @@ pub(super) async fn ask(opened: Opened, Form(asking): Form<Asking>) -> Done {
         conflict: Conflict::Reject,
         key: None,
         when_busy: WhenBusy::Queue,
-        manner: Manner::default(),
+        manner: Manner {
+            choice: asking.choice(),
+            ..Manner::default()
+        },
     };
     let live =
         crate::turns::begin(&visitor.app, &visitor.caller, &opened.session, question).await?;

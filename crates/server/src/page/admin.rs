@@ -6,11 +6,12 @@ use axum::response::{IntoResponse, Redirect, Response};
 use jiff::SignedDuration;
 use maud::{Markup, html};
 use serde::Deserialize;
+use throughline::glance::{counted, thousands};
 use throughline::{Filter, NewToken, Owner, Token, TokenId, TokenRole};
 
 use super::layout::{self, Place, said};
 use super::visitor::{Fault, Form, Visitor};
-use super::words::{counted, full, since};
+use super::words::since;
 use crate::Problem;
 use crate::extract::Query;
 
@@ -65,7 +66,7 @@ async fn shown(visitor: &Visitor, first: &Markup) -> Result<Response, Fault> {
             table {
                 thead { tr { th { "User" } th.number { "Tokens that count" } th.number { "Sessions" } } }
                 tbody { @for (owner, (good, sessions)) in &users {
-                    tr { td { (owner) } td.number { (good) } td.number { (full(*sessions)) } }
+                    tr { td { (owner) } td.number { (good) } td.number { (thousands(*sessions)) } }
                 } }
             }
         }

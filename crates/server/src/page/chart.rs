@@ -4,9 +4,10 @@
 
 use maud::{Markup, html};
 use throughline::context::{Request, SectionName};
+use throughline::glance::{compact, thousands};
 use throughline::{Body, Entry, Role, Seq, SessionId};
 
-use super::words::{entry_place, full, short};
+use super::words::entry_place;
 
 /// A part of the gauge.
 fn color(name: SectionName) -> &'static str {
@@ -42,8 +43,8 @@ pub(super) fn gauge(request: &Request, compact_at: Option<u64>) -> Markup {
     let percent = of(request.tokens, request.budget) / 10;
     let label = format!(
         "{} of {} tokens, {percent} percent",
-        full(request.tokens),
-        full(request.budget)
+        thousands(request.tokens),
+        thousands(request.budget)
     );
     html! {
         svg.gauge viewBox="0 0 1000 24" preserveAspectRatio="none" role="img" aria-label=(label) {
@@ -51,13 +52,13 @@ pub(super) fn gauge(request: &Request, compact_at: Option<u64>) -> Markup {
             @for (section, x, width) in parts {
                 @if width > 0 {
                     rect class=(color(section.name)) x=(x) y="0" width=(width) height="24" {
-                        title { (section.name) ": " (full(section.tokens)) " tokens" }
+                        title { (section.name) ": " (thousands(section.tokens)) " tokens" }
                     }
                 }
             }
             @if let Some(at) = compact_at {
                 @let x = of(at, request.budget);
-                line.limit x1=(x) x2=(x) y1="0" y2="24" { title { "Compacts at " (full(at)) " tokens" } }
+                line.limit x1=(x) x2=(x) y1="0" y2="24" { title { "Compacts at " (thousands(at)) " tokens" } }
             }
         }
     }
@@ -72,7 +73,7 @@ pub(super) fn legend(request: &Request) -> Markup {
                 @for section in &request.sections {
                     tr {
                         td { span class={ "dot " (color(section.name)) } {} (section.name) }
-                        td.number { (full(section.tokens)) }
+                        td.number { (thousands(section.tokens)) }
                         td.number { (format!("{:.1} %", section.share)) }
                     }
                 }
@@ -145,17 +146,17 @@ pub(super) fn turns(session: &SessionId, costs: &[Cost]) -> Markup {
     html! {
         div.scroll tabindex="0" role="group" aria-label="Tokens a turn" {
             svg.turns width=(width) height=(HEIGHT + 40) viewBox={ "0 0 " (width) " " (HEIGHT + 40) } role="img"
-                aria-label={ "Tokens of the last " (costs.len()) " turns, at most " (full(most)) } {
+                aria-label={ "Tokens of the last " (costs.len()) " turns, at most " (thousands(most)) } {
                 @for (share, y) in [(most, 10), (most / 2, 10 + HEIGHT / 2), (0, 10 + HEIGHT)] {
                     line.grid x1="44" x2=(width) y1=(y) y2=(y) {}
-                    text.axis x="38" y=(y + 4) text-anchor="end" { (short(share)) }
+                    text.axis x="38" y=(y + 4) text-anchor="end" { (compact(share)) }
                 }
                 @for (index, cost) in costs.iter().enumerate() {
                     @let x = 50 + index as u64 * step;
                     @let (fresh, cached, output) = (height(cost.input - cost.cached), height(cost.cached), height(cost.output));
                     @let base = 10 + HEIGHT;
                     a href=(entry_place(session, cost.seq)) {
-                        title { "#" (cost.seq) ": " (full(cost.input)) " sent, of that " (full(cost.cached)) " cached, " (full(cost.output)) " answered" }
+                        title { "#" (cost.seq) ": " (thousands(cost.input)) " sent, of that " (thousands(cost.cached)) " cached, " (thousands(cost.output)) " answered" }
                         rect.hit x=(x - 1) y="10" width=(step) height=(HEIGHT) {}
                         rect.cached x=(x) y=(base - cached) width=(bar) height=(cached) {}
                         rect.sent x=(x) y=(base - cached - fresh) width=(bar) height=(fresh) {}

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use maud::{Markup, html};
+use throughline::glance::{compact, counted, thousands};
 use throughline::{
     Attachment, Block, Body, Checkpoint, Content, Entry, MergeHow, Message, Role, Seq, SessionId,
     Standing, Summary, ToolCall, ToolResult,
@@ -10,7 +11,7 @@ use throughline::{
 
 use super::markdown::{rendered, start};
 use super::visitor::Opened;
-use super::words::{beginning, bytes, clock, counted, entry_place, full, place, short};
+use super::words::{beginning, bytes, clock, entry_place, place};
 
 /// What is needed to show entries.
 pub(super) struct Showing<'a> {
@@ -131,7 +132,7 @@ impl<'a> Showing<'a> {
             Body::Merged(merge) => html! {
                 "Merged " a href=(place(&merge.from)) { (merge.from) }
                 @match merge.how {
-                    MergeHow::Appended => { ": " (full(merge.entries)) " of its entries follow" },
+                    MergeHow::Appended => { ": " (thousands(merge.entries)) " of its entries follow" },
                     MergeHow::Summarized => { ": " (beginning(merge.summary.as_deref().unwrap_or_default(), 500)) },
                 }
             },
@@ -235,7 +236,7 @@ impl<'a> Showing<'a> {
         html! {
             (rendered(start))
             @if !whole {
-                p.cut { a href={ (place(self.id())) "/e/" (seq) "/text" } { "All of it, " (full(text.len() as u64)) " bytes" } }
+                p.cut { a href={ (place(self.id())) "/e/" (seq) "/text" } { "All of it, " (thousands(text.len() as u64)) " bytes" } }
             }
         }
     }
@@ -341,7 +342,7 @@ fn figures(message: &Message) -> Markup {
     html! {
         @if let Some(model) = &message.model { span { (model) } }
         @if let Some(usage) = &message.usage {
-            span title="Tokens sent and answered" { (short(usage.input)) " → " (short(usage.output)) }
+            span title="Tokens sent and answered" { (compact(usage.input)) " → " (compact(usage.output)) }
         }
         @if let Some(millis) = message.latency_ms {
             span title="How long it took" { (seconds(millis)) }

@@ -5,7 +5,8 @@ use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
 use super::asset;
-use super::visitor::Visitor;
+use super::visitor::{Opened, Visitor};
+use super::words::title;
 use crate::Problem;
 
 /// Only what this server serves is run, shown or talked to, and nothing within a page.
@@ -62,6 +63,12 @@ pub(super) fn page(
     document(StatusCode::OK, title, scripts, &top, main)
 }
 
+/// A whole page about a session.
+pub(super) fn about(opened: &Opened, what: &str, main: &Markup) -> Response {
+    let title = format!("{what} of {}", title(&opened.record.card));
+    page(&opened.visitor, Place::Sessions, &title, &[], main)
+}
+
 /// A page for somebody who is nobody yet, or where something went wrong.
 pub(super) fn bare(status: StatusCode, title: &str, main: &Markup) -> Response {
     let top = html! {
@@ -74,10 +81,9 @@ pub(super) fn bare(status: StatusCode, title: &str, main: &Markup) -> Response {
 pub(crate) fn failed(problem: &Problem) -> Response {
     let main = html! {
         div.narrow.empty {
-            p.big { (problem.status.as_u16()) }
             h1 { (problem.title) }
             p { (problem.detail) }
-            p.muted { code { (problem.code) } }
+            p.muted { (problem.status.as_u16()) " · " code { (problem.code) } }
             p { a href="/" { "All sessions" } }
         }
     };

@@ -2,12 +2,13 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use throughline::glance::counted;
 use throughline::{Lineage, Tree};
 
-use super::layout::{self, Place};
+use super::layout;
 use super::session::{Tab, header};
 use super::visitor::{Fault, Opened};
-use super::words::{counted, entry_place, place, since, title};
+use super::words::{entry_place, place, since, title};
 
 /// Of the drawing: a row's height, and a step to the right.
 const ROW: usize = 52;
@@ -64,14 +65,7 @@ pub(super) async fn page(opened: Opened) -> Result<Response, Fault> {
             @if nodes.len() == DRAWN { p.muted { "The first " (DRAWN) " sessions of this family." } }
         }
     };
-    let title = format!("Lineage of {}", title(&opened.record.card));
-    Ok(layout::page(
-        &opened.visitor,
-        Place::Sessions,
-        &title,
-        &[],
-        &main,
-    ))
+    Ok(layout::about(&opened, "Lineage", &main))
 }
 
 /// Lines and dots, a row each, beside the list that says what they are.

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
+use throughline::glance::{compact, counted};
 use throughline::{Card, Cursor, Filter, Lineage, Project, Status};
 
 use super::layout::{self, Place, part, said};
 use super::search::{Sought, seek, snippet};
 use super::visitor::{Fault, Visitor};
-use super::words::{ago, counted, encoded, entry_place, place, short, title};
+use super::words::{ago, encoded, entry_place, place, title};
 use crate::Problem;
 use crate::extract::Query;
 
@@ -342,9 +343,9 @@ fn row(visitor: &Visitor, card: &Card, hit: Option<&throughline::recalling::Hit>
                 span.tags { @for tag in &card.tags { span.tag { (tag) } } }
                 span.figures {
                     span.model { (card.model.as_deref().unwrap_or_default()) }
-                    span title="Messages" { (short(card.messages)) span.unit { " msg" } }
+                    span title="Messages" { (compact(card.messages)) span.unit { " msg" } }
                     span title="Tokens reported" {
-                        @if card.tokens.total() > 0 { (short(card.tokens.total())) span.unit { " tok" } }
+                        @if card.tokens.total() > 0 { (compact(card.tokens.total())) span.unit { " tok" } }
                     }
                 }
                 span.age { (ago(card.last_activity, now, zone)) }

@@ -5,11 +5,11 @@ use maud::html;
 use serde::Deserialize;
 use throughline::{Read, Seq};
 
-use super::layout::{self, Place};
+use super::layout;
 use super::markdown::start;
 use super::session::{Tab, header};
 use super::visitor::{Fault, Opened};
-use super::words::{entry_place, moment, place, title};
+use super::words::{entry_place, moment, place};
 use crate::extract::Query;
 
 const PAGE: usize = 100;
@@ -56,12 +56,5 @@ pub(super) async fn page(opened: Opened, Query(query): Query<LogQuery>) -> Resul
         }
         @if let Some(seq) = older { p.more { a href={ (here) "/log?before=" (seq) } { "Earlier entries" } } }
     };
-    let title = format!("Log of {}", title(&opened.record.card));
-    Ok(layout::page(
-        &opened.visitor,
-        Place::Sessions,
-        &title,
-        &[],
-        &main,
-    ))
+    Ok(layout::about(&opened, "Log", &main))
 }

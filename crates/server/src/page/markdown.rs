@@ -7,7 +7,8 @@
 use std::sync::LazyLock;
 
 use maud::{Markup, PreEscaped, html};
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
+use throughline_highlight::{Highlighter, Kind};
 
 /// The longest text that is rendered, in bytes; the rest is a link away.
 pub(super) const LONGEST: usize = 40_000;
@@ -35,6 +36,7 @@ static CLEANER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
                 "ol",
                 "p",
                 "pre",
+                "span",
                 "strong",
                 "table",
                 "tbody",
@@ -54,9 +56,9 @@ static CLEANER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
             ]
             .into(),
         )
-        .set_tag_attribute_value("input", "type", "checkbox")
+        .set_tag_attribute_value("input", "code-type", "checkbox")
         .generic_attributes(std::collections::HashSet::new())
-        .allowed_classes(std::collections::HashMap::new())
+        .allowed_classes([("span", CLASSES.into())].into())
         .url_schemes(["http", "https", "mailto"].into())
         .url_relative(ammonia::UrlRelative::Deny)
         .link_rel(Some("noopener noreferrer nofollow"));
@@ -79,11 +81,95 @@ pub(super) fn start(text: &str) -> (&str, bool) {
 pub(super) fn rendered(text: &str) -> Markup {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let events = Parser::new_ext(text, options).flat_map(harmless);
+    let mut code = None;
+    let events = Parser::new_ext(text, options).flat_map(|event| in_color(&mut code, event));
     let mut out = String::new();
     pulldown_cmark::html::push_html(&mut out, events);
     let clean = CLEANER.clean(&out).to_string();
     html! { div.md { (PreEscaped(clean)) } }
+}
+
+/// Gathers a block of code, and gives it in color once it is whole; anything else is made
+/// harmless.
+fn in_color<'a>(code: &mut Option<Code>, event: Event<'a>) -> Vec<Event<'a>> {
+    match (code.as_mut(), event) {
+        (None, Event::Start(Tag::CodeBlock(block))) => {
+            let info = match block {
+                CodeBlockKind::Fenced(info) => info.into_string(),
+                CodeBlockKind::Indented => String::new(),
+            };
+            let text = String::new();
+            *code = Some(Code { info, text });
+            Vec::new()
+        }
+        (Some(open), Event::Text(text)) => {
+            open.text.push_str(&text);
+            Vec::new()
+        }
+        (Some(open), Event::End(TagEnd::CodeBlock)) => {
+            let block = html! { pre { code { (open.colored()) } } };
+            *code = None;
+            vec![Event::Html(CowStr::from(block.into_string()))]
+        }
+        (_, event) => harmless(event),
+    }
+}
+
+/// A block of code.
+struct Code {
+    /// What stands after its fence.
+    info: String,
+    text: String,
+}
+
+impl Code {
+    fn colored(&self) -> Markup {
+        let mut highlighter = Highlighter::new(&self.info);
+        html! {
+            @for line in self.text.split_inclusive('\n') {
+                @let bare = line.strip_suffix('\n').unwrap_or(line);
+                @for (piece, kind) in highlighter.line(bare) {
+                    @match class(kind) {
+                        Some(class) => span class=(class) { (piece) },
+                        None => (piece),
+                    }
+                }
+                @if bare.len() < line.len() { "\n" }
+            }
+        }
+    }
+}
+
+/// The classes that pieces of code have; the style sheet says what they look like.
+const CLASSES: [&str; 11] = [
+    "code-keyword",
+    "code-quoted",
+    "code-comment",
+    "code-number",
+    "code-constant",
+    "code-function",
+    "code-type",
+    "code-key",
+    "code-added",
+    "code-removed",
+    "code-heading",
+];
+
+fn class(kind: Kind) -> Option<&'static str> {
+    Some(match kind {
+        Kind::Plain => return None,
+        Kind::Keyword => "code-keyword",
+        Kind::Text => "code-quoted",
+        Kind::Comment => "code-comment",
+        Kind::Number => "code-number",
+        Kind::Constant => "code-constant",
+        Kind::Function => "code-function",
+        Kind::Type => "code-type",
+        Kind::Key => "code-key",
+        Kind::Added => "code-added",
+        Kind::Removed => "code-removed",
+        Kind::Heading => "code-heading",
+    })
 }
 
 fn harmless(event: Event<'_>) -> Vec<Event<'_>> {
@@ -118,6 +204,54 @@ mod tests {
             "<td>b</td>",
         ] {
             assert!(html.contains(part), "{part}: {html}");
+        }
+    }
+
+    #[test]
+    fn code_has_classes_where_its_language_is_known() {
+        let html = shown("```rust\nlet a = \"<b>\"; // c\n\nfn d() {}\n```\n");
+        let expected = "<pre><code><span class=\"code-keyword\">let</span> a = \
+                        <span class=\"code-quoted\">\"&lt;b&gt;\"</span>; \
+                        <span class=\"code-comment\">// c</span>\n\n\
+                        <span class=\"code-keyword\">fn</span> <span class=\"code-function\">d</span>() {}\n\
+                        </code></pre>";
+        assert!(html.contains(expected), "{html}");
+        for plain in [
+            "```\nlet a = 1;\n```\n",
+            "```klingon\nlet a = 1;\n```\n",
+            "    let a = 1;\n",
+        ] {
+            let html = shown(plain);
+            assert!(
+                html.contains("<pre><code>let a = 1;\n</code></pre>"),
+                "{html}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_class_of_code_may_stay() {
+        for class in CLASSES {
+            let span = format!("<span class=\"{class}\">x</span>");
+            assert_eq!(CLEANER.clean(&span).to_string(), span);
+        }
+        let other = CLEANER.clean("<span class=\"composer\" id=\"x\">x</span>");
+        assert_eq!(other.to_string(), "<span class=\"\">x</span>");
+    }
+
+    #[test]
+    fn code_cannot_get_out_of_its_block() {
+        for text in [
+            "```html\n</code></pre><script>alert(1)</script>\n```\n",
+            "```\n</code></pre><script>alert(1)</script>\n",
+            "```\"><script>alert(1)</script>\nx\n```\n",
+            "- ```js\n  `</pre><img src=x onerror=alert(1)>`\n",
+        ] {
+            let html = shown(text);
+            for tag in ["<script", "<img"] {
+                assert!(!html.contains(tag), "{text}: {html}");
+            }
+            assert_eq!(html.matches("</pre>").count(), 1, "{html}");
         }
     }
 

@@ -3,11 +3,12 @@
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
+use throughline::glance::counted;
 use throughline::{AddedHow, Fact, Memory, MemoryScope, NewFact, Seq};
 
 use super::layout::{self, Place, said};
 use super::visitor::{Fault, Form, Visitor};
-use super::words::{counted, encoded, entry_place, since};
+use super::words::{encoded, entry_place, since};
 use crate::Problem;
 use crate::extract::Query;
 

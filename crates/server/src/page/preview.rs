@@ -4,13 +4,14 @@ use axum::response::Response;
 use maud::html;
 use serde::Deserialize;
 use throughline::Content;
+use throughline::glance::thousands;
 
 use super::chart::gauge;
-use super::layout::{self, Place};
+use super::layout;
 use super::markdown::start;
 use super::session::{Tab, header};
 use super::visitor::{Fault, Opened};
-use super::words::{full, place, title};
+use super::words::place;
 use crate::extract::Query;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -23,13 +24,7 @@ pub(super) async fn page(
     opened: Opened,
     Query(query): Query<PreviewQuery>,
 ) -> Result<Response, Fault> {
-    let voice = opened
-        .visitor
-        .app
-        .serving
-        .voices
-        .voice(&opened.session)
-        .await?;
+    let voice = opened.visitor.app.voice(&opened.session).await?;
     let message = (!query.message.trim().is_empty()).then(|| Content::text(query.message.as_str()));
     let request = opened
         .session
@@ -45,7 +40,7 @@ pub(super) async fn page(
             }
         }
         section.card {
-            p { b { (full(request.tokens)) } " of " (full(request.budget)) " tokens, "
+            p { b { (thousands(request.tokens)) } " of " (thousands(request.budget)) " tokens, "
                 (request.messages.len()) " messages, policy " code { (request.policy) } }
             (gauge(&request, None))
         }
@@ -53,19 +48,19 @@ pub(super) async fn page(
             details.card.section open[section.tokens > 0 && section.text.len() < 4_000] {
                 summary {
                     h2 { (section.name) }
-                    span.muted { (full(section.tokens)) " tokens · " (format!("{:.1} %", section.share)) }
+                    span.muted { (thousands(section.tokens)) " tokens · " (format!("{:.1} %", section.share)) }
                     @if section.cache_breakpoint { span.badge title="The same as last time up to here" { "cached" } }
                 }
                 @if section.text.is_empty() { p.muted { "Empty" } }
                 @else {
                     @let (text, whole) = start(&section.text);
                     pre.request { code { (text) } }
-                    @if !whole { p.muted { "and more, " (full(section.text.len() as u64)) " bytes in all" } }
+                    @if !whole { p.muted { "and more, " (thousands(section.text.len() as u64)) " bytes in all" } }
                 }
                 @for left in &section.left_out {
                     p.muted.left-out {
                         "Left out: " (left.what) " (" (left.why) ")"
-                        @if let Some(tokens) = left.tokens { ", " (full(tokens)) " tokens" }
+                        @if let Some(tokens) = left.tokens { ", " (thousands(tokens)) " tokens" }
                     }
                 }
             }
@@ -79,12 +74,5 @@ pub(super) async fn page(
             }
         }
     };
-    let title = format!("Request of {}", title(&opened.record.card));
-    Ok(layout::page(
-        &opened.visitor,
-        Place::Sessions,
-        &title,
-        &[],
-        &main,
-    ))
+    Ok(layout::about(&opened, "Request", &main))
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
+use throughline::glance::counted;
 use throughline::recalling::{Mode, Snippet};
 use throughline::{Patience, Searched, Searching};
 
 use super::layout::{self, Place, part};
 use super::visitor::{Fault, Visitor};
-use super::words::{ago, counted, entry_place, title};
+use super::words::{ago, entry_place, title};
 use crate::extract::Query;
 
 /// Hits at a time.

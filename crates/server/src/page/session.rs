@@ -4,13 +4,14 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
+use throughline::glance::{compact, counted};
 use throughline::{Card, Entry, Lineage, Read, Seq, Session, Status};
 
 use super::entry::{Showing, plain};
 use super::layout::{self, Place, part as part_of, said};
 use super::side;
 use super::visitor::{Fault, Opened};
-use super::words::{counted, encoded, entry_place, place, short, since, title};
+use super::words::{encoded, entry_place, place, since, title};
 use crate::Problem;
 use crate::extract::{Number, Query};
 
@@ -180,19 +181,38 @@ async fn shown(
 }
 
 fn composer(opened: &Opened) -> Markup {
-    let usual = opened.visitor.app.serving.voices.usual();
+    let voices = &opened.visitor.app.serving.voices;
+    let (models, agents) = (voices.models(), voices.agents());
+    let own = opened.record.card.agent.as_ref();
     html! {
         form.composer id="composer" method="post" action={ (place(opened.session.id())) "/turns" } {
             label.visually-hidden for="message" { "Your message" }
             textarea id="message" name="message" rows="2" required placeholder="Say something" {}
             div.below {
                 span.muted.hint {
-                    (usual.as_deref().unwrap_or("no model: the offline agent answers"))
+                    @if let [usual, others @ ..] = models.as_slice() && !others.is_empty() {
+                        (choice("model", "Who answers: the model", usual, others))
+                    } @else {
+                        (voices.usual().as_deref().unwrap_or("no model: the offline agent answers"))
+                    }
+                    @if !agents.is_empty() {
+                        (choice("agent", "Who answers: the agent", own.map_or("no agent", |agent| &agent.name), &agents))
+                    }
                 }
                 span id="turn-state" role="status" {}
                 button type="button" id="stop" hidden { "Stop" }
                 button.primary type="submit" { "Send" }
             }
+        }
+    }
+}
+
+/// Who is to answer: as usual, or one of these.
+fn choice(name: &str, label: &str, usual: &str, others: &[String]) -> Markup {
+    html! {
+        select name=(name) aria-label=(label) title=(label) {
+            option value="" { (usual) }
+            @for other in others { option value=(other) { (other) } }
         }
     }
 }
@@ -243,7 +263,7 @@ pub(super) fn header(opened: &Opened, tab: Tab, done: Option<&str>) -> Markup {
                 @if let Some(agent) = &card.agent { span { (agent.name) } }
                 @if let Some(model) = &card.model { span { (model) } }
                 span { (counted(card.messages, "message")) }
-                @if card.tokens.total() > 0 { span { (short(card.tokens.total())) " tokens" } }
+                @if card.tokens.total() > 0 { span { (compact(card.tokens.total())) " tokens" } }
                 span { "active " (since(card.last_activity, now, zone)) }
             }
             nav.tabs aria-label="Views of this session" {

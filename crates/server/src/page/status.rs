@@ -3,13 +3,14 @@
 use axum::response::Response;
 use maud::{Markup, html};
 use throughline::context::Request;
+use throughline::glance::thousands;
 use throughline::{Entry, Read, Voice};
 
 use super::chart::{costs, gauge, legend, turns};
 use super::layout::{self, Place, part as part_of};
 use super::session::{Tab, header};
 use super::visitor::{Fault, Opened};
-use super::words::{entry_place, full, moment, since, title};
+use super::words::{entry_place, moment, since, title};
 
 /// Entries looked at for what turns cost.
 const LOOKED_AT: usize = 1_000;
@@ -18,13 +19,7 @@ const DRAWN: usize = 120;
 
 /// Who would answer, and what they would be sent now.
 pub(super) async fn now(opened: &Opened) -> Result<(Voice, Request), Fault> {
-    let voice = opened
-        .visitor
-        .app
-        .serving
-        .voices
-        .voice(&opened.session)
-        .await?;
+    let voice = opened.visitor.app.voice(&opened.session).await?;
     let request = opened.session.request(&voice.asking(None)).await?;
     Ok((voice, request))
 }
@@ -34,7 +29,7 @@ pub(super) async fn part(opened: Opened) -> Result<Response, Fault> {
     let (voice, request) = now(&opened).await?;
     let percent = request.tokens * 100 / request.budget.max(1);
     Ok(part_of(&html! {
-        a.small-gauge href={ (super::words::place(opened.session.id())) "/status" } title={ (full(request.tokens)) " of " (full(request.budget)) " tokens" } {
+        a.small-gauge href={ (super::words::place(opened.session.id())) "/status" } title={ (thousands(request.tokens)) " of " (thousands(request.budget)) " tokens" } {
             (gauge(&request, voice.policy.threshold(voice.window)))
             span { (percent) " %" }
         }
@@ -53,10 +48,10 @@ pub(super) async fn page(opened: Opened) -> Result<Response, Fault> {
         div.columns {
             section.card {
                 h2 { "Context" }
-                p { b { (full(request.tokens)) } " of " (full(request.budget)) " tokens would be sent now, by the policy " code { (request.policy) } "." }
+                p { b { (thousands(request.tokens)) } " of " (thousands(request.budget)) " tokens would be sent now, by the policy " code { (request.policy) } "." }
                 (gauge(&request, threshold))
                 p.muted { @match threshold {
-                    Some(at) => { "Compacts by itself at " (full(at)) " tokens, the line in the gauge." },
+                    Some(at) => { "Compacts by itself at " (thousands(at)) " tokens, the line in the gauge." },
                     None => "Does not compact by itself.",
                 } }
                 (legend(&request))
@@ -93,9 +88,9 @@ fn totals(opened: &Opened, voice: &Voice) -> Markup {
     html! {
         dl {
             dt { "Answered by" } dd { (voice.model_name().unwrap_or("the offline agent")) }
-            dt { "Messages" } dd { (full(card.messages)) ", " (full(card.queries)) " of them questions" }
-            dt { "Tokens sent" } dd { (full(card.tokens.input)) ", " (full(card.tokens.cache_read)) " of them from a cache" }
-            dt { "Tokens answered" } dd { (full(card.tokens.output)) }
+            dt { "Messages" } dd { (thousands(card.messages)) ", " (thousands(card.queries)) " of them questions" }
+            dt { "Tokens sent" } dd { (thousands(card.tokens.input)) ", " (thousands(card.tokens.cache_read)) " of them from a cache" }
+            dt { "Tokens answered" } dd { (thousands(card.tokens.output)) }
             dt { "Made" } dd { (moment(card.created_at, zone)) }
             dt { "Last active" } dd { (since(card.last_activity, now, zone)) }
             @if let Some(workspace) = &card.workspace { dt { "Folder" } dd { code { (workspace) } } }
@@ -137,6 +132,6 @@ fn compactions(opened: &Opened, entries: &[Entry]) -> Markup {
             }
         }
         @let taken_back = opened.record.card.compactions - (marks.len() as u64).min(opened.record.card.compactions);
-        @if taken_back > 0 { p.muted { (full(taken_back)) " more were taken back or came before a new start." } }
+        @if taken_back > 0 { p.muted { (thousands(taken_back)) " more were taken back or came before a new start." } }
     }
 }

@@ -3,10 +3,11 @@
 use axum::response::Response;
 use maud::html;
 use serde::Deserialize;
+use throughline::glance::counted;
 
 use super::layout::{self, Place, said};
 use super::visitor::{Fault, Visitor};
-use super::words::{counted, place, since, title};
+use super::words::{place, since, title};
 use crate::extract::Query;
 
 /// Sessions shown, at most.

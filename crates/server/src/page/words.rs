@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use throughline::glance::{age, compact};
 use throughline::{Card, Seq, SessionId, Timestamp};
 
 /// A text as part of an address.
@@ -49,55 +50,11 @@ pub(super) fn title(card: &Card) -> &str {
     }
 }
 
-/// A number at a glance: 950, 1.2k, 34k, 1.5M.
-#[allow(clippy::cast_precision_loss, reason = "rounded anyway")]
-pub(super) fn short(number: u64) -> String {
-    match number {
-        0..1_000 => number.to_string(),
-        1_000..10_000 => format!("{:.1}k", number as f64 / 1_000.0),
-        10_000..1_000_000 => format!("{}k", number / 1_000),
-        _ => format!("{:.1}M", number as f64 / 1_000_000.0),
-    }
-}
-
-/// A number in full, in groups of three.
-pub(super) fn full(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// So many of something.
-pub(super) fn counted(number: u64, one: &str) -> String {
-    match number {
-        1 => format!("1 {one}"),
-        number => format!("{} {one}s", full(number)),
-    }
-}
-
 /// Bytes at a glance.
 pub(super) fn bytes(number: u64) -> String {
     match number {
         0..1_000 => format!("{number} B"),
-        _ => format!("{}B", short(number)),
-    }
-}
-
-/// How long ago, at a glance.
-pub(super) fn age(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
-    let seconds = now.duration_since(at).as_secs();
-    match seconds {
-        ..60 => "now".to_owned(),
-        60..3_600 => format!("{}m", seconds / 60),
-        3_600..86_400 => format!("{}h", seconds / 3_600),
-        86_400..2_592_000 => format!("{}d", seconds / 86_400),
-        _ => at.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string(),
+        _ => format!("{}B", compact(number)),
     }
 }
 
@@ -149,16 +106,6 @@ pub(super) fn beginning(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_short_at_a_glance_and_whole_in_full() {
-        assert_eq!(short(999), "999");
-        assert_eq!(short(1_240), "1.2k");
-        assert_eq!(short(34_900), "34k");
-        assert_eq!(short(1_500_000), "1.5M");
-        assert_eq!(full(1_234_567), "1,234,567");
-        assert_eq!(full(12), "12");
-    }
 
     #[test]
     fn only_paths_of_this_server_are_led_back_to() {

@@ -4,8 +4,11 @@
 //! same owner may listen: everything told of it is kept until a while after its end. In
 //! one session there is one turn at a time; another waits or is refused, as asked.
 //!
-//! This is known to one process. What was said and answered is in the log, as always.
+//! What is told of a turn is known to the process that runs it. That there is one is known to
+//! every process over the store (`claim.rs`), and so is what comes of it (`elsewhere.rs`).
 
+mod claim;
+mod elsewhere;
 mod live;
 mod run;
 
@@ -17,6 +20,7 @@ use axum::http::StatusCode;
 use throughline::SessionRef;
 use tokio::sync::Semaphore;
 
+pub(crate) use elsewhere::follow;
 pub(crate) use live::{Live, TurnId};
 pub(crate) use run::{Manner, Outcome, Question, begin, compaction};
 
@@ -80,12 +84,7 @@ impl Turns {
         let busy: Vec<_> = turns.iter().filter(|live| live.ended().is_none()).collect();
         match when_busy {
             WhenBusy::Refuse if !busy.is_empty() => {
-                return Err(Problem::new(
-                    StatusCode::CONFLICT,
-                    "session_busy",
-                    "an answer is under way in this session; wait for it, stop it, or send \
-                     \"when_busy\": \"queue\"",
-                ));
+                return Err(busy_session());
             }
             WhenBusy::Queue if busy.len() >= QUEUE => {
                 return Err(Problem::new(
@@ -145,6 +144,16 @@ impl Turns {
             let _ = tokio::time::timeout(Duration::from_secs(5), stopped).await;
         }
     }
+}
+
+/// A turn is under way, and another is not to wait.
+fn busy_session() -> Problem {
+    Problem::new(
+        StatusCode::CONFLICT,
+        "session_busy",
+        "an answer is under way in this session; wait for it, stop it, or send \
+         \"when_busy\": \"queue\"",
+    )
 }
 
 /// A place for a turn.

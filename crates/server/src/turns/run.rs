@@ -5,15 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::json;
-use throughline::llm::{Delta, ToolSpec};
+use throughline::llm::{Delta, Terms, ToolSpec};
 use throughline::{
     Body, CompactionEvent, Conflict, Content, Entry, Expect, How, Message, NewEntry, Read, Role,
-    Session, SessionId, ToolCall, ToolResult, Toolbox, TurnEvent, Turned, Usage, Voice,
+    Session, SessionId, Throughline, ToolCall, ToolResult, Toolbox, TurnEvent, Turned, Usage,
+    Voice,
 };
 use tokio::sync::oneshot;
 
-use super::{Live, Place, TurnId, WhenBusy};
-use crate::{App, Caller, Problem};
+use super::claim::{Claim, holder};
+use super::{Live, Place, TurnId, WhenBusy, busy_session};
+use crate::{App, Caller, Choice, Problem};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -45,6 +47,10 @@ pub(crate) struct Manner {
     pub(crate) tools: Vec<ToolSpec>,
     /// Whether those who listen to events are told nothing of it.
     pub(crate) quiet: bool,
+    /// Who is to answer.
+    pub(crate) choice: Choice,
+    /// On which terms; whoever sets them has asked whether they can be kept.
+    pub(crate) terms: Terms,
 }
 
 /// Tools that whoever asked runs.
@@ -87,6 +93,8 @@ pub(crate) struct Outcome {
     pub(crate) request_tokens: Option<u64>,
     /// Whether it was stopped.
     pub(crate) stopped: bool,
+    /// Whether it grew longer than it may, and ends there.
+    pub(crate) cut: bool,
     /// Why there is no answer, or no whole one.
     pub(crate) failed: Option<Problem>,
 }
@@ -101,6 +109,9 @@ pub(crate) async fn begin(
     session: &Session,
     question: Question,
 ) -> Result<Arc<Live>, Problem> {
+    // What cannot be had is refused before anything waits for it.
+    let choice = &question.manner.choice;
+    app.serving.voices.voice(Some(session), choice).await?;
     let reference = caller.owner().session(session.id());
     let id = session.entry(Body::Cleared).id;
     let key = question.key.clone();
@@ -116,6 +127,7 @@ pub(crate) async fn begin(
     let (started, begun) = oneshot::channel();
     let task = Task {
         app: app.clone(),
+        tl: caller.tl.clone(),
         session: session.clone(),
         question,
         live: Arc::clone(&live),
@@ -134,6 +146,8 @@ pub(crate) async fn begin(
 
 struct Task {
     app: App,
+    /// On behalf of whoever asks.
+    tl: Throughline,
     session: Session,
     question: Question,
     live: Arc<Live>,
@@ -142,9 +156,9 @@ struct Task {
 /// Told of each event, under these names.
 const STARTED: &str = "turn:started";
 const QUEUED: &str = "turn:queued";
-const COMPLETE: &str = "turn:complete";
+pub(super) const COMPLETE: &str = "turn:complete";
 const STOPPED: &str = "turn:stopped";
-const FAILED: &str = "turn:failed";
+pub(super) const FAILED: &str = "turn:failed";
 
 impl Task {
     async fn run(self, after: Option<Arc<Live>>, started: oneshot::Sender<Result<(), Problem>>) {
@@ -163,7 +177,16 @@ impl Task {
         }
         let room = Arc::clone(&self.app.turns.room).acquire_owned().await;
         self.app.metrics.turns.inc();
-        let outcome = self.answered(&mut started).await;
+        let outcome = match self.claimed(&mut started).await {
+            Ok(claim) => {
+                let outcome = self.answered(&mut started).await;
+                if let Some(claim) = claim {
+                    claim.release().await;
+                }
+                outcome
+            }
+            Err(problem) => Err(problem),
+        };
         self.app.metrics.turns.dec();
         drop(room);
         match outcome {
@@ -194,15 +217,48 @@ impl Task {
         drop(guard);
     }
 
+    /// Waits until no other server answers in the session, or refuses, as asked. Nobody else
+    /// knows of a session that is not kept.
+    async fn claimed(
+        &self,
+        started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
+    ) -> Result<Option<Claim>, Problem> {
+        if self.question.manner.quiet {
+            return Ok(None);
+        }
+        let (tl, session, turn) = (&self.tl, &self.session, self.live.id());
+        if let Some(claim) = Claim::take(tl, session, turn).await? {
+            return Ok(Some(claim));
+        }
+        match self.question.when_busy {
+            WhenBusy::Refuse => Err(busy_session()),
+            WhenBusy::Queue => {
+                let told = json!({"turn": turn, "after": holder(tl, session).await?});
+                self.live.tell(QUEUED, &told);
+                tell(started, Ok(()));
+                Claim::wait(tl, session, turn).await.map(Some)
+            }
+        }
+    }
+
     /// Keeps the question and has it answered.
     async fn answered(
         &self,
         started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
     ) -> Result<Outcome, Problem> {
-        let mut voice = self.app.serving.voices.voice(&self.session).await?;
+        let Manner {
+            choice,
+            terms,
+            instructions,
+            quiet,
+            ..
+        } = &self.question.manner;
+        let voices = &self.app.serving.voices;
+        let mut voice = voices.voice(Some(&self.session), choice).await?;
+        voice.terms = terms.clone();
         // There is nothing to recall in a session that is not kept.
-        voice.policy.recall &= !self.question.manner.quiet;
-        if let Some(more) = &self.question.manner.instructions {
+        voice.policy.recall &= !quiet;
+        if let Some(more) = instructions {
             voice.agent = Some(match voice.agent {
                 Some(agent) => format!("{agent}\n\n{more}"),
                 None => more.clone(),
@@ -232,12 +288,16 @@ impl Task {
                 usage,
                 request_tokens: None,
                 stopped: false,
+                cut: false,
                 failed: None,
             });
         }
+        if !quiet && let Err(error) = session.name_plainly().await {
+            tracing::warn!(%error, "a session cannot be named");
+        }
         let turned = self.heard(&session, &question, &voice).await?;
-        if let Err(error) = session.note_memory_used(&turned).await {
-            tracing::warn!(%error, "what was used of memory cannot be noted");
+        if let Err(error) = session.remember_turn(&turned, voice.proposing).await {
+            tracing::warn!(%error, "what a turn leaves in memory cannot be kept");
         }
         Ok(Outcome {
             turn: *self.live.id(),
@@ -247,6 +307,7 @@ impl Task {
             usage: turned.usage,
             request_tokens: Some(turned.request.tokens),
             stopped: turned.stopped,
+            cut: turned.cut,
             failed: turned.failed.as_ref().map(Problem::from),
         })
     }
@@ -414,7 +475,10 @@ pub(crate) fn compaction(event: &CompactionEvent) -> serde_json::Value {
 }
 
 /// The answer that followed a question, where there is one.
-async fn answer_to(session: &Session, question: &Entry) -> Result<Option<Entry>, Problem> {
+pub(super) async fn answer_to(
+    session: &Session,
+    question: &Entry,
+) -> Result<Option<Entry>, Problem> {
     const AMONG: usize = 200;
     let after = session.read(Read::from(question.seq.next(), AMONG)).await?;
     let turn = after.into_iter().take_while(|entry| {

@@ -98,11 +98,12 @@ def conversations(client: OpenAI):
 
 
 def responses(client: OpenAI):
-    alone = client.responses.create(model="any", input="Who is there?")
+    alone = client.responses.create(model="any", input="Who is there?", store=False)
     strictly(Response.model_validate, alone)
     assert alone.output_text == "Heard 1 messages, the last one: Who is there?"
     assert alone.status == "completed" and alone.conversation is None
     assert alone.usage.total_tokens == 120
+    raised(openai.NotFoundError, lambda: client.responses.retrieve(alone.id))
 
     talk = client.conversations.create()
     first = client.responses.create(model="any", input="One", conversation=talk.id)
@@ -118,10 +119,31 @@ def responses(client: OpenAI):
     assert [item.role for item in every] == ["user", "assistant"] * 2
     assert every[3].id == second.output[0].id
 
-    kept = client.responses.create(model="any", input="I am Ada.", store=True)
+    kept = client.responses.create(model="any", input="I am Ada.")
+    assert client.responses.retrieve(kept.id).output == kept.output
     after = client.responses.create(model="any", input="And you?", previous_response_id=kept.id)
     assert after.output_text == "Heard 3 messages, the last one: And you?"
     assert after.previous_response_id == kept.id
+
+
+def terms(client: OpenAI):
+    shape = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    told = client.responses.create(
+        model="any",
+        input="Where?",
+        temperature=0.5,
+        top_p=0.25,
+        max_output_tokens=50,
+        text={"format": {"type": "json_schema", "name": "place", "schema": shape}},
+    )
+    strictly(Response.model_validate, told)
+    assert (told.temperature, told.top_p, told.max_output_tokens) == (0.5, 0.25, 50)
+    assert told.text.format.name == "place" and told.text.format.schema_ == shape
+    error = raised(
+        openai.BadRequestError,
+        lambda: client.responses.create(model="any", input="Where?", temperature=3),
+    )
+    assert error.param == "temperature" and error.code == "invalid_value", error.body
 
 
 def tools(client: OpenAI):
@@ -204,9 +226,11 @@ async def in_async():
 
 
 with OpenAI(base_url=URL, api_key=KEY) as client:
-    assert client.models.list().data[0].id == "model-max"
+    assert client.models.list().data[0].id == "openai/model-max"
+    assert client.models.retrieve("openai/model-max").owned_by == "openai"
     conversations(client)
     responses(client)
+    terms(client)
     tools(client)
     streaming(client)
     conflicts(client)

@@ -19,7 +19,7 @@ use throughline::{
     NewSession, Project, Role, Seq, Session, Summary, Throughline, ToolCall, ToolResult, Usage,
     Voice,
 };
-use throughline_server::{VoiceError, Voices};
+use throughline_server::{Choice, VoiceError, Voices};
 use throughline_stand_in::StandIn;
 
 /// A model behind a stand-in for its provider.
@@ -53,7 +53,7 @@ impl StandInVoices {
 
 #[async_trait]
 impl Voices for StandInVoices {
-    async fn voice(&self, _: &Session) -> Result<Voice, VoiceError> {
+    async fn voice(&self, _: Option<&Session>, _: &Choice) -> Result<Voice, VoiceError> {
         Ok(Voice {
             model: Some(self.model.clone()),
             agent: Some("You help with the code of a small shop. Answer briefly, in whole sentences; show code where it says more than words. Ask before you change what was decided.".to_owned()),
@@ -71,8 +71,8 @@ impl Voices for StandInVoices {
         })
     }
 
-    fn usual(&self) -> Option<String> {
-        Some("anthropic/claude-sonnet-4-5".to_owned())
+    fn models(&self) -> Vec<String> {
+        vec!["anthropic/claude-sonnet-4-5".to_owned()]
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Server {
     client: reqwest::Client,
     stop: Option<oneshot::Sender<()>>,
     task: Option<JoinHandle<()>>,
-    _folder: tempfile::TempDir,
+    folder: Arc<tempfile::TempDir>,
 }
 
 /// How a server is to be.
@@ -62,7 +62,15 @@ impl Server {
     }
 
     pub(crate) async fn with(wish: Wish) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::over(Arc::new(tempfile::tempdir().unwrap()), wish).await
+    }
+
+    /// Another one over the same store, as another process would be.
+    pub(crate) async fn beside(&self, wish: Wish) -> Self {
+        Self::over(Arc::clone(&self.folder), wish).await
+    }
+
+    async fn over(folder: Arc<tempfile::TempDir>, wish: Wish) -> Self {
         let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
         let tl = Throughline::open(&store).await.unwrap();
         let app = App::new(Serving {
@@ -93,7 +101,7 @@ impl Server {
             client: reqwest::Client::builder().no_proxy().build().unwrap(),
             stop: Some(stop),
             task: Some(task),
-            _folder: folder,
+            folder,
         }
     }
 

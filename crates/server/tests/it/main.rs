@@ -11,6 +11,7 @@ mod events;
 mod harness;
 mod hostile;
 mod installed;
+mod mcp;
 mod openai;
 mod sessions;
 mod stand_in;

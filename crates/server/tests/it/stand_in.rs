@@ -4,58 +4,94 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use throughline::context::{Encoding, Policy};
 use throughline::llm::{Connection, Model, Provider, Secret, Timing, Wire};
 use throughline::{Session, Voice};
-use throughline_server::{VoiceError, Voices};
+use throughline_server::{Choice, VoiceError, Voices};
 use throughline_stand_in::{Reply, Request, StandIn};
 
 /// Everybody is answered by the stand-in.
 #[derive(Debug)]
 pub(crate) struct StandInVoices {
-    model: Arc<dyn Model>,
+    /// The models, by their ids; the first is the usual one.
+    models: Vec<(String, Arc<dyn Model>)>,
+    named: bool,
 }
 
 impl StandInVoices {
+    /// One model, whatever it is called.
     pub(crate) fn new(stand_in: &StandIn) -> Arc<Self> {
-        let quick = Timing {
-            connect: Duration::from_secs(5),
-            begin: Duration::from_secs(30),
-            idle: Duration::from_secs(30),
-            retries: 0,
-            backoff: Duration::from_millis(2),
-            patience: Duration::from_millis(50),
-        };
-        let at = Connection {
-            provider: "openai".to_owned(),
-            model: "model-max".to_owned(),
-            base_url: format!("{}/v1/", stand_in.url()),
-            key: Secret::new("not-a-key"),
-            key_from: None,
-            wire: Wire::Chat,
-            window: Some(200_000),
-        };
-        let model = Arc::new(Provider::new(at, quick, 7).unwrap());
-        Arc::new(Self { model })
+        Arc::new(Self {
+            models: vec![model(stand_in, "openai/model-max", Wire::Chat)],
+            named: false,
+        })
     }
+
+    /// Three models, of which callers choose by name.
+    pub(crate) fn named(stand_in: &StandIn) -> Arc<Self> {
+        Arc::new(Self {
+            models: vec![
+                model(stand_in, "openai/model-max", Wire::Chat),
+                model(stand_in, "openai/model-mini", Wire::Chat),
+                model(stand_in, "anthropic/model-calm", Wire::Anthropic),
+            ],
+            named: true,
+        })
+    }
+}
+
+fn model(stand_in: &StandIn, id: &str, wire: Wire) -> (String, Arc<dyn Model>) {
+    let quick = Timing {
+        connect: Duration::from_secs(5),
+        begin: Duration::from_secs(30),
+        idle: Duration::from_secs(30),
+        retries: 0,
+        backoff: Duration::from_millis(2),
+        patience: Duration::from_millis(50),
+    };
+    let (provider, name) = id.split_once('/').unwrap();
+    let at = Connection {
+        provider: provider.to_owned(),
+        model: name.to_owned(),
+        base_url: format!("{}/v1/", stand_in.url()),
+        key: Secret::new("not-a-key"),
+        key_from: None,
+        wire,
+        window: Some(200_000),
+    };
+    let model = Provider::new(at, quick, 7).unwrap();
+    (id.to_owned(), Arc::new(model))
 }
 
 #[async_trait]
 impl Voices for StandInVoices {
-    async fn voice(&self, _: &Session) -> Result<Voice, VoiceError> {
+    async fn voice(&self, _: Option<&Session>, choice: &Choice) -> Result<Voice, VoiceError> {
+        let id = choice.model_among(&self.models())?;
+        if let Some(agent) = choice.agent.as_deref().filter(|agent| *agent != "poet") {
+            return Err(VoiceError::no_agent(agent, &self.agents()));
+        }
+        let chosen = |(known, _): &&(String, _)| id.as_ref().is_none_or(|id| id == known);
+        let (_, model) = self.models.iter().find(chosen).unwrap();
+        let agent = match choice.agent {
+            Some(_) => "You speak in verse.",
+            None => "You are the server's own agent.",
+        };
         Ok(Voice {
-            model: Some(Arc::clone(&self.model)),
-            agent: Some("You are the server's own agent.".to_owned()),
-            policy: Policy::default(),
-            window: 200_000,
-            encoding: Encoding::Rough,
-            documents: Vec::new(),
-            summarizer: None,
+            model: Some(Arc::clone(model)),
+            agent: Some(agent.to_owned()),
+            ..Voice::offline()
         })
     }
 
-    fn usual(&self) -> Option<String> {
-        Some("model-max".to_owned())
+    fn models(&self) -> Vec<String> {
+        self.models.iter().map(|(id, _)| id.clone()).collect()
+    }
+
+    fn agents(&self) -> Vec<String> {
+        vec!["poet".to_owned()]
+    }
+
+    fn names_models(&self) -> bool {
+        self.named
     }
 }
 

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use throughline::context::Policy;
 use throughline::llm::{Keys, ModelSummarizer, Provider, Timing, Wanted, connect};
 use throughline::{Session, Voice};
-use throughline_server::{VoiceError, Voices};
+use throughline_server::{Choice, VoiceError, Voices};
 use throughline_stand_in::{Fault, Reply, Script, StandIn};
 
 use crate::harness::{Events, Server, Wish, answer};
+use crate::stand_in::StandInVoices;
 
 /// A model of the stand-in's, for every session.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(crate) struct Connected {
 
 #[async_trait]
 impl Voices for Connected {
-    async fn voice(&self, _: &Session) -> Result<Voice, VoiceError> {
+    async fn voice(&self, _: Option<&Session>, _: &Choice) -> Result<Voice, VoiceError> {
         Ok(Voice {
             model: Some(self.model.clone()),
             policy: self.policy.clone(),
@@ -31,8 +32,8 @@ impl Voices for Connected {
         })
     }
 
-    fn usual(&self) -> Option<String> {
-        Some("stand-in".to_owned())
+    fn models(&self) -> Vec<String> {
+        vec!["stand-in".to_owned()]
     }
 }
 
@@ -91,7 +92,77 @@ async fn an_answer_is_told_as_it_comes_and_kept() {
     );
     assert!(last["usage"]["output"].as_u64().unwrap() > 0);
     let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
-    assert_eq!(page["entries"][1], last["answer"]);
+    assert_eq!(page["entries"][2], last["answer"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_named_after_what_is_asked_first() {
+    let (server, model) = answering(Script::default()).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let ask = json!({"message": "How should we rotate the API keys?", "stream": false});
+    let (_, turn) = answer(server.post(&path, &ask)).await;
+    let (_, session) = answer(server.get(&format!("/api/sessions/{id}"))).await;
+    assert_eq!(session["name"], "should-rotate-api-keys");
+    // The answer is the last that was kept, and naming asks nobody.
+    assert_eq!(session["head"], turn["answer"]["seq"]);
+    assert_eq!(model.requests().len(), 1);
+
+    let ask = json!({"message": "And the database's password?", "stream": false});
+    answer(server.post(&path, &ask)).await;
+    let (_, session) = answer(server.get(&format!("/api/sessions/{id}"))).await;
+    assert_eq!(session["name"], "should-rotate-api-keys");
+
+    let body = json!({"name": "mine"});
+    let (_, named) = answer(server.post("/api/sessions", &body)).await;
+    let path = format!("/api/sessions/{}/turns", named["id"].as_str().unwrap());
+    answer(server.post(&path, &ask)).await;
+    let (_, session) = answer(server.get(path.trim_end_matches("/turns"))).await;
+    assert_eq!(session["name"], "mine");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_chooses_its_model_and_its_agent() {
+    let stand_in = StandIn::start(Script::default()).unwrap();
+    let server = Server::with(Wish {
+        voices: StandInVoices::named(&stand_in),
+        ..Wish::default()
+    })
+    .await;
+    let (_, voices) = answer(server.get("/api/voices")).await;
+    assert_eq!(voices["models"][1], "openai/model-mini");
+    assert_eq!(voices["agents"], json!(["poet"]));
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let ask = json!({
+        "message": "Hi.", "model": "openai/model-mini", "agent": "poet", "stream": false,
+    });
+    let (status, turn) = answer(server.post(&path, &ask)).await;
+    assert_eq!(status, 200, "{turn}");
+    assert_eq!(turn["answer"]["model"], "model-mini");
+    let sent = stand_in.requests().pop().unwrap();
+    assert!(sent.system().contains("in verse"), "{}", sent.system());
+    // For this turn only.
+    let ask = json!({"message": "And now?", "stream": false});
+    let (_, turn) = answer(server.post(&path, &ask)).await;
+    assert_eq!(turn["answer"]["model"], "model-max");
+
+    let head = answer(server.get(&format!("/api/sessions/{id}"))).await.1["head"].clone();
+    for (member, code) in [
+        ("model", "model_not_offered"),
+        ("agent", "agent_not_offered"),
+    ] {
+        let ask = json!({"message": "Hi.", member: "nobody"});
+        let (status, problem) = answer(server.post(&path, &ask)).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (422, &json!(code)));
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("nobody") && detail.contains("there are"),
+            "{detail}"
+        );
+    }
+    let (_, after) = answer(server.get(&format!("/api/sessions/{id}"))).await;
+    assert_eq!(after["head"], head);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +200,86 @@ async fn whoever_leaves_loses_nothing_and_can_come_back() {
     let told_later = Events::of(later).await.rest().await;
     assert_eq!(told_later, told[3..]);
     let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
-    assert_eq!(page["head"], 2);
+    assert_eq!(page["head"], 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_server_tells_of_the_answer_when_it_is_kept() {
+    let (server, _model) = answering(slow("one two three four five six seven eight")).await;
+    let other = server.beside(Wish::default()).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let current = format!("{path}/current");
+    let (status, problem) = answer(other.get(&current)).await;
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (404, &json!("turn_not_found"))
+    );
+
+    let mut events = Events::of(server.post(&path, &json!({"message": "Count."}))).await;
+    let (_, started) = events.next().await.unwrap();
+    let mut elsewhere = Events::of(other.get(&current)).await;
+    let (name, told) = elsewhere.next().await.unwrap();
+    assert_eq!(name, "turn:elsewhere");
+    assert_eq!(told["question"], started["question"]);
+    assert_eq!(told["turn"], started["turn"]);
+    let told = elsewhere.rest().await;
+    let (name, complete) = events.rest().await.pop().unwrap();
+    assert_eq!(name, "turn:complete");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].0, "turn:complete");
+    assert_eq!(told[0].1["answer"], complete["answer"]);
+    assert_eq!(told[0].1["usage"], complete["usage"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_at_another_server_is_waited_for_or_refuses_as_asked() {
+    let (server, _model) = answering(slow("a long answer that takes a while to say")).await;
+    let other = server.beside(Wish::default()).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let mut first = Events::of(server.post(&path, &json!({"message": "First."}))).await;
+    let (_, started) = first.next().await.unwrap();
+    let refuse = json!({"message": "Refused.", "when_busy": "refuse"});
+    let (status, problem) = answer(other.post(&path, &refuse)).await;
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (409, &json!("session_busy"))
+    );
+    let mut second = Events::of(other.post(&path, &json!({"message": "Second."}))).await;
+    let (name, queued) = second.next().await.unwrap();
+    assert_eq!(
+        (name.as_str(), &queued["after"]),
+        ("turn:queued", &started["turn"])
+    );
+    assert_eq!(first.rest().await.last().unwrap().0, "turn:complete");
+    assert_eq!(second.rest().await.last().unwrap().0, "turn:complete");
+    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    let entries = page["entries"].as_array().unwrap().iter();
+    let roles: Vec<_> = entries.filter_map(|e| e["role"].as_str()).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_comes_to_nothing_elsewhere_is_waited_for_no_longer() {
+    let (server, _model) = answering(Script::replies([Reply::fault(Fault::Hangs)])).await;
+    let other = server.beside(Wish::default()).await;
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let mut first = Events::of(server.post(&path, &json!({"message": "Well?"}))).await;
+    let (_, started) = first.next().await.unwrap();
+    let mut waiting = Events::of(other.get(&format!("{path}/current"))).await;
+    assert_eq!(waiting.next().await.unwrap().0, "turn:elsewhere");
+    let turn = started["turn"].as_str().unwrap();
+    let stop = server.request("DELETE", &format!("{path}/{turn}"));
+    assert_eq!(answer(stop).await.0, 202);
+    assert_eq!(first.rest().await.last().unwrap().0, "turn:stopped");
+    let told = waiting.rest().await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].0, "turn:failed");
+    // Nobody answers it now, and that is what is told.
+    let (status, _) = answer(other.get(&format!("{path}/current"))).await;
+    assert_eq!(status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,12 +301,8 @@ async fn a_second_turn_waits_or_is_refused_as_asked() {
     assert_eq!(first.rest().await.last().unwrap().0, "turn:complete");
     assert_eq!(second.rest().await.last().unwrap().0, "turn:complete");
     let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
-    let roles: Vec<_> = page["entries"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|e| &e["role"])
-        .collect();
+    let entries = page["entries"].as_array().unwrap().iter();
+    let roles: Vec<_> = entries.filter_map(|e| e["role"].as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
 }
 
@@ -199,7 +345,7 @@ async fn asking_twice_with_one_key_asks_once() {
     );
     assert_eq!(model.requests().len(), 1);
     let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
-    assert_eq!(page["head"], 2);
+    assert_eq!(page["head"], 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,7 +382,7 @@ async fn a_turn_that_failed_is_tried_again_under_the_same_key() {
     assert_eq!(answer(ask()).await.1["answer"], Value::Null);
     assert_eq!(answer(ask()).await.1["answer"]["content"], "Now it works.");
     let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
-    assert_eq!(page["head"], 2);
+    assert_eq!(page["head"], 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -258,7 +404,9 @@ async fn a_compaction_on_the_way_is_told() {
         .described("window=3000; compact_at=50%")
         .unwrap();
     let (server, _model) = with_policy(Script::default(), policy).await;
-    let id = server.session(&[]).await;
+    let project = "123e4567-e89b-42d3-a456-426614174000";
+    let (_, made) = answer(server.post("/api/sessions", &json!({"project": project}))).await;
+    let id = made["id"].as_str().unwrap().to_owned();
     for n in 0..30 {
         let text = format!("We decided that service {n} stores its sessions in Redis. ");
         server.say(&id, &text.repeat(6)).await;
@@ -272,6 +420,18 @@ async fn a_compaction_on_the_way_is_told() {
     assert!(at("session:compaction-complete").unwrap() > start);
     assert!(at("turn:sent").unwrap() > start);
     assert_eq!(names.last(), Some(&"turn:complete"));
+
+    // What the summary found waits for a person's word.
+    let path = format!("/api/memory?all=true&project={project}");
+    let (_, memory) = answer(server.get(&path)).await;
+    let fact = &memory["facts"][0];
+    assert_eq!(
+        fact["text"], "This was summarized by the stand-in.",
+        "{memory}"
+    );
+    assert_eq!(fact["source"]["session"], id);
+    let (_, counts) = answer(server.get(&path.replace("all=true&", ""))).await;
+    assert_eq!(counts["facts"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use serde_json::json;
+use throughline::glance::counted;
 use throughline::{
     Birth, Identity, Importer, Incoming, IncomingEntry, IncomingSession, Patience, StoredEntry,
 };
@@ -18,7 +19,6 @@ use crate::app::App;
 use crate::commands::append::is_future;
 use crate::commands::search;
 use crate::report::Refusal;
-use crate::ui::counted;
 
 /// Entries of a log adopted in one go.
 const AT_ONCE: usize = 1_000;

@@ -4,12 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
+use throughline::glance::{age, compact};
 use throughline::{Fact, MemoryScope, ProjectId, Seq};
 
 use super::Place;
 use crate::app::App;
-use crate::time::age;
-use crate::ui::{Table, compact, fit};
+use crate::ui::{Table, fit};
 
 /// What a person types to name a fact: `7`, or `o7` where it is owner-wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

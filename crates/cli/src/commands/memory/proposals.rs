@@ -2,14 +2,29 @@
 //!
 //! None of it is worth failing for: what was said is saved, and the person is told.
 
-use throughline::{Entry, Read, Seq, Session, Turned};
+use throughline::glance::counted;
+use throughline::{Entry, Error, Proposed, Seq, Session, Turned};
 
 use crate::app::App;
-use crate::ui::counted;
 
 /// Proposes what a summary found, by its entry, and says so in a line.
 pub(crate) async fn propose(app: &App, session: &Session, summary: &Entry) {
-    match session.propose_facts(summary, app.config.memory()).await {
+    tell(
+        app,
+        session.propose_facts(summary, app.config.memory()).await,
+    );
+}
+
+/// Counts which facts a turn made use of, and proposes what compactions in it found.
+pub(crate) async fn after_turn(app: &App, session: &Session, turned: &Turned) {
+    tell(
+        app,
+        session.remember_turn(turned, app.config.memory()).await,
+    );
+}
+
+fn tell(app: &App, proposed: Result<Proposed, Error>) {
+    match proposed {
         Ok(proposed) => {
             let line = |facts: &[Seq], what: &str, how: &str| {
                 if !facts.is_empty() {
@@ -23,33 +38,6 @@ pub(crate) async fn propose(app: &App, session: &Session, summary: &Entry) {
         }
         Err(error) => app
             .ui
-            .warn(format_args!("nothing was proposed for memory: {error}")),
-    }
-}
-
-/// Counts which facts a turn made use of, and proposes what a compaction in it found.
-pub(crate) async fn after_turn(
-    app: &App,
-    session: &Session,
-    turned: &Turned,
-    checkpoint: Option<Seq>,
-) {
-    if let Err(error) = session.note_memory_used(turned).await {
-        app.ui.warn(format_args!(
-            "which facts were of use was not kept: {error}"
-        ));
-    }
-    let Some(seq) = checkpoint else {
-        return;
-    };
-    match session.read(Read::between(seq, seq, 1)).await {
-        Ok(entries) => {
-            for entry in &entries {
-                propose(app, session, entry).await;
-            }
-        }
-        Err(error) => app
-            .ui
-            .warn(format_args!("nothing was proposed for memory: {error}")),
+            .warn(format_args!("nothing of it was kept in memory: {error}")),
     }
 }

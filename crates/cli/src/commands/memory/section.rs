@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::json;
+use throughline::glance::counted;
 use throughline::{AddedHow, Error, MemoryError, NewFact};
 use throughline_formats::{
     MemoryLine, MemorySectionError, place_memory, read_memory, write_memory,
@@ -13,7 +14,6 @@ use super::Place;
 use crate::app::App;
 use crate::places::write_whole;
 use crate::report::Refusal;
-use crate::ui::counted;
 
 /// Write what is remembered as a section of an AGENTS.md
 ///

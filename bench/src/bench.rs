@@ -1,0 +1,60 @@
+//! What the measures of one run share: a folder on the disk, a pace, a runtime.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::findings::Output;
+use crate::machine::Machine;
+use crate::rounds::Pace;
+
+/// What all measures share. Its folder goes with it.
+pub(crate) struct Bench {
+    folder: tempfile::TempDir,
+    pub(crate) machine: Machine,
+    pub(crate) pace: Pace,
+    /// What large things are divided by.
+    pub(crate) scale: u64,
+    pub(crate) runtime: tokio::runtime::Runtime,
+}
+
+impl Bench {
+    /// Gets ready, with slices of so many milliseconds: for a quick run, and for a whole one.
+    pub(crate) fn prepare(output: &Output, quick: u64, whole: u64) -> Result<Self> {
+        let (rounds, millis, scale) = if output.quick {
+            (3, quick, 10)
+        } else {
+            (7, whole, 1)
+        };
+        let folder = output.folder()?;
+        let machine = Machine::of(folder.path())?;
+        eprintln!("On {machine}.");
+        Ok(Self {
+            folder,
+            machine,
+            pace: Pace {
+                rounds,
+                slice: Duration::from_millis(millis),
+            },
+            scale,
+            runtime: tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()?,
+        })
+    }
+
+    /// The folder of the run.
+    pub(crate) fn dir(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A folder for one measure, empty.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.dir().join(name);
+        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        Ok(folder)
+    }
+}

@@ -1,0 +1,81 @@
+//! Code in the terminal's own colors, which suit its background.
+//!
+//! Invariant: colors are added and no character is changed.
+
+use anstyle::{AnsiColor, Style as Look};
+use throughline_highlight::{Highlighter, Kind};
+
+use super::inline::paint;
+
+/// Writes the lines of one block of code.
+#[derive(Debug, Default)]
+pub(super) struct ColoredCode {
+    /// None where there is no color.
+    highlighter: Option<Highlighter>,
+}
+
+impl ColoredCode {
+    /// For a block that begins, with what stands after its fence.
+    pub(super) fn new(info: &str, color: bool) -> Self {
+        Self {
+            highlighter: color.then(|| Highlighter::new(info)),
+        }
+    }
+
+    /// Writes the next line, which is safe and has no line ending.
+    pub(super) fn line(&mut self, line: &str, out: &mut String) {
+        let Some(highlighter) = &mut self.highlighter else {
+            out.push_str(line);
+            return;
+        };
+        for (piece, kind) in highlighter.line(line) {
+            paint(piece, look(kind), true, out);
+        }
+    }
+}
+
+fn look(kind: Kind) -> Look {
+    let color = match kind {
+        Kind::Plain => return Look::new(),
+        Kind::Comment => return Look::new().dimmed(),
+        Kind::Heading => return Look::new().bold(),
+        Kind::Keyword => AnsiColor::Magenta,
+        Kind::Text | Kind::Added => AnsiColor::Green,
+        Kind::Number | Kind::Constant => AnsiColor::Cyan,
+        Kind::Function | Kind::Key => AnsiColor::Blue,
+        Kind::Type => AnsiColor::Yellow,
+        Kind::Removed => AnsiColor::Red,
+    };
+    color.on_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(color: bool, lines: &[&str]) -> Vec<String> {
+        let mut code = ColoredCode::new("rust", color);
+        let show = |line: &&str| {
+            let mut out = String::new();
+            code.line(line, &mut out);
+            out
+        };
+        lines.iter().map(show).collect()
+    }
+
+    #[test]
+    fn the_colors_are_the_terminals_own() {
+        assert_eq!(
+            shown(true, &["let a = \"b\"; // c", "fn d(e: F) -> u8 { 1 }"]),
+            [
+                "\x1b[35mlet\x1b[0m a = \x1b[32m\"b\"\x1b[0m; \x1b[2m// c\x1b[0m",
+                "\x1b[35mfn\x1b[0m \x1b[34md\x1b[0m(e: \x1b[33mF\x1b[0m) -> \x1b[33mu8\x1b[0m { \x1b[36m1\x1b[0m }",
+            ]
+        );
+    }
+
+    #[test]
+    fn without_color_code_is_as_it_is() {
+        assert_eq!(shown(false, &["let a = 1;"]), ["let a = 1;"]);
+    }
+}
