@@ -122,7 +122,9 @@ fn is_io(error: &tokio_postgres::Error) -> bool {
     while let Some(inner) = cause {
         if let Some(io) = inner.downcast_ref::<std::io::Error>() {
             // A server whose certificate will not do is not one that was away.
-            return !io.get_ref().is_some_and(|why| why.is::<rustls::Error>());
+            return !io
+                .get_ref()
+                .is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
         }
         cause = inner.source();
     }
