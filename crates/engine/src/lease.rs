@@ -80,11 +80,11 @@ impl Held {
             let mut ticks = Ticks::every(self.term / RENEWALS);
             loop {
                 ticks.next().await;
-                match self.store.renew_lease(lease, self.term).await {
-                    Err(lost @ StoreError::LeaseLost { .. }) => return lost,
-                    // A store that is away gives it to nobody else either, and when it is back
-                    // it knows whose it is.
-                    Ok(_) | Err(_) => {}
+                let renewed = self.store.renew_lease(lease, self.term).await;
+                // A store that is away gives it to nobody else either, and when it is back it
+                // knows whose it is.
+                if let Err(lost @ StoreError::LeaseLost { .. }) = renewed {
+                    return lost;
                 }
             }
         };

@@ -1,0 +1,125 @@
+//! A database that goes away, or is full, or is another one than before.
+
+use std::time::Duration;
+
+use throughline_cluster::{Cluster, Cutter, Database, Programs};
+use throughline_postgres::trial::Trial;
+
+use super::{Fleet, append_while};
+use crate::served::Ask;
+
+#[test]
+fn a_database_restarted_under_load_loses_nothing() {
+    let Some(programs) = Programs::for_tests() else {
+        return;
+    };
+    // As sure as it is by default: what it has acknowledged it has on the disk.
+    let mut cluster = Cluster::start(&programs, &[]).unwrap();
+    let url = cluster.url();
+    let fleet = Fleet::over([&url; 3], &[]);
+    let work = append_while(&fleet, 6, 20, 40, || {
+        for _ in 0..2 {
+            cluster.stop_at_once().unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+            cluster.start_again().unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    fleet.verify(&work.acknowledged);
+}
+
+#[test]
+fn a_connection_cut_in_the_middle_of_a_commit_doubles_nothing() {
+    let Some(programs) = Programs::for_tests() else {
+        return;
+    };
+    let cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
+    let cutter = Cutter::before(Database::Socket(cluster.socket())).unwrap();
+    cutter.cut_commits(false);
+    let cut = format!(
+        "postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable",
+        cutter.port()
+    );
+    let fleet = Fleet::over([&cluster.url(), &cut, &cut], &[]);
+    let work = append_while(&fleet, 6, 12, 10, || cutter.cut_commits(true));
+    cutter.cut_commits(false);
+    assert!(cutter.cuts() >= 5, "{} commits were cut", cutter.cuts());
+    // The servers tried again by themselves: nobody was told of it.
+    assert_eq!(work.refused, Vec::<String>::new());
+    fleet.verify(&work.acknowledged);
+}
+
+#[test]
+fn a_server_whose_connections_are_all_in_use_has_others_wait() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let url = trial.url();
+    let fleet = Fleet::over([&url; 3], &[]);
+    let session = fleet.session("busy");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    // Nobody can look at a session: more ask than there are connections to wait with.
+    let blocking = runtime.block_on(async {
+        let client = trial.connect().await;
+        let block = "BEGIN; LOCK TABLE throughline.session IN ACCESS EXCLUSIVE MODE";
+        client.batch_execute(block).await.unwrap();
+        client
+    });
+    let asking: Vec<_> = (0..24)
+        .map(|_| {
+            let address = fleet.servers[0].address.clone();
+            let path = format!("/api/sessions/{session}");
+            std::thread::spawn(move || {
+                let ask = Ask {
+                    method: "GET",
+                    path: &path,
+                    headers: "",
+                    body: "",
+                };
+                ask.answer(&address).unwrap()
+            })
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(!asking.iter().any(std::thread::JoinHandle::is_finished));
+    runtime.block_on(async { blocking.batch_execute("COMMIT").await.unwrap() });
+    for one in asking {
+        let (status, found) = one.join().unwrap();
+        assert_eq!(status, 200, "{found}");
+    }
+}
+
+/// An address of whichever of two servers takes writes.
+fn either(one: &Cluster, other: &Cluster) -> String {
+    let hosts = [one.host(), other.host()].join(",");
+    format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write")
+}
+
+#[test]
+fn a_replica_that_takes_over_has_everything_that_was_acknowledged() {
+    let Some(programs) = Programs::for_tests() else {
+        return;
+    };
+    let mut primary = Cluster::start(&programs, &[]).unwrap();
+    let replica = primary.replica().unwrap();
+    // From now on a commit is one when the replica has it too.
+    primary
+        .sql("ALTER SYSTEM SET synchronous_standby_names = 'replica'")
+        .unwrap();
+    primary.sql("SELECT pg_reload_conf()").unwrap();
+    let following = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+    while primary.sql(following).unwrap() != "1" {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let url = either(&primary, &replica);
+    let fleet = Fleet::over([&url; 3], &[]);
+    let work = append_while(&fleet, 6, 20, 60, || {
+        primary.stop_at_once().unwrap();
+        replica.promote().unwrap();
+    });
+    fleet.verify(&work.acknowledged);
+    assert_eq!(replica.sql("SELECT pg_is_in_recovery()").unwrap(), "f");
+}

@@ -1,0 +1,215 @@
+//! Several servers over one database, and clients that use them while things fail.
+//!
+//! Whatever fails, the same must hold afterwards: what was acknowledged is there, under the
+//! number it was acknowledged with; nothing is there twice; no number is missing; and the
+//! store is sound.
+
+mod database;
+mod events;
+mod kills;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::Tl;
+use crate::served::{Ask, Served};
+
+/// How long a client waits before it tries again, and how often it does.
+const PAUSE: Duration = Duration::from_millis(50);
+const TRIES: usize = 600;
+
+/// Servers over one database.
+#[derive(Debug)]
+struct Fleet {
+    tl: Tl,
+    url: String,
+    servers: Vec<Served>,
+}
+
+impl Fleet {
+    /// Three servers, each over an address of the same database.
+    fn over(urls: [&str; 3], variables: &[(&str, &str)]) -> Self {
+        let tl = Tl::new();
+        let start = |url: &&str| {
+            let mut command = tl.command(&["--store", url]);
+            command.envs(variables.iter().copied());
+            Served::run(command).unheard()
+        };
+        let servers = urls.iter().map(start).collect();
+        let url = urls[0].to_owned();
+        Self { tl, url, servers }
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        let addresses = self.servers.iter().map(|server| server.address.clone());
+        addresses.collect()
+    }
+
+    /// What `tl` says of the store, past the servers.
+    #[track_caller]
+    fn json(&self, args: &[&str]) -> Value {
+        let args: Vec<_> = ["--store", &self.url].iter().chain(args).copied().collect();
+        self.tl.json(&args)
+    }
+
+    /// Makes a session by its key; gives its id.
+    fn session(&self, key: &str) -> String {
+        let body = json!({ "key": key }).to_string();
+        let (status, made) = self.servers[2].ask("POST", "/api/sessions", None, &body);
+        assert!([200, 201].contains(&status), "{made}");
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The numbers and texts of a session's messages, in order.
+    fn log(&self, session: &str) -> Vec<(u64, String)> {
+        let shown = self.json(&["show", session, "--all"]);
+        let entries = shown["entries"].as_array().unwrap().iter();
+        entries
+            .map(|entry| {
+                let text = entry["content"].as_str().unwrap_or_default();
+                (entry["seq"].as_u64().unwrap(), text.to_owned())
+            })
+            .collect()
+    }
+
+    /// Holds what is in the store against what was acknowledged.
+    #[track_caller]
+    fn verify(&self, acknowledged: &[Acknowledged]) {
+        let mut by_session = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
+        for one in acknowledged {
+            let texts = by_session.entry(&one.session).or_default();
+            assert_eq!(texts.insert(&one.text, one.seq), None, "{one:?}");
+        }
+        for (session, texts) in by_session {
+            let log = self.log(session);
+            let numbers: Vec<u64> = log.iter().map(|(seq, _)| *seq).collect();
+            let dense: Vec<u64> = (1..=numbers.len() as u64).collect();
+            assert_eq!(numbers, dense, "a gap in {session}");
+            let mut there = BTreeMap::<&str, u64>::new();
+            let messages = log.iter().filter(|(_, text)| !text.is_empty());
+            for (seq, text) in messages {
+                assert_eq!(there.insert(text, *seq), None, "{text:?} is there twice");
+            }
+            for (text, seq) in texts {
+                assert_eq!(there.get(text), Some(&seq), "{text:?} in {session}");
+            }
+        }
+        let report = self.json(&["doctor"]);
+        assert_eq!(report["ok"], true, "{report}");
+        assert_eq!(report["findings"], json!([]));
+    }
+}
+
+/// What a server said it has kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Acknowledged {
+    session: String,
+    text: String,
+    seq: u64,
+}
+
+/// What became of some clients' work.
+#[derive(Debug, Default)]
+struct Work {
+    acknowledged: Vec<Acknowledged>,
+    /// What servers said when they could not.
+    refused: Vec<String>,
+}
+
+/// One client: talks to one server for as long as that answers.
+#[derive(Debug)]
+struct Client {
+    addresses: Vec<String>,
+    server: usize,
+    work: Work,
+}
+
+impl Client {
+    /// Appends a message, again and elsewhere if need be, under one key.
+    fn append(&mut self, session: &str, text: &str) {
+        let path = format!("/api/sessions/{session}/entries");
+        let headers = format!("idempotency-key: {text}\r\n");
+        let body = json!({"entries": [{"role": "user", "content": text}]}).to_string();
+        let ask = Ask {
+            method: "POST",
+            path: &path,
+            headers: &headers,
+            body: &body,
+        };
+        for _ in 0..TRIES {
+            match ask.answer(&self.addresses[self.server]) {
+                Ok((200 | 201, appended)) => {
+                    let entry = &appended["entries"][0];
+                    assert_eq!(entry["content"], text);
+                    return self.work.acknowledged.push(Acknowledged {
+                        session: session.to_owned(),
+                        text: text.to_owned(),
+                        seq: entry["seq"].as_u64().unwrap(),
+                    });
+                }
+                Ok((503, problem)) => {
+                    // A clear error: what it is, and that it passes.
+                    let code = problem["code"].as_str().expect("a problem has a code");
+                    self.work.refused.push(code.to_owned());
+                }
+                Ok((status, problem)) => panic!("{status} {problem}"),
+                // The server is gone, or went in the middle of its answer.
+                Err(_) => self.server = (self.server + 1) % self.addresses.len(),
+            }
+            std::thread::sleep(PAUSE);
+        }
+        panic!("{text} could not be appended: {:?}", self.work.refused);
+    }
+}
+
+/// Clients that append to one session that all have and to one of their own, at once; when
+/// about so many messages have been acknowledged, something happens.
+fn append_while(
+    fleet: &Fleet,
+    clients: usize,
+    each: usize,
+    after: usize,
+    happens: impl FnOnce(),
+) -> Work {
+    let shared = fleet.session("shared");
+    let done = Arc::new(AtomicUsize::new(0));
+    let start = Arc::new(Barrier::new(clients + 1));
+    let running: Vec<_> = (0..clients)
+        .map(|number| {
+            let (shared, own) = (shared.clone(), fleet.session(&format!("own-{number}")));
+            let (done, start) = (Arc::clone(&done), Arc::clone(&start));
+            let mut client = Client {
+                addresses: fleet.addresses(),
+                server: number % 3,
+                work: Work::default(),
+            };
+            std::thread::spawn(move || {
+                start.wait();
+                for count in 0..each {
+                    client.append(&shared, &format!("shared {number} {count}"));
+                    client.append(&own, &format!("own {number} {count}"));
+                    done.fetch_add(2, Ordering::Relaxed);
+                }
+                client.work
+            })
+        })
+        .collect();
+    start.wait();
+    while done.load(Ordering::Relaxed) < after {
+        assert!(!running.iter().all(std::thread::JoinHandle::is_finished));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    happens();
+    let mut all = Work::default();
+    for client in running {
+        let work = client.join().expect("a client");
+        all.acknowledged.extend(work.acknowledged);
+        all.refused.extend(work.refused);
+    }
+    assert_eq!(all.acknowledged.len(), clients * each * 2);
+    all
+}
