@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use common::{brief, call, log, noted, result, say, turns};
 use throughline_llm::{
-    Answer, Ask, Brief, Broken, Delta, Model, ModelError, ModelSummarizer, Stop, SummarizeError,
-    Summarizer, summarize_with_fallback,
+    Answer, Ask, Brief, Broken, Delta, Form, Model, ModelError, ModelSummarizer, Stop,
+    SummarizeError, Summarizer, summarize_with_fallback,
 };
 use throughline_model::{Content, Entry, Role, Summary, Usage};
 
@@ -46,7 +46,8 @@ impl Model for &'static Scripted {
         ask: &Ask<'_>,
         _: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, Broken> {
-        assert!(ask.json && ask.messages[0].role == Role::System);
+        assert_eq!(ask.terms.form, Form::JsonIfPossible);
+        assert_eq!(ask.messages[0].role, Role::System);
         let prompt = ask.messages[1].content.to_text().into_owned();
         self.asked.lock().unwrap().push(prompt);
         let (text, stop) = self.answers.lock().unwrap().remove(0)?;

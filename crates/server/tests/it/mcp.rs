@@ -81,7 +81,9 @@ fn arguments(schema: &Value, named: &str) -> Value {
 async fn everything(server: &Server, token: &str, hers: &Hers) -> Vec<(String, Value)> {
     let mut told = Vec::new();
     let tools = call(server, token, "tools/list", json!({})).await;
-    let tools = tools["result"]["tools"].as_array().unwrap().clone();
+    let mut tools = tools["result"]["tools"].as_array().unwrap().clone();
+    // What is forgotten cannot be recalled.
+    tools.sort_by_key(|tool| tool["name"] == "forget");
     assert!(tools.len() >= 9, "{tools:?}");
     for named in [hers.session.as_str(), "telegram:1", "birds", "last"] {
         for tool in &tools {
