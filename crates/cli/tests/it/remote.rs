@@ -104,6 +104,12 @@ fn one_machine_goes_on_where_another_left_off() {
     first.ok();
     let id = laptop.tl.json(&["sessions", "--all"])["sessions"][0]["id"].clone();
     let id = id.as_str().unwrap();
+    // It is searched on either, by an index that each has of its own.
+    for machine in [&laptop, &desktop] {
+        let found = machine.tl.json(&["search", "heron"]);
+        assert!(found.to_string().contains("Bluebird"), "{found}");
+        assert!(!machine.tl.store().exists(), "there is no store here");
+    }
     desktop
         .turn(&["--resume", id, "-p", "What is the heron called?"])
         .ok();
@@ -113,12 +119,6 @@ fn one_machine_goes_on_where_another_left_off() {
     assert_eq!(texts[0], "The heron is called Bluebird.");
     assert_eq!(texts[2], "What is the heron called?");
     assert!(texts[3].contains("Bluebird"), "{texts:?}");
-    // And it is searched on either, by an index that each has of its own.
-    for machine in [&laptop, &desktop] {
-        let found = machine.tl.json(&["search", "heron"]);
-        assert!(found.to_string().contains("Bluebird"), "{found}");
-        assert!(!machine.tl.store().exists(), "there is no store here");
-    }
     // Nobody else has them.
     let stranger = Machine::of(&cloud, "eve");
     assert_eq!(
