@@ -4,10 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use jiff::tz::TimeZone;
-use throughline::{Address, Opening, Owner, Session, SessionId, SessionSpec, Throughline};
+use throughline::{Address, Opening, Session, SessionId, SessionSpec, Throughline, TokenText};
 use tokio::sync::OnceCell;
 
 use crate::config::Config;
+use crate::logins::token_for;
 use crate::places::{Places, make_private, write_whole};
 use crate::report::Refusal;
 use crate::semantic::Semantic;
@@ -87,14 +88,28 @@ impl App {
 
     /// Another store, opened as this one would be.
     pub(crate) async fn open(&self, url: &str) -> Result<Throughline> {
+        let address: Address = url.parse()?;
+        let token = match &address {
+            Address::Server(server) => token_for(&self.places, server)?,
+            Address::Sqlite(_) | Address::Postgres(_) | Address::Memory => None,
+        };
+        self.open_at(&address, token).await
+    }
+
+    /// A store, with this token where a server keeps it.
+    pub(crate) async fn open_at(
+        &self,
+        address: &Address,
+        token: Option<TokenText>,
+    ) -> Result<Throughline> {
         let opening = Opening {
-            owner: self.owner()?,
+            owner: self.config.owner()?,
+            token,
             durability: self.config.durability(),
             cache: Some(self.places.cache.clone()),
             ..Opening::default()
         };
-        let address = url.parse()?;
-        Throughline::open_with(&address, opening)
+        Throughline::open_with(address, opening)
             .await
             .with_context(|| format!("the store {address} cannot be opened"))
     }
@@ -110,10 +125,6 @@ impl App {
         if let Some(trouble) = tl.trouble_comparing() {
             self.ui.warn(crate::markdown::safe(&trouble));
         }
-    }
-
-    fn owner(&self) -> Result<Owner> {
-        self.config.owner()
     }
 
     /// The session that was meant.

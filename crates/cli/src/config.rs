@@ -36,7 +36,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "store",
         variable: "TL_STORE",
-        about: "where sessions are kept: sqlite:PATH, postgres://… or memory:",
+        about: "where sessions are kept: sqlite:PATH, postgres://…, https://… or memory:",
         in_projects: true,
     },
     Setting {
@@ -394,8 +394,11 @@ impl Config {
         self.unless_none("transcripts")
     }
 
-    pub(crate) fn owner(&self) -> Result<Owner> {
-        Ok(self.value("owner").parse()?)
+    /// On whose behalf, where somebody said so.
+    pub(crate) fn owner(&self) -> Result<Option<Owner>> {
+        let said = self.was_set("owner");
+        let said = said.then(|| self.value("owner").parse::<Owner>());
+        Ok(said.transpose()?)
     }
 
     pub(crate) fn durability(&self) -> Durability {

@@ -10,11 +10,14 @@ mod config;
 mod documents;
 mod entries;
 mod finder;
+mod hush;
 mod importing;
 mod keys;
+mod logins;
 mod markdown;
 mod outgoing;
 mod places;
+mod private;
 mod project;
 mod report;
 mod semantic;
@@ -54,7 +57,7 @@ struct Cli {
 /// Flags that every command takes.
 #[derive(clap::Args, Debug)]
 struct Global {
-    /// Where sessions are kept: sqlite:PATH, postgres://… or memory: [env: TL_STORE]
+    /// Where sessions are kept: sqlite:PATH, postgres://…, https://… or memory: [env: TL_STORE]
     #[arg(
         long,
         global = true,

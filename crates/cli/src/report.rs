@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use throughline::{Ambiguous, Error, ErrorKind, MemoryError, StoreError};
+use throughline::{Ambiguous, Error, ErrorKind, MemoryError, StoreError, TalkError};
 
 use crate::ui::{Ui, fit};
 
@@ -197,6 +197,34 @@ fn store_hint(error: &StoreError) -> Option<String> {
         }
         StoreError::Busy { .. } => {
             "another program keeps the store busy; find it and try again".into()
+        }
+        StoreError::Elsewhere {
+            source: Some(source),
+            ..
+        } => return talk_hint(source.downcast_ref()?),
+        _ => return None,
+    })
+}
+
+/// What to do where a server cannot be talked with.
+fn talk_hint(error: &TalkError) -> Option<String> {
+    Some(match error {
+        TalkError::TokenNeeded { server } | TalkError::TokenRefused { server } => {
+            format!("`tl login {server}` takes a token; `tl token create` on the server makes one")
+        }
+        TalkError::AnothersToken { wanted, .. } => {
+            format!("leave --owner out, or use a token that was made for {wanted}")
+        }
+        TalkError::Unreachable { .. } => "is the address right, and is the server up?".into(),
+        TalkError::NoAnswer { .. } => {
+            "try again: whatever the server has acknowledged is safe, and nothing is done twice"
+                .into()
+        }
+        TalkError::NotThroughline { .. } => {
+            "the address is the one that `tl serve` prints, or that of the proxy before it".into()
+        }
+        TalkError::OtherVersion { .. } => {
+            "use the same version of Throughline here and there".into()
         }
         _ => return None,
     })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use throughline_model::{Digest, Owner};
 use throughline_postgres::PostgresStore;
+use throughline_remote::{RemoteStore, ServerUrl, Timing, TokenText};
 use throughline_sqlite::{Durability, Options, SqliteStore};
 use throughline_store::{MemoryStore, Store, StoreError};
 
@@ -12,9 +13,9 @@ use crate::recall::Shelf;
 use crate::{SystemWorld, World};
 
 /// What an address may be, for whoever wrote another.
-const KINDS: &str = "sqlite:PATH, postgres://… or memory:";
+const KINDS: &str = "sqlite:PATH, postgres://…, https://… or memory:";
 
-/// Where a store is: `sqlite:PATH`, `postgres://…` or `memory:`.
+/// Where a store is: `sqlite:PATH`, `postgres://…`, `https://…` or `memory:`.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Address {
     /// One SQLite file.
@@ -22,6 +23,8 @@ pub enum Address {
     /// A PostgreSQL database, as its own programs write it. There may be a password in it,
     /// which is not shown.
     Postgres(String),
+    /// A server that keeps it.
+    Server(ServerUrl),
     /// Nowhere: it lasts as long as the program.
     Memory,
 }
@@ -51,6 +54,7 @@ impl std::str::FromStr for Address {
             Some(("postgres" | "postgresql", _)) => {
                 Err(wrong("it is written postgres://USER@HOST/DATABASE"))
             }
+            Some(("https" | "http", _)) => url.parse().map(Self::Server),
             Some((scheme, _)) => Err(wrong(&format!(
                 "{scheme:?} is not a kind of store; use {KINDS}"
             ))),
@@ -64,6 +68,7 @@ impl std::fmt::Display for Address {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(url) => f.write_str(&throughline_postgres::redacted(url)),
+            Self::Server(server) => server.fmt(f),
             Self::Memory => f.write_str("memory:"),
         }
     }
@@ -78,8 +83,10 @@ impl std::fmt::Debug for Address {
 /// How to open a store, where the defaults will not do.
 #[derive(Clone, Debug)]
 pub struct Opening {
-    /// On whose behalf.
-    pub owner: Owner,
+    /// On whose behalf. Without it, of the local owner, or of whoever a server takes us for.
+    pub owner: Option<Owner>,
+    /// What is shown to a server. None for one on this machine that asks for none.
+    pub token: Option<TokenText>,
     /// How sure an acknowledgement is.
     pub durability: Durability,
     /// Where time and chance come from.
@@ -92,7 +99,8 @@ pub struct Opening {
 impl Default for Opening {
     fn default() -> Self {
         Self {
-            owner: Owner::local(),
+            owner: None,
+            token: None,
             durability: Durability::Full,
             world: Arc::new(SystemWorld),
             cache: None,
@@ -100,17 +108,57 @@ impl Default for Opening {
     }
 }
 
-/// Opens a store; tells where its index is.
-pub(crate) async fn store(
-    address: &Address,
-    opening: &Opening,
-) -> Result<(Arc<dyn Store>, Arc<Shelf>), StoreError> {
+impl Opening {
+    /// On whose behalf, where the store does not tell.
+    fn owner(&self) -> Owner {
+        self.owner.clone().unwrap_or_else(Owner::local)
+    }
+
+    /// The index of a store that has none beside it. Another store at the same address has
+    /// another.
+    fn shelf(&self, address: &Address, identity: &str) -> Arc<Shelf> {
+        match &self.cache {
+            None => Shelf::passing(),
+            Some(cache) => {
+                let digest = Digest::of(format!("{address} {identity}").as_bytes()).short();
+                Shelf::within(cache.join(format!("index-{digest}")))
+            }
+        }
+    }
+}
+
+/// A store that was opened.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    /// Where its index is.
+    pub(crate) shelf: Arc<Shelf>,
+    /// On whose behalf.
+    pub(crate) owner: Owner,
+}
+
+/// Opens a store.
+pub(crate) async fn store(address: &Address, opening: &Opening) -> Result<Opened, StoreError> {
     let durability = opening.durability;
-    Ok(match address {
+    let (store, shelf): (Arc<dyn Store>, _) = match address {
         Address::Memory => (Arc::new(MemoryStore::new()), Shelf::passing()),
         Address::Sqlite(path) => {
             let store = SqliteStore::open(path, Options { durability })?;
             (Arc::new(store), Shelf::beside(path))
+        }
+        Address::Server(server) => {
+            let (token, wanted) = (opening.token.as_ref(), opening.owner.as_ref());
+            let store = RemoteStore::open(server, token, wanted, Timing::default()).await?;
+            let shelf = match store.identity() {
+                // Several people may use one machine, and each reaches what is theirs.
+                Some(which) => opening.shelf(address, &format!("{} {which}", store.owner())),
+                // There is nothing to be found yet.
+                None => Shelf::passing(),
+            };
+            return Ok(Opened {
+                shelf,
+                owner: store.owner().clone(),
+                store: Arc::new(store),
+            });
         }
         Address::Postgres(url) => {
             let options = throughline_postgres::Options {
@@ -121,17 +169,14 @@ pub(crate) async fn store(
                 ..throughline_postgres::Options::default()
             };
             let store = PostgresStore::open(url, options).await?;
-            let shelf = match &opening.cache {
-                None => Shelf::passing(),
-                Some(cache) => {
-                    // Another store at the same address has another index.
-                    let which = format!("{address} {}", store.identity());
-                    let digest = Digest::of(which.as_bytes()).short();
-                    Shelf::within(cache.join(format!("index-{digest}")))
-                }
-            };
+            let shelf = opening.shelf(address, store.identity());
             (Arc::new(store), shelf)
         }
+    };
+    Ok(Opened {
+        store,
+        shelf,
+        owner: opening.owner(),
     })
 }
 
@@ -151,6 +196,8 @@ mod tests {
             read("sqlite:///a.db").unwrap(),
             Address::Sqlite("/a.db".into())
         );
+        let server = read("https://example.org/tl/").unwrap();
+        assert_eq!(server.to_string(), "https://example.org/tl");
         for url in [
             "postgres://me:secret@host/db",
             "postgresql://me:secret@host/db",
@@ -170,6 +217,8 @@ mod tests {
             "mysql://x",
             "memory:x",
             "postgres:db",
+            "http://example.org",
+            "https://token@example.org",
         ] {
             let error = url.parse::<Address>().unwrap_err().to_string();
             assert!(error.contains("is not the address of a store"), "{error}");

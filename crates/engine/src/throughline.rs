@@ -86,23 +86,23 @@ pub struct Throughline {
 }
 
 impl Throughline {
-    /// Opens the store at an address (`sqlite:PATH`, `postgres://…` or `memory:`)
-    /// for the local owner.
+    /// Opens the store at an address (`sqlite:PATH`, `postgres://…`, `https://…` or
+    /// `memory:`) for the local owner, or for whoever a server takes us for.
     pub async fn open(url: &str) -> Result<Self, Error> {
         Self::open_with(&url.parse()?, Opening::default()).await
     }
 
     /// Opens a store with everything said.
     pub async fn open_with(address: &Address, opening: Opening) -> Result<Self, Error> {
-        let (store, shelf) = open::store(address, &opening).await?;
+        let opened = open::store(address, &opening).await?;
         Ok(Self {
-            store,
-            owner: opening.owner,
+            store: opened.store,
+            owner: opened.owner,
             world: opening.world,
             similar: Similar::default(),
             again: None,
             calibration: Arc::default(),
-            shelf,
+            shelf: opened.shelf,
             lease_term: lease::TERM,
         })
     }

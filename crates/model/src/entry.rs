@@ -190,7 +190,7 @@ pub enum DecodeError {
 }
 
 /// An entry at rest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredEntry {
     /// Its number within the session.
     pub seq: Seq,

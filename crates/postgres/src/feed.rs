@@ -141,10 +141,16 @@ impl Feed for PostgresStore {
     }
 
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError> {
-        in_transaction!(self, self.serve(Purpose::Follow), |tx| changes(
-            tx, after, limit
-        )
-        .await)
+        self.happened(None, after, limit).await
+    }
+
+    async fn changes_of(
+        &self,
+        owner: &Owner,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Change>, StoreError> {
+        self.happened(Some(owner), after, limit).await
     }
 
     async fn changed(&self, after: Position) -> Result<bool, StoreError> {
@@ -159,6 +165,21 @@ impl Feed for PostgresStore {
                 return Err(StoreError::Closed);
             }
         }
+    }
+}
+
+impl PostgresStore {
+    /// What happened after a position: to everybody, or to one owner.
+    async fn happened(
+        &self,
+        owner: Option<&Owner>,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Change>, StoreError> {
+        in_transaction!(self, self.serve(Purpose::Follow), |tx| changes(
+            tx, owner, after, limit
+        )
+        .await)
     }
 }
 
@@ -180,16 +201,23 @@ async fn last(tx: &Tx) -> Result<Position, Fault> {
     })
 }
 
-async fn changes(tx: &Tx, after: Position, limit: usize) -> Result<Vec<Change>, Fault> {
+async fn changes(
+    tx: &Tx,
+    owner: Option<&Owner>,
+    after: Position,
+    limit: usize,
+) -> Result<Vec<Change>, Fault> {
     let settled = settled(tx).await?;
     let after = rows::number(after.0);
     let most = rows::number(limit as u64);
-    let window = params![after, settled, most];
+    let owner = owner.map(Owner::as_str);
+    let window = params![after, settled, most, owner];
     let columns = rows::ENTRY;
     let sql = format!(
         "SELECT e.position, e.owner, s.id, {columns} FROM throughline.entry e
          JOIN throughline.session s ON s.owner = e.owner AND s.log = e.log
-         WHERE e.position > $1 AND e.position <= $2 ORDER BY e.position LIMIT $3"
+         WHERE e.position > $1 AND e.position <= $2 AND ($4::text IS NULL OR e.owner = $4)
+         ORDER BY e.position LIMIT $3"
     );
     let appended = tx.query("reading what was appended", &sql, window).await?;
     let mut changes = appended
@@ -207,7 +235,8 @@ async fn changes(tx: &Tx, after: Position, limit: usize) -> Result<Vec<Change>, 
         .query(
             "reading changes",
             "SELECT position, owner, session, kind, seq FROM throughline.change
-             WHERE position > $1 AND position <= $2 ORDER BY position LIMIT $3",
+             WHERE position > $1 AND position <= $2 AND ($4::text IS NULL OR owner = $4)
+             ORDER BY position LIMIT $3",
             window,
         )
         .await?;

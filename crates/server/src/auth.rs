@@ -11,11 +11,10 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use throughline::{Digest, Error, Owner, Throughline, Token, TokenId, TokenRole};
+use throughline_remote::wire::ON_BEHALF_OF;
 
 use crate::{App, Gate, Problem};
 
-/// The header by which a service says for whom of its users it calls.
-pub(crate) const ON_BEHALF_OF: &str = "on-behalf-of";
 /// The cookie that holds a token for the page.
 pub(crate) const COOKIE: &str = "tl_token";
 /// How long what is known of a token is believed: so long a revoked one may still work.

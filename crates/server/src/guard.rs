@@ -2,7 +2,6 @@
 //! rate, the time; and what every answer gets: an id, safe headers, a log line, a
 //! measurement.
 
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -11,6 +10,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use throughline::is_this_machine;
 
 use crate::auth::Admitted;
 use crate::listen::Peer;
@@ -160,18 +160,13 @@ fn bare(host: &str) -> &str {
     }
 }
 
-fn is_here(name: &str) -> bool {
-    let literal = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost" || literal.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
 /// A page of somebody else's may have its name point here: it calls by that name.
 fn check_host(app: &App, host: Option<&str>, open: bool) -> Result<(), Problem> {
     let named = &app.serving.hosts;
     let fits = match host {
         None => !open && named.is_empty(),
         Some(host) => {
-            is_here(bare(host))
+            is_this_machine(bare(host))
                 || named
                     .iter()
                     .any(|name| name.eq_ignore_ascii_case(bare(host)))
@@ -298,7 +293,7 @@ pub(crate) fn empty(status: StatusCode) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::{bare, is_here};
+    use super::bare;
 
     #[test]
     fn a_host_is_told_from_its_port() {
@@ -311,22 +306,6 @@ mod tests {
             ("example.org:", "example.org"),
         ] {
             assert_eq!(bare(host), name, "{host}");
-        }
-    }
-
-    #[test]
-    fn only_names_of_this_machine_are_here() {
-        for here in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]", "::1"] {
-            assert!(is_here(here), "{here}");
-        }
-        for away in [
-            "localhost.example.org",
-            "10.0.0.1",
-            "[::2]",
-            "",
-            "example.org",
-        ] {
-            assert!(!is_here(away), "{away}");
         }
     }
 }

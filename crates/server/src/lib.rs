@@ -7,6 +7,7 @@
 //! - `/api/events`: what happens, as it happens (`events`).
 //! - `/v1`: the OpenAI Conversations and Responses APIs (`openai`) on the same sessions.
 //! - `/mcp`: sessions and memory as tools of the Model Context Protocol, for agents.
+//! - `/store`: the store itself (`store`), for `tl` with a server's address.
 //! - `/`: the page (`page`).
 //!
 //! Every request passes the guard once: hosts and origins, the caller, limits, a request
@@ -28,6 +29,7 @@ mod page;
 mod problem;
 mod rate;
 mod state;
+mod store;
 mod turns;
 mod voices;
 mod wire;
@@ -49,6 +51,7 @@ pub fn router(app: &App) -> Router {
     api.merge(api::described(document))
         .merge(openai::router())
         .merge(mcp::router())
+        .merge(store::router())
         .merge(page::router())
         .fallback(guard::not_found)
         .method_not_allowed_fallback(guard::wrong_method)

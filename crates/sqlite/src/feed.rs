@@ -58,10 +58,32 @@ impl Feed for SqliteStore {
     }
 
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError> {
+        self.happened(None, after, limit).await
+    }
+
+    async fn changes_of(
+        &self,
+        owner: &Owner,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Change>, StoreError> {
+        self.happened(Some(owner.clone()), after, limit).await
+    }
+}
+
+impl SqliteStore {
+    /// What happened after a position: to everybody, or to one owner.
+    async fn happened(
+        &self,
+        owner: Option<Owner>,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Change>, StoreError> {
         self.readers
             .read(move |connection| {
-                let mut changes = appended(connection, after, limit)?;
-                changes.extend(other(connection, after, limit)?);
+                let owner = owner.as_ref();
+                let mut changes = appended(connection, owner, after, limit)?;
+                changes.extend(other(connection, owner, after, limit)?);
                 changes.sort_by_key(|change| change.position);
                 changes.truncate(limit);
                 Ok(changes)
@@ -72,6 +94,7 @@ impl Feed for SqliteStore {
 
 fn appended(
     connection: &Connection,
+    owner: Option<&Owner>,
     after: Position,
     limit: usize,
 ) -> Result<Vec<Change>, StoreError> {
@@ -83,10 +106,13 @@ fn appended(
              FROM entry
              JOIN session ON session.pk = entry.session AND session.gone = 0
              JOIN owner ON owner.pk = session.owner
-             WHERE entry.pk > ?1 ORDER BY entry.pk LIMIT ?2",
+             WHERE entry.pk > ?1 AND (?3 IS NULL OR owner.id = ?3)
+             ORDER BY entry.pk LIMIT ?2",
         )
         .map_err(failed)?;
-    let mut found = query.query(window(after, limit)).map_err(failed)?;
+    let [after, limit] = window(after, limit);
+    let owner = owner.map(Owner::as_str);
+    let mut found = query.query(params![after, limit, owner]).map_err(failed)?;
     let mut changes = Vec::new();
     while let Some(row) = found.next().map_err(failed)? {
         changes.push(Change {
@@ -101,6 +127,7 @@ fn appended(
 
 fn other(
     connection: &Connection,
+    owner: Option<&Owner>,
     after: Position,
     limit: usize,
 ) -> Result<Vec<Change>, StoreError> {
@@ -108,10 +135,13 @@ fn other(
     let mut query = connection
         .prepare_cached(
             "SELECT position, owner, session, kind, seq FROM change
-             WHERE position > ?1 ORDER BY position LIMIT ?2",
+             WHERE position > ?1 AND (?3 IS NULL OR owner = ?3)
+             ORDER BY position LIMIT ?2",
         )
         .map_err(failed)?;
-    let mut found = query.query(window(after, limit)).map_err(failed)?;
+    let [after, limit] = window(after, limit);
+    let owner = owner.map(Owner::as_str);
+    let mut found = query.query(params![after, limit, owner]).map_err(failed)?;
     let mut changes = Vec::new();
     while let Some(row) = found.next().map_err(failed)? {
         let kind: String = row.get(3).map_err(failed)?;

@@ -3,6 +3,7 @@
 //! [`settle`] is the decision itself, pure, made by every store inside its
 //! transaction: what an append comes to, given the head it finds.
 
+use serde::{Deserialize, Serialize};
 use throughline_model::{Birth, Entry, EntryId, NewEntry, Seq, SessionId};
 
 use crate::{Fence, StoreError};
@@ -24,7 +25,8 @@ pub fn refuse_large_entry(payload: &str) -> Result<(), StoreError> {
 }
 
 /// The head a writer believes in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Expect {
     /// Whatever it is.
     Any,
@@ -33,7 +35,8 @@ pub enum Expect {
 }
 
 /// What to do when the head is not the expected one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnConflict {
     /// Refuse with [`StoreError::Moved`], which has the new head.
     Reject,
@@ -90,7 +93,8 @@ pub struct Appended {
 }
 
 /// How an append went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum How {
     /// As asked.
     Appended,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use throughline_model::{
     Card, Owner, Project, ProjectId, SessionId, SessionRef, Status, Tag, Timestamp,
 };
@@ -11,7 +12,8 @@ use throughline_model::{
 use crate::{Fence, StoreError};
 
 /// Which sessions to list. The default is all of people's that are not in the trash.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Filter {
     /// In use or in the trash.
     pub scope: Scope,
@@ -33,7 +35,8 @@ pub struct Filter {
 }
 
 /// Whether the trash is looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// What is in use.
     #[default]
@@ -43,7 +46,8 @@ pub enum Scope {
 }
 
 /// A place in a listing: after this session, which was active then.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cursor {
     /// The session's last activity.
     pub last_activity: Timestamp,
@@ -87,7 +91,7 @@ impl FromStr for Cursor {
 }
 
 /// One page of a listing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<T> {
     /// What is on it.
     pub items: Vec<T>,
@@ -107,7 +111,7 @@ impl Page<Card> {
 }
 
 /// A session in the trash.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trashed {
     /// Its card.
     pub card: Card,
@@ -179,7 +183,7 @@ pub trait Catalog: Send + Sync {
 }
 
 /// A session that a text may mean, and where it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// Its card.
     pub card: Card,

@@ -1,12 +1,14 @@
 //! What can go wrong in a store, and what kind of wrong it is.
 
+use serde::{Deserialize, Serialize};
 use throughline_model::{DecodeError, Digest, EntryId, Key, Seq, SessionId, Timestamp, TokenId};
 
 /// Any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What kind of failure an error is: what HTTP statuses and exit codes are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// What was named does not exist.
     NotFound,
@@ -184,6 +186,16 @@ pub enum StoreError {
     /// What was asked makes no sense for this kind of store.
     #[error("this kind of store cannot {0}")]
     Unsupported(&'static str),
+    /// Something that went wrong where the store is, told as it was told there.
+    #[error("{message}")]
+    Elsewhere {
+        /// What kind of failure it was.
+        kind: ErrorKind,
+        /// What was told.
+        message: String,
+        /// Why.
+        source: Option<BoxError>,
+    },
     /// Anything else below the store.
     #[error("the store failed while {during}")]
     Backend {
@@ -224,6 +236,7 @@ impl StoreError {
             | Self::ReadOnly { .. }
             | Self::Closed
             | Self::Backend { .. } => ErrorKind::Unavailable,
+            Self::Elsewhere { kind, .. } => *kind,
         }
     }
 }

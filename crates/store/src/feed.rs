@@ -26,7 +26,7 @@ impl std::fmt::Display for Position {
 }
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// Where in the feed it is.
     pub position: Position,
@@ -40,7 +40,8 @@ pub struct Change {
 
 /// What happened. Everything that is part of a session is an entry of its log; the rest
 /// happens to sessions as a whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum What {
     /// The session was made, or forked.
@@ -118,6 +119,14 @@ pub trait Feed: Debug + Send + Sync {
 
     /// The changes after a position, oldest first, at most `limit` of them.
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError>;
+
+    /// The changes of one owner after a position, oldest first, at most `limit` of them.
+    async fn changes_of(
+        &self,
+        owner: &Owner,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Change>, StoreError>;
 
     /// Waits until something may have happened after a position, and answers `true`.
     ///

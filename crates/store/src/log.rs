@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use throughline_model::{
     Birth, Entry, EntryId, Owner, Record, Seq, SessionId, SessionRef, StoredEntry,
 };
@@ -10,7 +11,7 @@ use throughline_model::{
 use crate::{Append, Appended, StoreError, decode};
 
 /// A session that was asked for, made if it was not there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Created {
     /// What is known about it.
     pub record: Record,
@@ -19,7 +20,8 @@ pub struct Created {
 }
 
 /// Which stretch of a log to read. Entries always come in order, oldest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Read {
     /// The first entry wanted.
     pub from: Seq,

@@ -8,7 +8,6 @@ mod carry;
 mod command;
 mod counts;
 mod draft;
-mod hush;
 mod input;
 mod leave;
 mod mark;
@@ -31,8 +30,8 @@ use throughline::{Entry, NewSession, Seq, Session, SessionSpec, Throughline, Usa
 
 use crate::app::App;
 use crate::commands::context::How;
+use crate::hush::Hush;
 use crate::report::{self, Refusal};
-use hush::Hush;
 use input::{Input, Typed};
 use mark::OpenMark;
 use voice::Voice;

@@ -10,11 +10,11 @@ use throughline::{
 use tokio::sync::Notify;
 
 use super::Chat;
-use super::hush::Hush;
 use super::shown::Shown;
 use crate::commands::context::documents_for;
 use crate::commands::memory::after_turn;
 use crate::entries;
+use crate::hush::Hush;
 use crate::markdown::safe;
 use crate::report::Refusal;
 

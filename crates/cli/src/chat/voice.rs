@@ -326,7 +326,7 @@ fn is_here(address: &str) -> bool {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     let bare = host.rsplit_once(':').map_or(host, |(host, _)| host);
-    matches!(bare, "localhost" | "127.0.0.1" | "[::1]")
+    throughline::is_this_machine(bare)
 }
 
 /// The agent that was named, and where its file is.

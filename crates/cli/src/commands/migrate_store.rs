@@ -28,6 +28,15 @@ pub(crate) async fn run(app: &App, args: MigrateStoreArgs) -> Result<ExitCode> {
     if from == to {
         return Err(Refusal::invalid("both are the same store").into());
     }
+    for address in [&from, &to] {
+        if let Address::Server(server) = address {
+            return Err(Refusal::invalid(format!(
+                "{server} keeps its store for everybody there: it is copied where it is kept"
+            ))
+            .hint("`tl export --format jsonl` and `tl import` bring over your own sessions")
+            .into());
+        }
+    }
     if let Address::Sqlite(path) = &from
         && !app.path(path).exists()
     {

@@ -18,6 +18,7 @@ pub(crate) mod export;
 mod fork;
 mod handoff;
 mod import;
+mod login;
 mod mcp;
 pub(crate) mod memory;
 pub(crate) mod merge;
@@ -92,6 +93,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     Mcp(mcp::McpArgs),
     Token(token::TokenArgs),
+    Login(login::LoginArgs),
+    Logout(login::LogoutArgs),
     Watch(watch::WatchArgs),
     Run(run::RunArgs),
     Handoff(handoff::HandoffArgs),
@@ -191,6 +194,8 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Serve(args) => serve::run(app, args).await,
         Command::Mcp(args) => mcp::run(app, args).await,
         Command::Token(args) => token::run(app, args).await,
+        Command::Login(args) => login::run_login(app, args).await,
+        Command::Logout(args) => login::run_logout(app, args),
         Command::Handoff(args) => handoff::run(app, args).await,
         Command::Watch(args) => watch::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,

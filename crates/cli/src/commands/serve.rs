@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde_json::json;
+use throughline::Address;
 use throughline_server::{App as Server, Gate, Limits, Rate, ServeError, Serving, Tls, serve};
 use tokio::net::TcpListener;
 use tracing_subscriber::filter::LevelFilter;
@@ -57,6 +58,9 @@ pub(crate) struct ServeArgs {
 
 pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
     tell(args.log);
+    if let Address::Server(server) = app.config.store().parse()? {
+        return Err(Refusal::invalid(format!("{server} serves this store already")).into());
+    }
     let tl = app.tl().await?;
     let now = tl.now();
     let has_tokens = tl.tokens().await?.iter().any(|token| token.is_good(now));

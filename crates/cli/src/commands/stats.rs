@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde_json::json;
 use throughline::glance::{compact, thousands};
-use throughline::{Card, Filter, Scope, SessionSpec, Status};
+use throughline::{Card, Filter, Scope, SessionSpec, Status, StoreError};
 
 use crate::app::App;
 use crate::markdown::safe;
@@ -94,7 +94,11 @@ async fn all(app: &App) -> Result<()> {
     let sum = |of: &dyn Fn(&Card) -> u64| cards.iter().map(of).sum::<u64>();
     let messages = sum(&|card| card.messages);
     let tokens = sum(&|card| card.tokens.total());
-    let bytes = tl.store().size().await?;
+    // A server does not tell: others may be in its store as well.
+    let bytes = match tl.store().size().await {
+        Err(StoreError::Unsupported(_)) => None,
+        size => Some(size?),
+    };
     let names: BTreeMap<_, _> = tl
         .projects()
         .await?
@@ -123,7 +127,7 @@ async fn all(app: &App) -> Result<()> {
         }))?;
         return Ok(());
     }
-    let lines = [
+    let mut lines = vec![
         (
             "Sessions",
             format!(
@@ -134,8 +138,8 @@ async fn all(app: &App) -> Result<()> {
         ("Messages", thousands(messages)),
         ("Queries", thousands(sum(&|card| card.queries))),
         ("Tokens", thousands(tokens)),
-        ("On disk", format!("{}B", compact(bytes))),
     ];
+    lines.extend(bytes.map(|bytes| ("On disk", format!("{}B", compact(bytes)))));
     for (label, value) in lines {
         app.ui.data(format_args!(
             "{}  {value}",

@@ -19,6 +19,7 @@ mod migrating;
 mod models;
 mod postgres;
 mod projects;
+mod remote;
 mod search;
 mod served;
 mod serving;

@@ -79,10 +79,20 @@ impl Served {
         Self::run(tl.command(&[]))
     }
 
+    /// One with more arguments than it must have.
+    pub(crate) fn start_with(tl: &Tl, more: &[&str]) -> Self {
+        Self::spawn(tl.command(&[]), more)
+    }
+
     /// Starts a server by this command, which has everything but `serve`.
-    pub(crate) fn run(mut command: Command) -> Self {
+    pub(crate) fn run(command: Command) -> Self {
+        Self::spawn(command, &[])
+    }
+
+    fn spawn(mut command: Command, more: &[&str]) -> Self {
         let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -92,7 +102,7 @@ impl Served {
         BufReader::new(out).read_line(&mut line).unwrap();
         let told: Value = serde_json::from_str(&line).unwrap();
         let url = told["url"].as_str().unwrap();
-        let address = url.strip_prefix("http://").unwrap().to_owned();
+        let address = url.split_once("://").unwrap().1.to_owned();
         Self { child, address }
     }
 

@@ -4,6 +4,7 @@
 //! needed to build it. What runs on this machine is reached without a proxy.
 
 use reqwest::Url;
+use throughline_model::is_this_machine;
 
 use super::Timing;
 use crate::{Cause, ConnectError};
@@ -20,19 +21,9 @@ pub(super) fn client(url: &Url, timing: &Timing) -> Result<genai::Client, Cause>
     let mut builder = reqwest::Client::builder()
         .connect_timeout(timing.connect)
         .tcp_nodelay(true);
-    if is_here(url) {
+    if url.host_str().is_some_and(is_this_machine) {
         builder = builder.no_proxy();
     }
     let client = builder.build()?;
     Ok(genai::Client::builder().with_reqwest(client).build()?)
-}
-
-fn is_here(url: &Url) -> bool {
-    url.host_str().is_some_and(|host| {
-        let host = host.trim_matches(['[', ']']);
-        host == "localhost"
-            || host
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|address| address.is_loopback())
-    })
 }

@@ -42,7 +42,7 @@ pub(crate) async fn put(
 }
 
 /// The digest in the path.
-pub(crate) struct Which(Digest);
+pub(crate) struct Which(pub(crate) Digest);
 
 impl FromRequestParts<App> for Which {
     type Rejection = Problem;

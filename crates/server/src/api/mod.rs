@@ -1,7 +1,7 @@
 //! The native API under `/api`, a file a resource, described by OpenAPI.
 
 mod admin;
-mod blobs;
+pub(crate) mod blobs;
 mod context;
 mod document;
 mod entries;

@@ -102,6 +102,16 @@ impl Hub {
         receiver
     }
 
+    /// Listens for the next event of an owner's, from when this returns on. What it gives
+    /// resolves to `false` where there will be none any more.
+    pub(crate) async fn next_of(
+        &self,
+        owner: &Owner,
+    ) -> impl Future<Output = bool> + Send + 'static {
+        let mut heard = self.listen(&Topic::Owner(owner.clone())).await;
+        async move { !matches!(heard.recv().await, Err(broadcast::error::RecvError::Closed)) }
+    }
+
     /// Tells of something that is not kept.
     pub(crate) fn pass(
         &self,

@@ -187,7 +187,7 @@ fn broke() -> Problem {
 /// A session that is gone when the answer is there.
 async fn alone(caller: &Caller, items: Vec<Given>) -> Result<Place, Refusal> {
     let opening = Opening {
-        owner: caller.owner().clone(),
+        owner: Some(caller.owner().clone()),
         ..Opening::default()
     };
     let tl = Throughline::open_with(&Address::Memory, opening).await?;

@@ -2,7 +2,7 @@
 
 use throughline_model::{Attachment, Block, Digest, Message, Role};
 
-use super::{at, message, owner, session_with};
+use super::{at, checked, message, owner, session_with};
 use crate::{Append, ErrorKind, Store};
 
 fn picture(blob: Digest) -> Message {
@@ -31,7 +31,8 @@ pub async fn the_same_bytes_are_one_blob<S: Store>(store: &S) {
     let first = store.put_blob(&owner(), b"png".to_vec()).await.unwrap();
     let again = store.put_blob(&owner(), b"png".to_vec()).await.unwrap();
     assert_eq!(first, again);
-    assert_eq!(store.check(&|_, _| ()).await.unwrap().blobs, 1);
+    let blobs = checked(store).await.map(|report| report.blobs);
+    assert!(blobs.is_none_or(|blobs| blobs == 1), "{blobs:?}");
 }
 
 /// An entry cannot name bytes that are not there.

@@ -2,13 +2,8 @@
 
 use throughline_model::{Body, Seq};
 
-use super::{append, birth, owner, session_id, session_with, texts};
+use super::{append, birth, is_sound, owner, session_id, session_with, texts};
 use crate::{Read, Store};
-
-async fn is_sound<S: Store>(store: &S) {
-    let findings = store.check(&|_, _| ()).await.unwrap().findings;
-    assert!(findings.is_empty(), "{findings:?}");
-}
 
 /// The content is gone; number, digest and chain are as they were.
 pub async fn erased_content_is_gone_and_the_chain_whole<S: Store>(store: &S) {

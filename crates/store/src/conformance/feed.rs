@@ -1,6 +1,6 @@
 //! What happened, in order.
 
-use throughline_model::Seq;
+use throughline_model::{Owner, Seq};
 
 use super::{append, at, birth, expecting, owner, session_id, session_with, user};
 use crate::{Append, Change, Position, Store, What};
@@ -75,6 +75,33 @@ pub async fn reading_on_misses_and_repeats_nothing<S: Store>(store: &S) {
         }
         assert_eq!(read, all(store).await, "by {limit}");
     }
+}
+
+/// What an owner is told of is theirs, all of it, and nothing else.
+pub async fn an_owners_changes_are_theirs_alone<S: Store>(store: &S) {
+    let other: Owner = "mallory".parse().unwrap();
+    let a = session_with(store, "a", &["one"]).await;
+    store.create(&other, birth("a")).await.unwrap();
+    let theirs = other.session(&session_id("a"));
+    append(store, &theirs, "uno").await;
+    append(store, &a, "two").await;
+    store.trash(&theirs, at(1)).await.unwrap();
+
+    let of = async |owner: &Owner, after: Position, limit: usize| {
+        let changes = store.changes_of(owner, after, limit).await.unwrap();
+        assert!(changes.iter().all(|change| change.owner == *owner));
+        changes
+    };
+    let mine = of(&owner(), Position(0), 100).await;
+    let story: Vec<_> = mine.iter().map(told).collect();
+    assert_eq!(story, ["a: created", "a: 1", "a: 2"]);
+    let story: Vec<_> = of(&other, Position(0), 100).await;
+    let story: Vec<_> = story.iter().map(told).collect();
+    assert_eq!(story, ["a: created", "a: 1", "a: trashed"]);
+    assert_eq!(of(&owner(), Position(0), 2).await, mine[..2]);
+    assert_eq!(of(&owner(), mine[1].position, 100).await, mine[2..]);
+    let nobody: Owner = "nobody".parse().unwrap();
+    assert_eq!(of(&nobody, Position(0), 100).await, []);
 }
 
 /// Trash and removal are told.

@@ -36,7 +36,7 @@ use throughline_model::{
     Birth, Body, EntryId, Message, NewEntry, Owner, Role, Seq, SessionId, SessionRef, Timestamp,
 };
 
-use crate::{Append, Appended, Expect, Store};
+use crate::{Append, Appended, Expect, Report, Store, StoreError};
 
 /// An empty store, and whatever must live as long as it.
 #[derive(Debug)]
@@ -59,6 +59,21 @@ pub fn run<T>(case: impl Future<Output = T>) -> T {
 /// Gives each case a test of its own, on a store made by `$make`.
 #[macro_export]
 macro_rules! conformance {
+    ($make:expr) => {
+        $crate::session_conformance! { $make }
+        $crate::conformance_cases! { $make;
+            access: a_token_is_found_by_its_hash, a_revoked_token_says_so_and_stays,
+                tokens_are_listed_in_the_order_they_were_made, one_hash_is_one_token;
+            upkeep: a_sound_store_has_no_findings, a_rebuild_changes_nothing, owners_are_known;
+        }
+        $crate::random_conformance! { $make, $crate::conformance::random::agrees_with_memory }
+    };
+}
+
+/// The cases about what owners have, each a test of its own: for a store whose tokens and
+/// upkeep are the business of whoever keeps it.
+#[macro_export]
+macro_rules! session_conformance {
     ($make:expr) => {
         $crate::conformance_cases! { $make;
             appends: first_entry_is_number_one, numbers_have_no_gaps, an_append_is_all_or_nothing,
@@ -100,19 +115,16 @@ macro_rules! conformance {
                 erasing_reaches_forks, an_erased_first_message_leaves_no_preview;
             tokens: counts_are_kept_per_encoding, a_fork_shares_counts, erasing_forgets_the_count;
             feed: changes_come_in_the_order_they_happened, reading_on_misses_and_repeats_nothing,
-                trash_and_removal_are_told, an_erasure_is_told_where_the_entry_was_appended,
+                an_owners_changes_are_theirs_alone, trash_and_removal_are_told,
+                an_erasure_is_told_where_the_entry_was_appended,
                 positions_go_on_after_a_removal, what_failed_is_not_told,
                 a_repeat_is_not_told_again;
-            access: a_token_is_found_by_its_hash, a_revoked_token_says_so_and_stays,
-                tokens_are_listed_in_the_order_they_were_made, one_hash_is_one_token;
             leases: a_lease_is_held_by_one, leases_of_owners_are_apart, numbers_only_grow,
                 a_renewed_lease_holds, a_lease_that_was_taken_over_is_lost,
                 a_released_lease_is_free, of_many_at_once_one_gets_it,
                 an_append_under_a_lost_lease_is_refused, an_append_needs_the_lease_it_names,
                 a_purge_under_a_lost_lease_is_refused;
-            upkeep: a_sound_store_has_no_findings, a_rebuild_changes_nothing, owners_are_known;
         }
-        $crate::random_conformance! { $make }
     };
 }
 
@@ -176,6 +188,22 @@ pub(crate) fn body(body: Body) -> NewEntry {
 
 pub(crate) fn message(message: Message) -> NewEntry {
     body(Body::Message(message))
+}
+
+/// What a check finds; none where upkeep is the business of whoever keeps the store. A store
+/// that must be able to is held to it by the cases of [`upkeep`].
+pub(crate) async fn checked<S: Store>(store: &S) -> Option<Report> {
+    match store.check(&|_, _| ()).await {
+        Err(StoreError::Unsupported(_)) => None,
+        report => Some(report.unwrap()),
+    }
+}
+
+/// Nothing is found that is not as it should be.
+pub(crate) async fn is_sound<S: Store>(store: &S) {
+    let report = checked(store).await;
+    let findings = report.map(|report| report.findings);
+    assert!(findings.iter().all(Vec::is_empty), "{findings:?}");
 }
 
 /// A session with these messages.

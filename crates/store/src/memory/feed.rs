@@ -31,7 +31,29 @@ impl Feed for MemoryStore {
     }
 
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError> {
-        let happened = self.happened();
+        Ok(self.told(self.happened(), after, limit))
+    }
+
+    async fn changes_of(
+        &self,
+        owner: &Owner,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Change>, StoreError> {
+        let mut happened = self.happened();
+        happened.retain(|(_, of, _)| of == owner);
+        Ok(self.told(happened, after, limit))
+    }
+}
+
+impl MemoryStore {
+    /// What happened after a position, with what it says.
+    fn told(
+        &self,
+        happened: Vec<(Position, Owner, Happened)>,
+        after: Position,
+        limit: usize,
+    ) -> Vec<Change> {
         let spaces = self.lock();
         let later = happened.into_iter().filter(|(at, ..)| *at > after);
         let changes = later.filter_map(|(position, owner, happened)| {
@@ -55,11 +77,9 @@ impl Feed for MemoryStore {
                 what,
             })
         });
-        Ok(changes.take(limit).collect())
+        changes.take(limit).collect()
     }
-}
 
-impl MemoryStore {
     /// Everything that happened, in order.
     fn happened(&self) -> Vec<(Position, Owner, Happened)> {
         let spaces = self.lock();

@@ -3,14 +3,14 @@
 //! Nothing is lost: what was typed stands at the next prompt.
 
 /// A terminal that shows only what the program writes, until this is dropped.
-pub(super) struct Hush {
+pub(crate) struct Hush {
     #[cfg(unix)]
     before: Option<rustix::termios::Termios>,
 }
 
 #[cfg(unix)]
 impl Hush {
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let stdin = std::io::stdin();
         // What is no terminal shows nothing anyway.
@@ -35,7 +35,7 @@ impl Drop for Hush {
 
 #[cfg(not(unix))]
 impl Hush {
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         Self {}
     }
 }

@@ -1,0 +1,96 @@
+//! Tokens for servers, which the person keeps in a file of their own: a line a server,
+//! `"https://tl.example.org" = "tl_…"`.
+//!
+//! Invariant: no error quotes the file, since any part of it may be a token.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use throughline::{ServerUrl, TokenText};
+
+use crate::places::{Places, make_private, write_whole};
+use crate::private::read_private;
+use crate::report::Refusal;
+
+/// The variable that has a token for the store in use, whatever the file says.
+pub(crate) const VARIABLE: &str = "TL_TOKEN";
+
+/// The tokens of a file.
+#[derive(Debug)]
+pub(crate) struct Logins {
+    path: PathBuf,
+    tokens: BTreeMap<String, TokenText>,
+}
+
+impl Logins {
+    /// Reads the person's file; empty where there is none.
+    pub(crate) fn read(places: &Places) -> Result<Self> {
+        let path = places.config_folder().join("tokens.toml");
+        let mut tokens = BTreeMap::new();
+        let text = read_private(&path)?;
+        for (at, line) in text.iter().flat_map(|text| text.lines().enumerate()) {
+            let refused = || {
+                Refusal::invalid(format!(
+                    "{}, line {}: write a server's address, an equals sign and its token, both \
+                     in quotes",
+                    path.display(),
+                    at + 1
+                ))
+            };
+            // Line by line, so that an error can say where without saying what.
+            let line: toml::Table = line.parse().map_err(|_| refused())?;
+            for (server, token) in line {
+                let server: ServerUrl = server.parse().map_err(|_| refused())?;
+                let token = token.as_str().and_then(TokenText::new);
+                let token = token.ok_or_else(refused)?;
+                if tokens.insert(server.to_string(), token).is_some() {
+                    return Err(refused().into());
+                }
+            }
+        }
+        Ok(Self { path, tokens })
+    }
+
+    /// Keeps a token for a server, instead of the one it had.
+    pub(crate) fn keep(mut self, server: &ServerUrl, token: TokenText) -> Result<()> {
+        self.tokens.insert(server.to_string(), token);
+        self.write()
+    }
+
+    /// Forgets the token for a server; tells whether there was one.
+    pub(crate) fn forget(mut self, server: &ServerUrl) -> Result<bool> {
+        let known = self.tokens.remove(&server.to_string()).is_some();
+        if known {
+            self.write()?;
+        }
+        Ok(known)
+    }
+
+    fn write(&self) -> Result<()> {
+        let lines = self.tokens.iter().map(|(server, token)| {
+            let token = toml::Value::from(token.expose());
+            format!("{} = {token}\n", toml::Value::from(server.as_str()))
+        });
+        let text: String = lines.collect();
+        let written = self
+            .path
+            .parent()
+            .map_or(Ok(()), make_private)
+            // What is written whole begins as a file for the person's eyes only.
+            .and_then(|()| write_whole(&self.path, text.as_bytes()));
+        written.with_context(|| format!("{} cannot be written", self.path.display()))
+    }
+}
+
+/// The token for a server: that of the environment, or else the person's own.
+pub(crate) fn token_for(places: &Places, server: &ServerUrl) -> Result<Option<TokenText>> {
+    if let Some(text) = places.variable(VARIABLE) {
+        let token = TokenText::new(text);
+        return token.map(Some).ok_or_else(|| {
+            Refusal::invalid(format!("what is in ${VARIABLE} cannot be a token")).into()
+        });
+    }
+    let mut logins = Logins::read(places)?;
+    Ok(logins.tokens.remove(&server.to_string()))
+}

@@ -1,0 +1,43 @@
+//! Work that must happen once.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use throughline_model::Owner;
+use throughline_store::{Lease, Leases, StoreError};
+
+use crate::store::RemoteStore;
+use crate::wire;
+
+#[async_trait]
+impl Leases for RemoteStore {
+    async fn take_lease(
+        &self,
+        owner: &Owner,
+        name: &str,
+        holder: &str,
+        term: Duration,
+    ) -> Result<Lease, StoreError> {
+        let call = wire::TakeLease {
+            name: name.to_owned(),
+            holder: holder.to_owned(),
+            term,
+        };
+        self.client().call(self.badge(owner)?, &call).await
+    }
+
+    async fn renew_lease(&self, lease: &Lease, term: Duration) -> Result<Lease, StoreError> {
+        let call = wire::RenewLease {
+            lease: lease.clone(),
+            term,
+        };
+        self.client().call(self.badge(&lease.owner)?, &call).await
+    }
+
+    async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
+        let call = wire::ReleaseLease {
+            lease: lease.clone(),
+        };
+        self.client().call(self.badge(&lease.owner)?, &call).await
+    }
+}

@@ -1,0 +1,199 @@
+//! Logs.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use throughline_model::{Birth, EntryId, GENESIS, Owner, Record, Seq, SessionRef, StoredEntry};
+use throughline_store::{
+    Append, Appended, Created, How, LogStore, Prepared, Read, StoreError, decode,
+};
+
+use crate::store::RemoteStore;
+use crate::wire::{self, Sent};
+
+#[async_trait]
+impl LogStore for RemoteStore {
+    async fn create(&self, owner: &Owner, birth: Birth) -> Result<Created, StoreError> {
+        let id = birth.id.clone();
+        let call = wire::Create { birth };
+        let outcome = self.client().ask(self.badge(owner)?, &call).await;
+        let mut created = outcome.result?;
+        // An attempt that nobody heard the end of has made it.
+        if outcome.again && created.record.card.id == id {
+            created.existed = false;
+        }
+        Ok(created)
+    }
+
+    async fn append(&self, to: &SessionRef, append: Append) -> Result<Appended, StoreError> {
+        let badge = self.badge(&to.owner)?;
+        let prepared = Prepared::new(append)?;
+        let parts = prepared.append.entries.iter().zip(&prepared.payloads);
+        let call = wire::Append {
+            session: to.id.clone(),
+            expect: prepared.append.expect,
+            on_conflict: prepared.append.on_conflict.clone(),
+            fence: prepared.append.fence.clone(),
+            entries: parts
+                .map(|(new, (payload, _))| Sent {
+                    id: new.id,
+                    at: new.at,
+                    payload: payload.clone(),
+                })
+                .collect(),
+        };
+        let outcome = self.client().ask(badge, &call).await;
+        let placed = outcome.result?;
+        if placed.how != How::Repeated {
+            let entries =
+                Arc::new(prepared).complete(&placed.session, placed.rebased, placed.places)?;
+            return Ok(Appended {
+                session: placed.session,
+                entries,
+                how: placed.how,
+            });
+        }
+        // What is there may have been said otherwise: it is read.
+        let there = to.owner.session(&placed.session);
+        let mut entries = Vec::with_capacity(placed.places.len());
+        if let (Some((first, _)), Some((last, _))) = (placed.places.first(), placed.places.last()) {
+            let mut next = *first;
+            while next <= *last {
+                let read = Read::between(next, *last, placed.places.len());
+                let page = self.read_stored(&there, read).await?;
+                let Some(end) = page.last().map(|entry| entry.seq) else {
+                    break;
+                };
+                for stored in &page {
+                    entries.push(decode(&there.id, stored)?);
+                }
+                next = end.next();
+            }
+        }
+        let how = if !outcome.again {
+            How::Repeated
+        } else if placed.session != to.id {
+            How::Forked
+        } else if placed.rebased.is_some() {
+            How::Rebased
+        } else {
+            How::Appended
+        };
+        Ok(Appended {
+            session: placed.session,
+            entries,
+            how,
+        })
+    }
+
+    async fn record(&self, of: &SessionRef) -> Result<Record, StoreError> {
+        let call = wire::RecordOf {
+            session: of.id.clone(),
+        };
+        self.client().call(self.badge(&of.owner)?, &call).await
+    }
+
+    async fn birth(&self, of: &SessionRef) -> Result<Birth, StoreError> {
+        let call = wire::BirthOf {
+            session: of.id.clone(),
+        };
+        self.client().call(self.badge(&of.owner)?, &call).await
+    }
+
+    async fn read_stored(
+        &self,
+        of: &SessionRef,
+        read: Read,
+    ) -> Result<Vec<StoredEntry>, StoreError> {
+        let call = wire::ReadStored {
+            session: of.id.clone(),
+            read,
+        };
+        let stretch = self.client().call(self.badge(&of.owner)?, &call).await?;
+        stretch.verified(&of.id)
+    }
+
+    async fn copy_of(
+        &self,
+        of: &SessionRef,
+        read: Read,
+    ) -> Result<(Birth, Vec<StoredEntry>), StoreError> {
+        let call = wire::CopyOf {
+            session: of.id.clone(),
+            read,
+        };
+        let copied = self.client().call(self.badge(&of.owner)?, &call).await?;
+        Ok((copied.birth, copied.stretch.verified(&of.id)?))
+    }
+
+    async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError> {
+        let call = wire::Fork {
+            session: of.id.clone(),
+            at,
+            birth,
+        };
+        self.client().call(self.badge(&of.owner)?, &call).await
+    }
+
+    async fn locate(
+        &self,
+        of: &SessionRef,
+        ids: &[EntryId],
+    ) -> Result<Vec<Option<Seq>>, StoreError> {
+        let call = wire::Locate {
+            session: of.id.clone(),
+            ids: ids.to_vec(),
+        };
+        self.client().call(self.badge(&of.owner)?, &call).await
+    }
+
+    async fn erase(
+        &self,
+        of: &SessionRef,
+        entries: &[Seq],
+        reason: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let call = wire::Erase {
+            session: of.id.clone(),
+            entries: entries.to_vec(),
+            reason: reason.map(ToOwned::to_owned),
+        };
+        self.client().call(self.badge(&of.owner)?, &call).await
+    }
+
+    /// In pieces, where the log is large: each continues the one before. Of a piece whose
+    /// answer was lost, what the repeat found new is counted.
+    async fn adopt(
+        &self,
+        owner: &Owner,
+        birth: Birth,
+        entries: Vec<StoredEntry>,
+    ) -> Result<u64, StoreError> {
+        // Before anything is sent: of a log that is forged in its last piece nothing is kept.
+        match entries.split_first() {
+            Some((first, _)) if first.seq == Seq(1) => wire::verify(GENESIS, &entries, &birth.id)?,
+            Some((first, rest)) => wire::verify(first.digest, rest, &birth.id)?,
+            None => {}
+        }
+        let badge = self.badge(owner)?;
+        let mut entries = entries.into_iter().peekable();
+        let mut new = 0;
+        loop {
+            let mut bytes = 0;
+            let piece = std::iter::from_fn(|| {
+                bytes += entries.peek()?.payload.len();
+                // The first goes in any case: if it is too large alone, that is told.
+                let fits = bytes <= badge.room() || bytes == entries.peek()?.payload.len();
+                fits.then(|| entries.next()).flatten()
+            });
+            let call = wire::Adopt {
+                entries: piece.collect(),
+                birth: birth.clone(),
+            };
+            new += self.client().call(badge, &call).await?;
+            if entries.peek().is_none() {
+                return Ok(new);
+            }
+        }
+    }
+}

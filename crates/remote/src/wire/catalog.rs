@@ -1,0 +1,135 @@
+//! Finding sessions, the trash, projects.
+
+use serde::{Deserialize, Serialize};
+use throughline_model::{Card, Project, SessionId, Timestamp};
+use throughline_store::{Candidate, Cursor, Fence, Filter, Page, Trashed};
+
+use super::Call;
+
+/// The sessions that match, latest activity first.
+///
+/// A server may answer with fewer than asked for; `next` tells where to go on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    /// Which sessions.
+    pub filter: Filter,
+    /// From where on.
+    pub after: Option<Cursor>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl Call for List {
+    const NAME: &'static str = "list";
+    type Answer = Page<Card>;
+}
+
+/// How many sessions match.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Count {
+    /// Which sessions.
+    pub filter: Filter,
+}
+
+impl Call for Count {
+    const NAME: &'static str = "count";
+    type Answer = u64;
+}
+
+/// Sessions that a text may mean.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidates {
+    /// What somebody typed.
+    pub text: String,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl Call for Candidates {
+    const NAME: &'static str = "candidates";
+    type Answer = Vec<Candidate>;
+}
+
+/// Puts a session into the trash.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trash {
+    /// The session.
+    pub session: SessionId,
+    /// When it went there.
+    pub at: Timestamp,
+    /// The lease it is done under, if any.
+    pub fence: Option<Fence>,
+}
+
+impl Call for Trash {
+    const NAME: &'static str = "trash";
+    type Answer = ();
+}
+
+/// Takes a session out of the trash.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restore {
+    /// The session.
+    pub session: SessionId,
+}
+
+impl Call for Restore {
+    const NAME: &'static str = "restore";
+    type Answer = ();
+}
+
+/// What is in the trash since before a time, longest there first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrashedBefore {
+    /// The time.
+    pub before: Timestamp,
+}
+
+impl Call for TrashedBefore {
+    const NAME: &'static str = "trashed";
+    type Answer = Vec<Trashed>;
+}
+
+/// Removes a session in the trash for good.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remove {
+    /// The session.
+    pub session: SessionId,
+    /// The lease it is done under, if any.
+    pub fence: Option<Fence>,
+}
+
+impl Call for Remove {
+    const NAME: &'static str = "remove";
+    type Answer = ();
+}
+
+/// The owner's projects.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Projects {}
+
+impl Call for Projects {
+    const NAME: &'static str = "projects";
+    type Answer = Vec<Project>;
+}
+
+/// Makes or replaces a project.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PutProject {
+    /// The project.
+    pub project: Project,
+}
+
+impl Call for PutProject {
+    const NAME: &'static str = "put_project";
+    type Answer = ();
+}

@@ -1,0 +1,432 @@
+//! What goes wrong in a store, on its way to whoever asked.
+//!
+//! What a program may act on comes out as the very error it was; the rest keeps its kind and
+//! its words.
+
+use std::error::Error;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use throughline_model::{DecodeError, Digest, EntryId, Key, Seq, SessionId, Timestamp, TokenId};
+use throughline_store::{BoxError, ErrorKind, StoreError};
+
+/// What went wrong in the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "failure", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "as in `StoreError`")]
+pub enum Failure {
+    NoSuchSession {
+        id: SessionId,
+    },
+    InTrash {
+        id: SessionId,
+    },
+    NotInTrash {
+        id: SessionId,
+    },
+    SessionExists {
+        id: SessionId,
+    },
+    KeyTaken {
+        key: Key,
+        held_by: SessionId,
+    },
+    Moved {
+        id: SessionId,
+        expected: Seq,
+        found: Seq,
+    },
+    NoSuchEntry {
+        id: SessionId,
+        seq: Seq,
+        head: Seq,
+    },
+    EntryIdReused {
+        id: SessionId,
+        entry: EntryId,
+    },
+    NothingToAppend,
+    NoSuchBlob {
+        digest: Digest,
+    },
+    NoSuchToken {
+        id: TokenId,
+    },
+    TokenExists {
+        id: TokenId,
+    },
+    EntryTooLarge {
+        bytes: u64,
+        max: u64,
+    },
+    BlobTooLarge {
+        bytes: u64,
+        max: u64,
+    },
+    Damaged {
+        id: SessionId,
+        seq: Seq,
+        damage: Damage,
+    },
+    Missing {
+        seq: Seq,
+    },
+    LeaseHeld {
+        name: String,
+        holder: String,
+        until: Timestamp,
+    },
+    LeaseLost {
+        name: String,
+    },
+    /// Anything else, in the words it was told in there.
+    Other {
+        kind: ErrorKind,
+        message: String,
+        causes: Vec<String>,
+    },
+}
+
+/// What is wrong with an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "as in `DecodeError`")]
+pub enum Damage {
+    Payload(String),
+    Redacted,
+    Digest,
+}
+
+/// What an entry is called where it is too large.
+const ENTRY: &str = "an entry";
+/// What an attachment is called where it is too large.
+const BLOB: &str = "an attachment";
+
+impl From<&StoreError> for Failure {
+    fn from(error: &StoreError) -> Self {
+        match error {
+            StoreError::NoSuchSession(id) => Self::NoSuchSession { id: id.clone() },
+            StoreError::InTrash(id) => Self::InTrash { id: id.clone() },
+            StoreError::NotInTrash(id) => Self::NotInTrash { id: id.clone() },
+            StoreError::SessionExists(id) => Self::SessionExists { id: id.clone() },
+            StoreError::KeyTaken { key, held_by } => Self::KeyTaken {
+                key: key.clone(),
+                held_by: held_by.clone(),
+            },
+            StoreError::Moved {
+                id,
+                expected,
+                found,
+            } => Self::Moved {
+                id: id.clone(),
+                expected: *expected,
+                found: *found,
+            },
+            StoreError::NoSuchEntry { id, seq, head } => Self::NoSuchEntry {
+                id: id.clone(),
+                seq: *seq,
+                head: *head,
+            },
+            StoreError::EntryIdReused { id, entry } => Self::EntryIdReused {
+                id: id.clone(),
+                entry: *entry,
+            },
+            StoreError::NothingToAppend => Self::NothingToAppend,
+            StoreError::NoSuchBlob(digest) => Self::NoSuchBlob { digest: *digest },
+            StoreError::NoSuchToken(id) => Self::NoSuchToken { id: id.clone() },
+            StoreError::TokenExists(id) => Self::TokenExists { id: id.clone() },
+            StoreError::TooLarge {
+                what: ENTRY,
+                bytes,
+                max,
+            } => Self::EntryTooLarge {
+                bytes: *bytes,
+                max: *max,
+            },
+            StoreError::TooLarge {
+                what: BLOB,
+                bytes,
+                max,
+            } => Self::BlobTooLarge {
+                bytes: *bytes,
+                max: *max,
+            },
+            StoreError::Damaged { id, seq, source } => match Damage::of(source) {
+                Some(damage) => Self::Damaged {
+                    id: id.clone(),
+                    seq: *seq,
+                    damage,
+                },
+                None => Self::other(error),
+            },
+            StoreError::Missing { seq } => Self::Missing { seq: *seq },
+            StoreError::LeaseHeld {
+                name,
+                holder,
+                until,
+            } => Self::LeaseHeld {
+                name: name.clone(),
+                holder: holder.clone(),
+                until: *until,
+            },
+            StoreError::LeaseLost { name } => Self::LeaseLost { name: name.clone() },
+            other => Self::other(other),
+        }
+    }
+}
+
+impl Failure {
+    fn other(error: &StoreError) -> Self {
+        let mut causes = Vec::new();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            causes.push(error.to_string());
+            cause = error.source();
+        }
+        Self::Other {
+            kind: error.kind(),
+            message: error.to_string(),
+            causes,
+        }
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NoSuchSession { id } => Self::NoSuchSession(id),
+            Failure::InTrash { id } => Self::InTrash(id),
+            Failure::NotInTrash { id } => Self::NotInTrash(id),
+            Failure::SessionExists { id } => Self::SessionExists(id),
+            Failure::KeyTaken { key, held_by } => Self::KeyTaken { key, held_by },
+            Failure::Moved {
+                id,
+                expected,
+                found,
+            } => Self::Moved {
+                id,
+                expected,
+                found,
+            },
+            Failure::NoSuchEntry { id, seq, head } => Self::NoSuchEntry { id, seq, head },
+            Failure::EntryIdReused { id, entry } => Self::EntryIdReused { id, entry },
+            Failure::NothingToAppend => Self::NothingToAppend,
+            Failure::NoSuchBlob { digest } => Self::NoSuchBlob(digest),
+            Failure::NoSuchToken { id } => Self::NoSuchToken(id),
+            Failure::TokenExists { id } => Self::TokenExists(id),
+            Failure::EntryTooLarge { bytes, max } => Self::TooLarge {
+                what: ENTRY,
+                bytes,
+                max,
+            },
+            Failure::BlobTooLarge { bytes, max } => Self::TooLarge {
+                what: BLOB,
+                bytes,
+                max,
+            },
+            Failure::Damaged { id, seq, damage } => Self::Damaged {
+                id,
+                seq,
+                source: damage.into(),
+            },
+            Failure::Missing { seq } => Self::Missing { seq },
+            Failure::LeaseHeld {
+                name,
+                holder,
+                until,
+            } => Self::LeaseHeld {
+                name,
+                holder,
+                until,
+            },
+            Failure::LeaseLost { name } => Self::LeaseLost { name },
+            Failure::Other {
+                kind,
+                message,
+                causes,
+            } => Self::Elsewhere {
+                kind,
+                message,
+                source: Cause::chain(causes),
+            },
+        }
+    }
+}
+
+impl Damage {
+    fn of(error: &DecodeError) -> Option<Self> {
+        match error {
+            DecodeError::Payload(why) => Some(Self::Payload(why.to_string())),
+            DecodeError::Redacted => Some(Self::Redacted),
+            DecodeError::Digest => Some(Self::Digest),
+            _ => None,
+        }
+    }
+}
+
+impl From<Damage> for DecodeError {
+    fn from(damage: Damage) -> Self {
+        match damage {
+            Damage::Payload(why) => {
+                Self::Payload(<serde_json::Error as serde::de::Error>::custom(why))
+            }
+            Damage::Redacted => Self::Redacted,
+            Damage::Digest => Self::Digest,
+        }
+    }
+}
+
+/// Why, as it was told on the other side.
+#[derive(Debug)]
+struct Cause {
+    text: String,
+    source: Option<BoxError>,
+}
+
+impl Cause {
+    /// Each because of the next.
+    fn chain(causes: Vec<String>) -> Option<BoxError> {
+        causes.into_iter().rev().fold(None, |source, text| {
+            let cause: BoxError = Box::new(Self { text, source });
+            Some(cause)
+        })
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for Cause {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let source: &(dyn Error + 'static) = self.source.as_deref()?;
+        Some(source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An error with everything under it.
+    fn told(error: &StoreError) -> Vec<String> {
+        let mut told = Vec::new();
+        let mut next: Option<&dyn Error> = Some(error);
+        while let Some(error) = next {
+            told.push(error.to_string());
+            next = error.source();
+        }
+        told
+    }
+
+    fn one_of_each() -> Vec<StoreError> {
+        let id = || "s".parse::<SessionId>().unwrap();
+        let io = || -> BoxError { Box::new(std::io::Error::other("the disk is on fire")) };
+        let payload = serde_json::from_str::<u8>("{").unwrap_err();
+        let damaged = |source| StoreError::Damaged {
+            id: id(),
+            seq: Seq(3),
+            source,
+        };
+        vec![
+            StoreError::NoSuchSession(id()),
+            StoreError::InTrash(id()),
+            StoreError::NotInTrash(id()),
+            StoreError::SessionExists(id()),
+            StoreError::KeyTaken {
+                key: "k".parse().unwrap(),
+                held_by: id(),
+            },
+            StoreError::Moved {
+                id: id(),
+                expected: Seq(1),
+                found: Seq(2),
+            },
+            StoreError::NoSuchEntry {
+                id: id(),
+                seq: Seq(9),
+                head: Seq(2),
+            },
+            StoreError::EntryIdReused {
+                id: id(),
+                entry: EntryId::from_bytes([7; 16]),
+            },
+            StoreError::NothingToAppend,
+            StoreError::NoSuchBlob(Digest::of(b"x")),
+            StoreError::NoSuchToken(TokenId::mint([1; 8])),
+            StoreError::TokenExists(TokenId::mint([1; 8])),
+            StoreError::TooLarge {
+                what: ENTRY,
+                bytes: 9,
+                max: 8,
+            },
+            StoreError::TooLarge {
+                what: BLOB,
+                bytes: 9,
+                max: 8,
+            },
+            damaged(DecodeError::Payload(payload)),
+            damaged(DecodeError::Redacted),
+            damaged(DecodeError::Digest),
+            damaged(DecodeError::Column("digest")),
+            StoreError::Missing { seq: Seq(4) },
+            StoreError::LeaseHeld {
+                name: "purge".to_owned(),
+                holder: "a".to_owned(),
+                until: Timestamp::UNIX_EPOCH,
+            },
+            StoreError::LeaseLost {
+                name: "purge".to_owned(),
+            },
+            StoreError::DamagedStore {
+                what: "a row".to_owned(),
+                source: Some(io()),
+            },
+            StoreError::Newer {
+                found: "2".to_owned(),
+                known: "1".to_owned(),
+            },
+            StoreError::Busy {
+                during: "appending",
+                seconds: 5,
+            },
+            StoreError::Full {
+                during: "appending",
+                source: io(),
+            },
+            StoreError::ReadOnly {
+                during: "appending",
+                source: io(),
+            },
+            StoreError::Closed,
+            StoreError::Unsupported("fly"),
+            StoreError::Backend {
+                during: "reading",
+                source: io(),
+            },
+        ]
+    }
+
+    #[test]
+    fn an_error_arrives_with_its_kind_and_in_its_words() {
+        for error in one_of_each() {
+            let sent = serde_json::to_string(&Failure::from(&error)).unwrap();
+            let failure: Failure = serde_json::from_str(&sent).unwrap();
+            let arrived = StoreError::from(failure);
+            assert_eq!(arrived.kind(), error.kind(), "{sent}");
+            assert_eq!(told(&arrived), told(&error), "{sent}");
+        }
+    }
+
+    #[test]
+    fn an_error_that_a_program_acts_on_arrives_as_itself() {
+        for error in one_of_each() {
+            let arrived = StoreError::from(Failure::from(&error));
+            let itself = std::mem::discriminant(&arrived) == std::mem::discriminant(&error);
+            let acted_on = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Conflict);
+            assert!(itself || !acted_on, "{error:?}");
+        }
+    }
+}

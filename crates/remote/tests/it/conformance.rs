@@ -1,0 +1,38 @@
+//! A store that a server keeps passes what the suite says of sessions.
+//!
+//! The suite has more than one owner. Each has a token, and the store holds all of them; what
+//! it says of tokens and upkeep is the server's business, and left out.
+
+use throughline_model::TokenRole;
+use throughline_remote::RemoteStore;
+use throughline_store::conformance::Fixture;
+use throughline_store::conformance::random::{Op, answers_as_memory};
+use throughline_store::{random_conformance, session_conformance};
+
+use crate::harness::{Served, open};
+
+async fn fixture() -> Fixture<RemoteStore> {
+    let served = Served::start().await;
+    let token = served.token("local", TokenRole::User).await;
+    let mut store = open(served.address, &token).await.unwrap();
+    for other in ["mallory", "nobody", "other"] {
+        let token = served.token(other, TokenRole::User).await;
+        store = store.and(&token).await.unwrap();
+    }
+    Fixture {
+        store,
+        keep: Box::new(served),
+    }
+}
+
+session_conformance!(fixture().await);
+
+/// Every answer is that of the store in memory, and what came of it is sound where it is kept.
+async fn agrees_and_is_sound(fixture: &Fixture<RemoteStore>, ops: &[Op]) {
+    answers_as_memory(&fixture.store, ops).await;
+    let served: &Served = fixture.keep.downcast_ref().unwrap();
+    let report = served.tl.check(&|_, _| ()).await.unwrap();
+    assert_eq!(report.findings, []);
+}
+
+random_conformance!(fixture().await, agrees_and_is_sound);

@@ -1,0 +1,328 @@
+//! What the way to a server adds: it may be cut, and the server may go away and come back.
+
+use std::time::Duration;
+
+use throughline_model::{Birth, Body, EntryId, NewEntry, Role, Seq, SessionId, TokenRole};
+use throughline_server::{Limits, Rate};
+use throughline_store::{
+    Append, BlobStore, Catalog, Change, Expect, Feed, Filter, How, LogStore, OnConflict, Position,
+    Read, StoreError, What,
+};
+
+use crate::harness::{Served, open, owner};
+use crate::proxy::Proxy;
+
+fn birth(id: &str) -> Birth {
+    let at = throughline_model::Timestamp::from_second(1_800_000_000).unwrap();
+    Birth::new(id.parse().unwrap(), at)
+}
+
+fn said(number: u8, text: &str) -> NewEntry {
+    let at = throughline_model::Timestamp::from_second(1_800_000_000 + i64::from(number)).unwrap();
+    NewEntry::text(EntryId::from_bytes([number; 16]), at, Role::User, text)
+}
+
+fn id(text: &str) -> SessionId {
+    text.parse().unwrap()
+}
+
+/// A store, and a way to it that can be cut.
+async fn by_proxy(served: &Served) -> (throughline_remote::RemoteStore, Proxy) {
+    let proxy = Proxy::before(served.address).await;
+    let token = served.token("ada", TokenRole::User).await;
+    (open(proxy.address, &token).await.unwrap(), proxy)
+}
+
+#[tokio::test]
+async fn an_append_whose_answer_is_lost_is_there_once() {
+    let served = Served::start().await;
+    let (store, proxy) = by_proxy(&served).await;
+    let ada = owner("ada");
+    let session = ada.session(&id("s"));
+
+    proxy.cut_next();
+    let created = store.create(&ada, birth("s")).await.unwrap();
+    assert!(!created.existed, "it was made by the attempt that was cut");
+
+    proxy.cut_next();
+    let append = Append::after(Seq(0), vec![said(1, "one"), said(2, "two")]);
+    let appended = store.append(&session, append.clone()).await.unwrap();
+    assert_eq!(proxy.cut(), 2);
+    assert_eq!(appended.how, How::Appended);
+    let seqs: Vec<_> = appended.entries.iter().map(|entry| entry.seq).collect();
+    assert_eq!(seqs, [Seq(1), Seq(2)]);
+
+    // A repeat of the caller's own is one.
+    let again = store.append(&session, append).await.unwrap();
+    assert_eq!(again.how, How::Repeated);
+    assert_eq!(again.entries, appended.entries);
+
+    let there = served
+        .tl
+        .store()
+        .read(&session, Read::tail(9))
+        .await
+        .unwrap();
+    assert_eq!(there, appended.entries);
+}
+
+#[tokio::test]
+async fn a_conflict_whose_answer_is_lost_is_settled_as_the_first_time() {
+    let served = Served::start().await;
+    let (store, proxy) = by_proxy(&served).await;
+    let ada = owner("ada");
+    let session = ada.session(&id("s"));
+    store.create(&ada, birth("s")).await.unwrap();
+    let first = Append::any(vec![said(1, "one")]);
+    store.append(&session, first).await.unwrap();
+
+    proxy.cut_next();
+    let rebased = Append {
+        expect: Expect::At(Seq(0)),
+        on_conflict: OnConflict::Rebase,
+        ..Append::any(vec![said(2, "two")])
+    };
+    let rebased = store.append(&session, rebased).await.unwrap();
+    assert_eq!(rebased.how, How::Rebased);
+    assert_eq!(rebased.entries[0].rebased, Some(Seq(0)));
+
+    proxy.cut_next();
+    let forked = Append {
+        expect: Expect::At(Seq(1)),
+        on_conflict: OnConflict::Fork(Box::new(birth("late"))),
+        ..Append::any(vec![said(3, "three")])
+    };
+    let forked = store.append(&session, forked).await.unwrap();
+    assert_eq!((forked.how, forked.session), (How::Forked, id("late")));
+
+    proxy.cut_next();
+    let refused = Append::after(Seq(1), vec![said(4, "four")]);
+    let refused = store.append(&session, refused).await.unwrap_err();
+    let StoreError::Moved {
+        expected, found, ..
+    } = refused
+    else {
+        panic!("{refused:?}");
+    };
+    assert_eq!((expected, found), (Seq(1), Seq(2)));
+    assert_eq!(proxy.cut(), 3);
+}
+
+#[tokio::test]
+async fn what_was_done_though_its_answer_is_lost_is_done() {
+    let served = Served::start().await;
+    let (store, proxy) = by_proxy(&served).await;
+    let ada = owner("ada");
+    let session = ada.session(&id("s"));
+    let at = birth("s").at;
+    store.create(&ada, birth("s")).await.unwrap();
+    for cut in [true, false] {
+        let next = || {
+            if cut {
+                proxy.cut_next();
+            }
+        };
+        next();
+        store.trash(&session, at).await.unwrap();
+        next();
+        store.restore(&session).await.unwrap();
+    }
+    // Nothing was cut here: what is not so is told.
+    let refused = store.restore(&session).await.unwrap_err();
+    assert!(matches!(refused, StoreError::NotInTrash(_)), "{refused:?}");
+    store.trash(&session, at).await.unwrap();
+    proxy.cut_next();
+    store.remove(&session).await.unwrap();
+    let refused = store.remove(&session).await.unwrap_err();
+    assert!(
+        matches!(refused, StoreError::NoSuchSession(_)),
+        "{refused:?}"
+    );
+    proxy.cut_next();
+    let digest = store.put_blob(&ada, b"bytes".to_vec()).await.unwrap();
+    proxy.cut_next();
+    assert_eq!(store.blob(&ada, &digest).await.unwrap(), b"bytes");
+    assert_eq!(proxy.cut(), 5);
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_is_found_again() {
+    let mut served = Served::start().await;
+    let store = served.store("ada").await;
+    let ada = owner("ada");
+    let session = ada.session(&id("s"));
+    store.create(&ada, birth("s")).await.unwrap();
+
+    served.end().await;
+    served.begin().await;
+    store
+        .append(&session, Append::any(vec![said(1, "one")]))
+        .await
+        .unwrap();
+
+    // Even one that is not there when it is asked.
+    served.end().await;
+    let asked = tokio::spawn({
+        let (store, session) = (store.clone(), session.clone());
+        async move {
+            store
+                .append(&session, Append::any(vec![said(2, "two")]))
+                .await
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!asked.is_finished());
+    served.begin().await;
+    let appended = asked.await.unwrap().unwrap();
+    assert_eq!(appended.how, How::Appended);
+    assert_eq!(appended.entries[0].seq, Seq(2));
+}
+
+#[tokio::test]
+async fn too_many_requests_are_made_when_they_may_be() {
+    let limits = Limits {
+        rate: Some(Rate {
+            per_second: 2,
+            burst: 2,
+        }),
+        ..Limits::default()
+    };
+    let served = Served::with(limits).await;
+    let store = served.store("ada").await;
+    let ada = owner("ada");
+    for _ in 0..5 {
+        let count = store.count(&ada, &Filter::default()).await.unwrap();
+        assert_eq!(count, 0);
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_of_their_own_changes_only() {
+    let served = Served::start().await;
+    let (mine, theirs) = (served.store("ada").await, served.store("eve").await);
+    let (ada, eve) = (owner("ada"), owner("eve"));
+    let waiting = tokio::spawn({
+        let mine = mine.clone();
+        async move { mine.changed(Position(0)).await }
+    });
+    theirs.create(&eve, birth("e")).await.unwrap();
+    theirs
+        .append(&eve.session(&id("e")), Append::any(vec![said(1, "psst")]))
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!waiting.is_finished(), "somebody else's change was told");
+    assert_eq!(mine.changes(Position(0), 9).await.unwrap(), []);
+
+    mine.create(&ada, birth("a")).await.unwrap();
+    assert!(waiting.await.unwrap().unwrap());
+    let changes = mine.changes(Position(0), 9).await.unwrap();
+    let [
+        Change {
+            owner,
+            what: What::Created,
+            ..
+        },
+    ] = &changes[..]
+    else {
+        panic!("{changes:?}");
+    };
+    assert_eq!(*owner, ada);
+}
+
+#[tokio::test]
+async fn pages_of_a_server_are_joined() {
+    let limits = Limits {
+        page: 3,
+        ..Limits::default()
+    };
+    let served = Served::with(limits).await;
+    let store = served.store("ada").await;
+    let ada = owner("ada");
+    for number in 0..8 {
+        let id = format!("s{number}");
+        store.create(&ada, birth(&id)).await.unwrap();
+    }
+    let all = store
+        .list(&ada, &Filter::default(), None, 100)
+        .await
+        .unwrap();
+    assert_eq!((all.items.len(), all.next), (8, None));
+    let five = store.list(&ada, &Filter::default(), None, 5).await.unwrap();
+    assert_eq!(five.items[..], all.items[..5]);
+    let rest = store
+        .list(&ada, &Filter::default(), five.next.as_ref(), 5)
+        .await
+        .unwrap();
+    assert_eq!(rest.items[..], all.items[5..]);
+    assert_eq!(store.changes(Position(0), 100).await.unwrap().len(), 8);
+    assert_eq!(store.changes(Position(0), 7).await.unwrap().len(), 7);
+}
+
+#[tokio::test]
+async fn a_large_log_is_adopted_in_pieces() {
+    let limits = Limits {
+        body: 10_000,
+        blob: 10_000,
+        ..Limits::default()
+    };
+    let served = Served::with(limits).await;
+    let ada = owner("ada");
+    let session = ada.session(&id("s"));
+    let here = throughline_store::MemoryStore::new();
+    here.create(&ada, birth("s")).await.unwrap();
+    for number in 0..20 {
+        let entries = vec![said(number, &"x".repeat(1_000))];
+        here.append(&session, Append::any(entries)).await.unwrap();
+    }
+    let log = here.read_stored(&session, Read::from(Seq(1), 100)).await;
+    let log = log.unwrap();
+    let store = served.store("ada").await;
+    let new = store.adopt(&ada, birth("s"), log.clone()).await.unwrap();
+    assert_eq!(new, 20);
+    let there = store.read_stored(&session, Read::from(Seq(1), 100)).await;
+    assert_eq!(there.unwrap(), log);
+
+    // Of one that is forged at its end nothing is kept.
+    let mut forged = log;
+    forged[19].payload = forged[19].payload.replace("xx", "yy");
+    let refused = store.adopt(&ada, birth("t"), forged).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Damaged { .. }), "{refused:?}");
+    let none = store.record(&ada.session(&id("t"))).await.unwrap_err();
+    assert!(matches!(none, StoreError::NoSuchSession(_)), "{none:?}");
+
+    // What does not fit is refused before it is sent.
+    let large = Append::any(vec![said(99, &"x".repeat(20_000))]);
+    let refused = store.append(&session, large).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("takes 10000 at once"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn an_entry_that_is_damaged_there_is_told_here() {
+    let served = Served::start().await;
+    let store = served.store("ada").await;
+    let ada = owner("ada");
+    let session = ada.session(&id("s"));
+    store.create(&ada, birth("s")).await.unwrap();
+    for number in 1..=3 {
+        let entries = vec![said(number, "pay 10")];
+        store.append(&session, Append::any(entries)).await.unwrap();
+    }
+    served.damage("UPDATE entry SET payload = replace(payload, '10', '99') WHERE seq = 2");
+    for read in [
+        Read::from(Seq(1), 9),
+        Read::tail(2),
+        Read::between(Seq(2), Seq(2), 1),
+    ] {
+        let told = store.read_stored(&session, read).await.unwrap_err();
+        let StoreError::Damaged { seq, .. } = told else {
+            panic!("{told:?}");
+        };
+        assert_eq!(seq, Seq(2));
+    }
+    let sound = store.read(&session, Read::tail(1)).await.unwrap();
+    assert!(matches!(sound[0].body, Body::Message(_)));
+}

@@ -1,0 +1,203 @@
+//! What is told to whoever cannot be served.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use throughline_model::{Birth, Digest, Timestamp, TokenRole};
+use throughline_remote::{RemoteStore, TalkError, Timing, TokenText};
+use throughline_store::{Access, ErrorKind, LogStore, StoreError, Upkeep};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::harness::{Served, open, owner, timing, url};
+
+fn birth(id: &str) -> Birth {
+    Birth::new(id.parse().unwrap(), Timestamp::UNIX_EPOCH)
+}
+
+/// What went wrong on the way to the server.
+#[track_caller]
+fn talk(error: &StoreError) -> &TalkError {
+    let StoreError::Elsewhere {
+        source: Some(source),
+        message,
+        kind,
+    } = error
+    else {
+        panic!("{error:?}");
+    };
+    let talk: &TalkError = source.downcast_ref().unwrap();
+    assert_eq!((message, *kind), (&talk.to_string(), talk.kind()));
+    talk
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_good_is_told_from_none() {
+    let served = Served::start().await;
+    let unknown = TokenText::new("tl_unknown").unwrap();
+    let refused = open(served.address, &unknown).await.unwrap_err();
+    assert!(matches!(talk(&refused), TalkError::TokenRefused { .. }));
+    assert!(!format!("{refused:?}").contains("tl_unknown"));
+
+    let server = url(served.address);
+    let refused = RemoteStore::open(&server, None, None, timing()).await;
+    assert!(matches!(
+        talk(&refused.unwrap_err()),
+        TalkError::TokenNeeded { .. }
+    ));
+
+    // One that is taken back while it is in use.
+    let store = served.store("ada").await;
+    assert!(!format!("{store:?}").contains("tl_"));
+    for token in served.tl.tokens().await.unwrap() {
+        served.tl.revoke_token(&token.id).await.unwrap();
+    }
+    let ada = owner("ada");
+    let refused = loop {
+        // It is believed for another second.
+        match store.create(&ada, birth("s")).await {
+            Ok(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(talk(&refused), TalkError::TokenRefused { .. }));
+}
+
+#[tokio::test]
+async fn whose_store_it_is_follows_from_the_token_alone() {
+    let served = Served::start().await;
+    let store = served.store("ada").await;
+    let eve = owner("eve");
+    // Not even asked for: there is no token for it.
+    let refused = store.create(&eve, birth("s")).await.unwrap_err();
+    assert!(matches!(talk(&refused), TalkError::AnothersToken { .. }));
+
+    let token = served.token("ada", TokenRole::User).await;
+    let refused = RemoteStore::open(&url(served.address), Some(&token), Some(&eve), timing()).await;
+    assert!(matches!(
+        talk(&refused.unwrap_err()),
+        TalkError::AnothersToken { .. }
+    ));
+
+    // Whoever says otherwise to the server finds nothing.
+    let (status, told) = ask(served.address, &token, "eve").await;
+    assert_eq!(status, "404", "{told}");
+    assert!(told.contains("owner_not_found"), "{told}");
+    let (status, told) = ask(served.address, &token, "ada").await;
+    assert_eq!(status, "200", "{told}");
+}
+
+/// Counts somebody's sessions with a token, by hand.
+async fn ask(server: SocketAddr, token: &TokenText, believed: &str) -> (String, String) {
+    let mut stream = tokio::net::TcpStream::connect(server).await.unwrap();
+    let request = format!(
+        "POST /store/v1/projects HTTP/1.1\r\nhost: {server}\r\nauthorization: Bearer {}\r\n\
+         throughline-owner: {believed}\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{{}}",
+        token.expose(),
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let status = answer.split(' ').nth(1).unwrap().to_owned();
+    (status, answer)
+}
+
+#[tokio::test]
+async fn a_service_reaches_its_users_and_nobody_else() {
+    let served = Served::start().await;
+    let token = served.token("bot", TokenRole::Service).await;
+    let server = url(served.address);
+    let ann = owner("bot/Ånn");
+    let store = RemoteStore::open(&server, Some(&token), Some(&ann), timing())
+        .await
+        .unwrap();
+    assert_eq!(store.owner(), &ann);
+    store.create(&ann, birth("s")).await.unwrap();
+    assert_eq!(served.tl.store().owners().await.unwrap(), [ann]);
+
+    for other in ["ann", "tob/ann"] {
+        let other = owner(other);
+        let refused = RemoteStore::open(&server, Some(&token), Some(&other), timing()).await;
+        assert!(matches!(
+            talk(&refused.unwrap_err()),
+            TalkError::AnothersToken { .. }
+        ));
+    }
+}
+
+#[tokio::test]
+async fn what_is_the_servers_business_says_where_to_do_it() {
+    let served = Served::start().await;
+    let store = served.store("ada").await;
+    let refused = [
+        store.tokens().await.map(|_| ()),
+        store.token(&Digest::of(b"x")).await.map(|_| ()),
+        store.check(&|_, _| ()).await.map(|_| ()),
+        store.rebuild(&|_, _| ()).await.map(|_| ()),
+        store.backup("x".as_ref(), &|_, _| ()).await,
+    ];
+    for refused in refused {
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let told = error.to_string();
+        assert!(told.contains("where the server keeps its store"), "{told}");
+    }
+    assert_eq!(store.owners().await.unwrap(), [owner("ada")]);
+}
+
+/// Something that answers every request with this.
+async fn stranger(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = [0; 4096];
+            let _ = stream.read(&mut bytes).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn something_else_at_the_address_is_recognised() {
+    let token = TokenText::new("tl_x").unwrap();
+    for answer in [
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi",
+        "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\nconnection: close\r\n\
+         content-length: 0\r\n\r\n",
+    ] {
+        let address = stranger(answer).await;
+        let refused = open(address, &token).await.unwrap_err();
+        let talk = talk(&refused);
+        assert!(
+            matches!(talk, TalkError::NotThroughline { .. }),
+            "{talk} for {answer}"
+        );
+    }
+    let later = "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 37\r\n\r\n\
+                 {\"throughline\":\"9.0.0\",\"store\":[2,3]}";
+    let refused = open(stranger(later).await, &token).await.unwrap_err();
+    assert!(matches!(talk(&refused), TalkError::OtherVersion { .. }));
+    assert!(
+        refused.to_string().contains("Throughline 9.0.0"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn where_nobody_answers_that_is_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let hasty = Timing {
+        reach: Duration::from_millis(200),
+        ..Timing::default()
+    };
+    let token = TokenText::new("tl_x").unwrap();
+    let refused = RemoteStore::open(&url(address), Some(&token), None, hasty).await;
+    let refused = refused.unwrap_err();
+    assert!(matches!(talk(&refused), TalkError::Unreachable { .. }));
+    assert_eq!(refused.kind(), ErrorKind::Unavailable);
+}
