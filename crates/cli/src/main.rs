@@ -141,7 +141,7 @@ async fn start(cli: Cli) -> ExitCode {
         ),
     };
     let app = app.for_reading(command.only_reads());
-    let done = commands::run(&app, command).await;
+    let done = Box::pin(commands::run(&app, command)).await;
     let closed = app.close().await;
     match done.and_then(|code| closed.map(|()| code)) {
         Ok(code) => code,

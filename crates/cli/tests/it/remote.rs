@@ -219,7 +219,7 @@ fn a_token_is_kept_for_the_person_and_shown_to_nobody() {
     tl.run_with(&["login", &url], line.as_bytes()).ok();
     let kept = holds(tl.home().parent().unwrap(), &token);
     let file = tl.home().join("tokens.toml");
-    assert_eq!(kept, [file.clone()]);
+    assert_eq!(kept, std::slice::from_ref(&file));
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
