@@ -113,9 +113,9 @@ impl Handed {
         let requests = self.stand_in.requests();
         let bodies = requests.iter().map(|request| request.body.to_string());
         let question = serde_json::to_string(question).unwrap();
-        let asked = bodies.filter(|body| body.contains(question.trim_matches('"')));
+        let mut asked = bodies.filter(|body| body.contains(question.trim_matches('"')));
         asked
-            .last()
+            .next_back()
             .unwrap_or_else(|| panic!("nobody asked {question}"))
     }
 

@@ -73,7 +73,7 @@ impl<W: Write> CodexWriter<W> {
 
     fn message(&mut self, message: &Message, blobs: &Blobs) -> io::Result<()> {
         let missing = self.pairs.missing_before(message);
-        self.answer(missing)?;
+        self.answer(&missing)?;
         let mut content = Vec::new();
         for block in &message.content.0 {
             match block {
@@ -170,7 +170,7 @@ impl<W: Write> CodexWriter<W> {
         self.line("response_item", &item)
     }
 
-    fn answer(&mut self, missing: Vec<ToolResult>) -> io::Result<()> {
+    fn answer(&mut self, missing: &[ToolResult]) -> io::Result<()> {
         missing.iter().try_for_each(|result| self.result(result))
     }
 
@@ -180,7 +180,7 @@ impl<W: Write> CodexWriter<W> {
         };
         self.summarized = true;
         let missing = self.pairs.missing();
-        self.answer(missing)?;
+        self.answer(&missing)?;
         self.at = self.at.max(at);
         let said = json!({
             "type": "message",
@@ -220,7 +220,7 @@ impl<W: Write> SessionWriter for CodexWriter<W> {
             self.summary()?;
         }
         let missing = self.pairs.missing();
-        self.answer(missing)?;
+        self.answer(&missing)?;
         self.out.flush()
     }
 }

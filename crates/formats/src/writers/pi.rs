@@ -73,7 +73,7 @@ impl<W: Write> PiWriter<W> {
 
     fn message(&mut self, message: &Message, blobs: &Blobs) -> io::Result<()> {
         let missing = self.pairs.missing_before(message);
-        self.answer(missing)?;
+        self.answer(&missing)?;
         let mut content = Vec::new();
         for block in &message.content.0 {
             match block {
@@ -161,7 +161,7 @@ impl<W: Write> PiWriter<W> {
         }))
     }
 
-    fn answer(&mut self, missing: Vec<ToolResult>) -> io::Result<()> {
+    fn answer(&mut self, missing: &[ToolResult]) -> io::Result<()> {
         let none = Blobs::new();
         missing
             .iter()
@@ -211,7 +211,7 @@ impl<W: Write> SessionWriter for PiWriter<W> {
     fn finish(&mut self) -> io::Result<()> {
         self.begin()?;
         let missing = self.pairs.missing();
-        self.answer(missing)?;
+        self.answer(&missing)?;
         if let Some((_, text, at)) = self.head.summary_text() {
             self.at = self.at.max(at);
             // It names the first entry that is kept; with none, one that is not there.
