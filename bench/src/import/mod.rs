@@ -215,7 +215,7 @@ fn again(
 
 /// The memory that one large file takes, and one large line.
 fn large(findings: &mut Findings, tl: &Path, folder: &Path, scale: u64) -> Result<()> {
-    let mut peak_of = |name: &str, write: &dyn Fn(&Path) -> Result<()>| -> Result<Samples> {
+    let peak_of = |name: &str, write: &dyn Fn(&Path) -> Result<()>| -> Result<Samples> {
         let place = folder.join(name);
         let home = folder.join(format!("home-{name}"));
         write(&place)?;
