@@ -24,9 +24,11 @@ pub(super) fn write(agent: Agent, folder: &Path, messages: u64) -> Result<u64> {
         let name = match agent {
             Agent::Codex => format!("rollout-2026-01-02T10-00-00-{id}.jsonl"),
             Agent::Pi => format!("2026-01-02T10-00-00-000Z_{id}.jsonl"),
+            Agent::Gemini => format!("chats/session-2026-01-02T10-00-{id}.jsonl"),
             _ => format!("{id}.jsonl"),
         };
         let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(folder))?;
         let mut out = BufWriter::new(File::create(&path)?);
         head(agent, &id, &mut out)?;
         for number in 1..=count {
@@ -39,6 +41,41 @@ pub(super) fn write(agent: Agent, folder: &Path, messages: u64) -> Result<u64> {
     Ok(bytes)
 }
 
+/// Writes one session of Claude Code of about so many bytes; its file is the only one there.
+pub(super) fn write_long(folder: &Path, bytes: u64) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let id = "00000001-0000-4000-8000-000000000000";
+    let mut out = BufWriter::new(File::create(folder.join(format!("{id}.jsonl")))?);
+    let mut line = Vec::new();
+    let mut written = 0;
+    for number in 1.. {
+        line.clear();
+        message(Agent::ClaudeCode, id, number, &mut line)?;
+        out.write_all(&line)?;
+        written += line.len() as u64;
+        if written >= bytes {
+            break;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// Writes a session of Claude Code in which one line has so many bytes of a tool's output.
+pub(super) fn write_wide(folder: &Path, bytes: usize) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let id = "00000001-0000-4000-8000-000000000000";
+    let mut out = BufWriter::new(File::create(folder.join(format!("{id}.jsonl")))?);
+    message(Agent::ClaudeCode, id, 1, &mut out)?;
+    let wide = "All of it on one line. ".repeat(bytes / 23);
+    let line = json!({"parentUuid": format!("00000001-{}", &id[..8]), "isSidechain": false,
+        "sessionId": id, "type": "user", "message": {"role": "user", "content": wide},
+        "uuid": "wide", "timestamp": "2026-01-02T10:00:02.000Z"});
+    serde_json::to_writer(&mut out, &line)?;
+    out.write_all(b"\n")?;
+    message(Agent::ClaudeCode, id, 2, &mut out)?;
+    Ok(out.flush()?)
+}
+
 fn head(agent: Agent, id: &str, out: &mut impl Write) -> Result<()> {
     let at = "2026-01-02T10:00:00.000Z";
     let line = match agent {
@@ -46,6 +83,8 @@ fn head(agent: Agent, id: &str, out: &mut impl Write) -> Result<()> {
             "payload": {"id": id, "timestamp": at, "cwd": "/nowhere/app"}}),
         Agent::Pi => json!({"type": "session", "version": 3, "id": id, "timestamp": at,
             "cwd": "/nowhere/app"}),
+        Agent::Gemini => json!({"sessionId": id, "projectHash": "0", "startTime": at,
+            "lastUpdated": at, "kind": "main", "directories": ["/nowhere/app"]}),
         _ => return Ok(()),
     };
     serde_json::to_writer(&mut *out, &line)?;
@@ -75,6 +114,11 @@ fn message(agent: Agent, session: &str, number: u64, out: &mut impl Write) -> Re
             let kind = if user { "input_text" } else { "output_text" };
             json!({"timestamp": at, "type": "response_item", "payload": {"type": "message",
                 "role": role, "content": [{"type": kind, "text": said}]}})
+        }
+        Agent::Gemini => {
+            let kind = if user { "user" } else { "gemini" };
+            json!({"id": format!("{number:08x}-{}", &session[..8]), "timestamp": at, "type": kind,
+                "content": said, "model": (!user).then_some("gemini-x")})
         }
         Agent::Pi => {
             let parent = (number > 1).then(|| format!("{:08x}", number - 1));

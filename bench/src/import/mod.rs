@@ -24,7 +24,10 @@ use crate::table::{Row, Target};
 const MESSAGES: u64 = 1_000_000;
 const FEWER: u64 = 100_000;
 const ROUNDS: usize = 3;
-const FORMATS: [Agent; 3] = [Agent::ClaudeCode, Agent::Codex, Agent::Pi];
+const FORMATS: [Agent; 4] = [Agent::ClaudeCode, Agent::Codex, Agent::Gemini, Agent::Pi];
+/// Bytes of a session in one file; and of one line, which is held whole.
+const LONG: [u64; 3] = [50_000_000, 500_000_000, 2_000_000_000];
+const WIDE: usize = 50_000_000;
 const NOTE: &str = "Generated history, one session a file of 10,000 messages. Ours is read, \
                     turned into entries and durable in a SQLite store; indexing comes after, in \
                     the background, and is not in it. The other reads the same bytes and parses \
@@ -39,6 +42,9 @@ pub(crate) struct ImportArgs {
     /// The `tl` to start
     #[arg(long, value_name = "FILE")]
     tl: PathBuf,
+    /// Only the speed of this format (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    from: Vec<Agent>,
     #[command(flatten)]
     output: Output,
 }
@@ -48,20 +54,25 @@ pub(crate) fn run(args: &ImportArgs) -> Result<()> {
     let machine = Machine::of(folder.path())?;
     let scale = if args.output.quick { 20 } else { 1 };
     let mut findings = Findings::default();
-    for agent in FORMATS {
+    let all = args.from.is_empty();
+    for agent in FORMATS.into_iter().filter(|a| all || args.from.contains(a)) {
         for messages in [FEWER / scale, MESSAGES / scale] {
             let place = folder.path().join(format!("{agent}-{messages}"));
             let bytes = history::write(agent, &place, messages)?;
             speed(&mut findings, agent, &place, messages, bytes)?;
         }
     }
-    again(
-        &mut findings,
-        args,
-        folder.path(),
-        MESSAGES / scale,
-        FEWER / scale,
-    )?;
+    if all {
+        let tl = std::path::absolute(&args.tl)?;
+        again(
+            &mut findings,
+            &tl,
+            folder.path(),
+            MESSAGES / scale,
+            FEWER / scale,
+        )?;
+        large(&mut findings, &tl, folder.path(), scale)?;
+    }
     let notes = [NOTE.to_owned()];
     findings.report(&args.output, &machine, "Importing", "import", &notes)
 }
@@ -169,22 +180,21 @@ fn parse(agent: Agent, place: &Path) -> Result<Duration> {
 /// The command: the first time, again, and how much memory it takes.
 fn again(
     findings: &mut Findings,
-    args: &ImportArgs,
+    tl: &Path,
     folder: &Path,
     messages: u64,
     fewer: u64,
 ) -> Result<()> {
-    let tl = std::path::absolute(&args.tl)?;
     let mut peaks = Vec::new();
     for count in [fewer, messages] {
         let place = folder.join(format!("{}-{count}", Agent::ClaudeCode));
         let home = folder.join(format!("home-{count}"));
-        let (first, peak) = command(&tl, &place, &home)?;
+        let (first, peak) = command(tl, &place, &home)?;
         peaks.push(Samples(vec![peak]));
         if count == messages {
             let mut times = Vec::new();
             for _ in 0..5 {
-                times.push(command(&tl, &place, &home)?.0);
+                times.push(command(tl, &place, &home)?.0);
             }
             let often = Samples(times);
             let first = Samples(vec![first; 5]);
@@ -201,6 +211,46 @@ fn again(
     let row = row.against(format!("{fewer} messages"), &peaks[0]);
     findings.row(row.target(Target::AtMost(1.5)));
     Ok(())
+}
+
+/// The memory that one large file takes, and one large line.
+fn large(findings: &mut Findings, tl: &Path, folder: &Path, scale: u64) -> Result<()> {
+    let peak_of = |name: &str, write: &dyn Fn(&Path) -> Result<()>| -> Result<Samples> {
+        let place = folder.join(name);
+        let home = folder.join(format!("home-{name}"));
+        write(&place)?;
+        let (_, peak) = command(tl, &place, &home)?;
+        fs::remove_dir_all(&place)?;
+        fs::remove_dir_all(&home)?;
+        Ok(Samples(vec![peak]))
+    };
+    let mut first = None;
+    for bytes in LONG.map(|bytes| bytes / scale) {
+        let peak = peak_of("long", &|place| history::write_long(place, bytes))?;
+        let row = Row::new(
+            format!("Peak memory, one file of {}", megabytes(bytes)),
+            Unit::Bytes,
+            &peak,
+        );
+        match &first {
+            None => {
+                findings.row(row);
+                first = Some((bytes, peak));
+            }
+            Some((fewer, least)) => {
+                let row = row.against(format!("one of {}", megabytes(*fewer)), least);
+                findings.row(row.target(Target::AtMost(1.5)));
+            }
+        }
+    }
+    let peak = peak_of("wide", &|place| history::write_wide(place, WIDE))?;
+    let name = format!("Peak memory, one line of {}", megabytes(WIDE as u64));
+    findings.row(Row::new(name, Unit::Bytes, &peak));
+    Ok(())
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes / 1_000_000)
 }
 
 /// Seconds a run of the command took, and the most memory it had.

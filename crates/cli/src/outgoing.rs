@@ -72,7 +72,12 @@ async fn pages(
     }
 }
 
-fn shown(session: &Session, stored: StoredEntry, secrets: &mut Secrets) -> Result<Entry> {
+/// An entry as it may be seen.
+pub(crate) fn shown(
+    session: &Session,
+    stored: StoredEntry,
+    secrets: &mut Secrets,
+) -> Result<Entry> {
     let seq = stored.seq;
     let entry = secrets.shown(stored).decode();
     Ok(entry.map_err(|source| StoreError::Damaged {
@@ -82,7 +87,8 @@ fn shown(session: &Session, stored: StoredEntry, secrets: &mut Secrets) -> Resul
     })?)
 }
 
-fn attachments(entry: &Entry) -> Vec<Digest> {
+/// The attachments an entry names.
+pub(crate) fn attachments(entry: &Entry) -> Vec<Digest> {
     let message = entry.message().into_iter();
     let files = message.flat_map(|message| message.content.attachments());
     files.map(|file| file.blob).collect()

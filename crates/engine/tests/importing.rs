@@ -67,9 +67,17 @@ async fn find(tl: &Throughline, id: &str) -> Session {
 }
 
 async fn texts(session: &Session) -> Vec<String> {
-    let entries = session.entries(Seq(1), 1000).await.unwrap();
-    let messages = entries.iter().filter_map(|entry| entry.message());
-    messages.map(|m| m.content.to_text().into_owned()).collect()
+    let mut texts = Vec::new();
+    let mut next = Seq(1);
+    loop {
+        let page = session.entries(next, 1000).await.unwrap();
+        let Some(last) = page.last() else {
+            return texts;
+        };
+        next = last.seq.next();
+        let messages = page.iter().filter_map(|entry| entry.message());
+        texts.extend(messages.map(|m| m.content.to_text().into_owned()));
+    }
 }
 
 #[tokio::test]
@@ -354,4 +362,44 @@ async fn what_is_added_to_a_fork_made_here_stays_in_it() {
     let there = find(&tl, "22222222-bbbb").await;
     assert_eq!(texts(&there).await, ["said here", "said there"]);
     assert_eq!(texts(&origin).await, ["said here"]);
+}
+
+#[tokio::test]
+async fn a_long_session_comes_in_whole_and_in_order_however_it_is_gathered() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
+    let tl = Throughline::open(&store).await.unwrap();
+    let count = 20_000;
+    let all = |said_first: &str| {
+        let mut all = vec![session("long-session"), said("m0", said_first)];
+        for number in 1..count {
+            // Another session in between, and an entry that comes a second time much later.
+            if number == 9_000 {
+                all.extend([
+                    session("short-session"),
+                    said("s1", "Meanwhile"),
+                    session("long-session"),
+                ]);
+            }
+            if number == 15_000 {
+                all.push(said("m0", said_first));
+            }
+            all.push(said(&format!("m{number}"), &format!("Step {number}")));
+        }
+        all
+    };
+    let first = import(&tl, all("Begin")).await;
+    assert!(first.failed.is_empty(), "{:?}", first.failed);
+    assert_eq!((first.created, first.forked), (2, 0));
+    assert_eq!((first.appended, first.known), (count + 1, 1));
+    let long = find(&tl, "long-session").await;
+    let texts = texts(&long).await;
+    assert_eq!(texts.len() as u64, count);
+    assert_eq!(texts[0], "Begin");
+    for (number, text) in texts.iter().enumerate().skip(1) {
+        assert_eq!(*text, format!("Step {number}"));
+    }
+    let again = import(&tl, all("Begin")).await;
+    assert_eq!((again.created, again.appended), (0, 0));
+    assert_eq!(again.known, count + 2);
 }

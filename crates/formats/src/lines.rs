@@ -26,6 +26,15 @@ pub(crate) struct Lines<R> {
     blank: bool,
 }
 
+/// Where a line is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    /// Which line it is.
+    pub(crate) number: u64,
+    /// How many bytes come before its text.
+    pub(crate) offset: u64,
+}
+
 /// A line's number, and its text or what is wrong with it.
 pub(crate) type Numbered<T> = (u64, Result<T, LineError>);
 
@@ -67,18 +76,19 @@ impl<R: BufRead> Lines<R> {
         &mut self,
         parse: impl FnOnce(&str) -> Result<T, LineError>,
     ) -> Option<io::Result<Numbered<T>>> {
-        self.next_counted(|_, line| parse(line))
+        self.next_placed(|_, line| parse(line))
     }
 
-    /// The same, with the line's number.
-    pub(crate) fn next_counted<T>(
+    /// The same, with where the line is.
+    pub(crate) fn next_placed<T>(
         &mut self,
-        parse: impl FnOnce(u64, &str) -> Result<T, LineError>,
+        parse: impl FnOnce(Placed, &str) -> Result<T, LineError>,
     ) -> Option<io::Result<Numbered<T>>> {
         if self.failed {
             return None;
         }
         loop {
+            let mut offset = self.bytes;
             let complete = match self.fill() {
                 Ok(0) => return None,
                 Ok(_) => self.buffer.len() <= self.limit,
@@ -94,13 +104,18 @@ impl<R: BufRead> Lines<R> {
             }
             let mut line = self.buffer.as_slice();
             if self.number == 1 {
+                let whole = line.len();
                 line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+                offset += (whole - line.len()) as u64;
             }
             if !self.blank && line.trim_ascii().is_empty() {
                 continue;
             }
             let parsed = match std::str::from_utf8(line) {
-                Ok(text) => parse(self.number, text),
+                Ok(text) => {
+                    let number = self.number;
+                    parse(Placed { number, offset }, text)
+                }
                 Err(error) => Err(LineError::NotUtf8 {
                     byte: error.valid_up_to() + 1,
                 }),
@@ -158,6 +173,22 @@ mod tests {
         );
         assert_eq!(all(b"", 9), []);
         assert_eq!(all(b"\n\n", 9), []);
+    }
+
+    #[test]
+    fn a_line_is_told_with_where_its_text_begins() {
+        let bytes = b"\xEF\xBB\xBFone\r\n\n  two";
+        let mut lines = Lines::new(&bytes[..]);
+        let mut places = Vec::new();
+        while let Some(next) = lines.next_placed(|at, text| Ok((at.offset, text.len()))) {
+            places.push(next.unwrap().1.unwrap());
+        }
+        let text = |(offset, length): &(u64, usize)| {
+            let start = usize::try_from(*offset).unwrap();
+            &bytes[start..start + length]
+        };
+        let texts: Vec<&[u8]> = places.iter().map(text).collect();
+        assert_eq!(texts, [&b"one"[..], b"  two"]);
     }
 
     #[test]

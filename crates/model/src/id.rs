@@ -163,24 +163,23 @@ impl EntryId {
     ///
     /// Always the same, so that what was imported once is recognised the next time.
     pub fn from_external(session: &SessionId, external: &str) -> Self {
-        Self::derived(&[
-            b"external",
-            session.as_str().as_bytes(),
-            external.as_bytes(),
-        ])
+        Self::derived_in(session, &[b"external", external.as_bytes()])
+    }
+
+    /// An id that is a function of `parts` within a session.
+    ///
+    /// It begins as all of them in that session do: they stand together in an index, and
+    /// adding many of them touches few of its pages.
+    pub fn derived_in(session: &SessionId, parts: &[&[u8]]) -> Self {
+        let name = session.as_str().as_bytes();
+        let mut bytes = digest_of(std::iter::once(&name).chain(parts));
+        bytes[..4].copy_from_slice(&Digest::of(name).as_bytes()[..4]);
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 
     /// An id that is a function of `parts` (UUID version 8).
     pub fn derived(parts: &[&[u8]]) -> Self {
-        let mut whole = Vec::new();
-        for part in parts {
-            whole.extend_from_slice(&(part.len() as u64).to_le_bytes());
-            whole.extend_from_slice(part);
-        }
-        let digest = Digest::of(&whole);
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&digest.as_bytes()[..16]);
-        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+        Self(uuid::Builder::from_custom_bytes(digest_of(parts)).into_uuid())
     }
 
     /// Whether it is a function of what it names, as the ids of imported entries are.
@@ -197,6 +196,18 @@ impl EntryId {
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(uuid::Uuid::from_bytes(bytes))
     }
+}
+
+/// Sixteen bytes of the hash of parts, each with its length.
+fn digest_of<'p>(parts: impl IntoIterator<Item = &'p &'p [u8]>) -> [u8; 16] {
+    let mut whole = Vec::new();
+    for part in parts {
+        whole.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        whole.extend_from_slice(part);
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&Digest::of(&whole).as_bytes()[..16]);
+    bytes
 }
 
 impl fmt::Display for EntryId {

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use throughline::glance::counted;
-use throughline::{
-    Body, Digest, Name, Read, Seq, Session, SessionSpec, StoreError, StoredEntry, Summary,
-};
+use throughline::{Body, Digest, Name, Read, Seq, Session, SessionSpec, StoredEntry, Summary};
 use throughline_formats::{
     ClaudeCodeWriter, CodexWriter, DocumentWriter, HtmlWriter, Layout, LogWriter, MarkdownWriter,
     PiWriter, SessionWriter, TranscriptHead,
@@ -396,14 +394,8 @@ async fn log<W: Write>(
 
 /// The attachments an entry names. One that cannot be decoded is written as it is.
 fn attachments(stored: &StoredEntry) -> Vec<Digest> {
-    let Ok(entry) = stored.decode() else {
-        return Vec::new();
-    };
-    let message = entry.message().into_iter();
-    message
-        .flat_map(|m| m.content.attachments())
-        .map(|a| a.blob)
-        .collect()
+    let entry = stored.decode();
+    entry.map_or_else(|_| Vec::new(), |entry| outgoing::attachments(&entry))
 }
 
 async fn document<W: Write>(
@@ -454,14 +446,7 @@ pub(crate) async fn transcript<W: Write>(
     head.previous_session = previous(session).await?;
     let mut writer = MarkdownWriter::new(out, &head, app.zone.clone())?;
     entries(session, |stored| {
-        let seq = stored.seq;
-        let entry = secrets.shown(stored).decode();
-        let entry = entry.map_err(|source| StoreError::Damaged {
-            id: session.id().clone(),
-            seq,
-            source,
-        })?;
-        Ok(writer.entry(&entry)?)
+        Ok(writer.entry(&outgoing::shown(session, stored, secrets)?)?)
     })
     .await?;
     let summary: Option<Summary> = session.last_summary().await?.map(|known| known.summary);

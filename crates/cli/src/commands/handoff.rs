@@ -1,14 +1,14 @@
 //! `tl handoff`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde_json::json;
 use throughline::context::Encoding;
-use throughline::{Candidate, Key, NewSession, Session, SessionSpec};
+use throughline::{AgentRef, Candidate, Key, NewSession, Session, SessionSpec};
 use throughline_formats::{
-    Agent, Around, ClaudeCodeWriter, CodexWriter, Head, PiWriter, SessionWriter, plain_summary,
+    Agent, ClaudeCodeWriter, CodexWriter, Head, PiWriter, SessionWriter, plain_summary,
 };
 
 use super::export::Secrets;
@@ -20,6 +20,8 @@ use crate::report::Refusal;
 
 /// How many tokens a prompt has at most, unless said otherwise.
 const BUDGET: u64 = 8_000;
+/// The most bytes one argument of a command may have, on the systems that limit it.
+const ARGUMENT: usize = 128 * 1024 - 1;
 /// How many entries are looked at for the end of the conversation.
 const TAIL: usize = 400;
 
@@ -32,6 +34,8 @@ enum To {
     Codex,
     /// A prompt for Gemini CLI
     Gemini,
+    /// A prompt for Goose
+    Goose,
     /// A prompt for OpenCode
     Opencode,
     /// A session file for pi
@@ -72,18 +76,23 @@ pub(crate) async fn run(app: &App, args: HandoffArgs) -> Result<()> {
     let mut secrets = Secrets::new(args.reveal);
     match args.to {
         To::ClaudeCode | To::Codex | To::Pi => file(app, &session, &args, &mut secrets).await?,
-        To::Gemini | To::Opencode => {
+        To::Gemini | To::Goose | To::Opencode => {
             let prompt = prompt(app, &session, args.budget, &mut secrets).await?;
             let folder = app.places.state("handoff");
             make_private(&folder)?;
             let path = folder.join(format!("{}.md", session.id()));
             write_whole(&path, prompt.as_bytes())?;
-            let quoted = shell_words::quote(&path.to_string_lossy()).into_owned();
-            let command = match args.to {
-                To::Gemini => format!("gemini --prompt-interactive \"$(cat {quoted})\""),
-                _ => format!("opencode --prompt \"$(cat {quoted})\""),
-            };
-            tell(app, &path, true, &command)?;
+            if prompt.len() > ARGUMENT && args.to != To::Goose {
+                app.ui
+                    .warn("the prompt is longer than a command may be; give a smaller --budget");
+            }
+            let workspace = session.record().await?.card.workspace;
+            tell(
+                app,
+                &path,
+                true,
+                &asking(args.to, workspace.as_deref(), &path),
+            )?;
         }
         To::Prompt => {
             let prompt = prompt(app, &session, args.budget, &mut secrets).await?;
@@ -98,7 +107,7 @@ pub(crate) async fn run(app: &App, args: HandoffArgs) -> Result<()> {
     Ok(())
 }
 
-fn tell(app: &App, path: &std::path::Path, written: bool, command: &str) -> Result<()> {
+fn tell(app: &App, path: &Path, written: bool, command: &str) -> Result<()> {
     if app.ui.json {
         let path = path.to_string_lossy();
         app.ui
@@ -130,15 +139,9 @@ async fn file(
         To::Codex => (Agent::Codex, CodexWriter::<Vec<u8>>::place(&head)),
         _ => (Agent::Pi, PiWriter::<Vec<u8>>::place(&head)),
     };
-    let home = app.places.home.clone().unwrap_or_default();
-    let variable = |name: &str| app.places.variable(name).map(ToOwned::to_owned);
-    let around = Around {
-        home: &home,
-        folder: &app.places.folder,
-        variable: &variable,
-    };
     let uuid = head.uuid(agent.name());
-    let root = agent.places(&around).into_iter().next().unwrap_or_default();
+    let root = importing::kept_by(app, agent).into_iter().next();
+    let root = root.unwrap_or_default();
     let path = root.join(place);
     let command = command(args.to, &head, &path);
     if !args.write {
@@ -174,7 +177,7 @@ async fn expect_back(
     session: &Session,
     agent: Agent,
     uuid: &str,
-    path: &std::path::Path,
+    path: &Path,
 ) -> Result<()> {
     let tl = app.tl().await?;
     let key: Key = format!("{agent}:{uuid}").parse()?;
@@ -188,6 +191,10 @@ async fn expect_back(
             id: Some(uuid.parse()?),
             key: Some(key),
             at: Some(tl.now()),
+            agent: Some(AgentRef {
+                name: agent.name().to_owned(),
+                path: None,
+            }),
             ..NewSession::default()
         };
         session.fork(None, new).await?;
@@ -195,7 +202,7 @@ async fn expect_back(
     importing::note_written(tl, agent, path).await
 }
 
-fn command(to: To, head: &Head, path: &std::path::Path) -> String {
+fn command(to: To, head: &Head, path: &Path) -> String {
     let folder = shell_words::quote(&head.folder).into_owned();
     match to {
         To::ClaudeCode => {
@@ -207,6 +214,21 @@ fn command(to: To, head: &Head, path: &std::path::Path) -> String {
             let file = path.to_string_lossy();
             format!("cd {folder} && pi --session {}", shell_words::quote(&file))
         }
+    }
+}
+
+/// The command that starts an agent with a prompt, in the session's folder.
+fn asking(to: To, folder: Option<&str>, prompt: &Path) -> String {
+    let prompt = prompt.to_string_lossy();
+    let prompt = shell_words::quote(&prompt);
+    let start = match to {
+        To::Gemini => format!("gemini --prompt-interactive \"$(cat {prompt})\""),
+        To::Goose => format!("goose run --interactive --instructions {prompt}"),
+        _ => format!("opencode --prompt \"$(cat {prompt})\""),
+    };
+    match folder {
+        Some(folder) => format!("cd {} && {start}", shell_words::quote(folder)),
+        None => start,
     }
 }
 
@@ -249,10 +271,9 @@ async fn prompt(
         }
     };
     let standing = &record.standing;
-    text.push_str(&noted(
-        "Always in view",
-        &mut standing.pins.iter().map(|pin| safe(&pin.text)),
-    ));
+    let pinned: Vec<String> = standing.pins.iter().map(|pin| safe(&pin.text)).collect();
+    summary.facts.retain(|said| !pinned.contains(said));
+    text.push_str(&noted("Always in view", &mut pinned.into_iter()));
     let decided: Vec<String> = standing.decisions.iter().map(|d| safe(&d.text)).collect();
     summary.decisions.retain(|said| !decided.contains(said));
     text.push_str(&noted("Decided", &mut decided.into_iter()));

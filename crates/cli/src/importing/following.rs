@@ -12,10 +12,10 @@ use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use throughline::Patience;
-use throughline_formats::{Agent, Around};
+use throughline_formats::Agent;
 use tokio::sync::mpsc;
 
-use super::{Bringing, Totals, sources};
+use super::{Bringing, Totals, roots, sources};
 use crate::app::App;
 
 /// How long it must be quiet before it is looked at what changed.
@@ -60,7 +60,8 @@ impl Following {
 
     /// Watches every place that is there by now.
     fn watch(&mut self, app: &App) {
-        for place in self.roots(app) {
+        let agents = self.agents.clone().into_iter();
+        for place in agents.flat_map(|agent| roots(app, agent, &self.places)) {
             let (path, mode) = if place.is_dir() {
                 (place, RecursiveMode::Recursive)
             } else {
@@ -84,21 +85,6 @@ impl Following {
                 }
             }
         }
-    }
-
-    fn roots(&self, app: &App) -> Vec<PathBuf> {
-        if !self.places.is_empty() {
-            return self.places.iter().map(|place| app.path(place)).collect();
-        }
-        let home = app.places.home.clone().unwrap_or_default();
-        let variable = |name: &str| app.places.variable(name).map(ToOwned::to_owned);
-        let around = Around {
-            home: &home,
-            folder: &app.places.folder,
-            variable: &variable,
-        };
-        let all = self.agents.iter();
-        all.flat_map(|agent| agent.places(&around)).collect()
     }
 
     /// The places that are watched.

@@ -11,7 +11,7 @@ mod totals;
 pub(crate) use following::Following;
 pub(crate) use totals::{Totals, table};
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -55,29 +55,34 @@ pub(crate) struct Bringing {
     dry: bool,
 }
 
-/// Every source on this machine, or of these agents, or at these places.
-pub(crate) fn sources(app: &App, agents: &[Agent], places: &[PathBuf]) -> Vec<Source> {
+/// Where an agent keeps its sessions on this machine.
+pub(crate) fn kept_by(app: &App, agent: Agent) -> Vec<PathBuf> {
     let home = app.places.home.clone().unwrap_or_default();
     let variable = |name: &str| app.places.variable(name).map(ToOwned::to_owned);
-    let around = Around {
+    agent.places(&Around {
         home: &home,
         folder: &app.places.folder,
         variable: &variable,
-    };
+    })
+}
+
+/// Where to look for an agent's sessions: at these places, or where it keeps them.
+fn roots(app: &App, agent: Agent, places: &[PathBuf]) -> Vec<PathBuf> {
+    if places.is_empty() {
+        return kept_by(app, agent);
+    }
+    places.iter().map(|place| app.path(place)).collect()
+}
+
+/// Every source on this machine, or of these agents, or at these places.
+pub(crate) fn sources(app: &App, agents: &[Agent], places: &[PathBuf]) -> Vec<Source> {
     let mut found: Vec<Source> = Vec::new();
+    let mut known = HashSet::new();
     for agent in agents {
-        let roots = if places.is_empty() {
-            agent.places(&around)
-        } else {
-            places.iter().map(|place| app.path(place)).collect()
-        };
-        for root in roots {
-            for source in agent.sources(&root) {
-                // Home and working folder may be one.
-                if !found.iter().any(|known| known.path == source.path) {
-                    found.push(source);
-                }
-            }
+        for root in roots(app, *agent, places) {
+            let sources = agent.sources(&root).into_iter();
+            // Home and working folder may be one.
+            found.extend(sources.filter(|source| known.insert(source.path.clone())));
         }
     }
     found
@@ -220,19 +225,27 @@ impl Bringing {
         let report = current.importer.finish().await?;
         let resumed = end.resumed;
         let before = job.row.as_ref().filter(|_| resumed);
-        let messages = current.messages;
         // A source that only names sessions has none of its own.
-        let sessions = match messages {
+        let sessions = match current.messages {
             0 => 0,
             _ => current.sessions.len() as u64,
+        };
+        let known_before = before.map_or(0, |row| row.messages);
+        let read_on = end.next.as_ref().is_some_and(|next| next.offset > 0);
+        let (messages, known_before) = if read_on || !resumed {
+            (known_before + current.messages, known_before)
+        } else {
+            // A database tells the whole of a session in which something changed.
+            let messages = (known_before + report.appended).max(current.messages);
+            (messages, known_before.saturating_sub(report.known))
         };
         let outcome = Outcome {
             agent: job.source.agent,
             path: job.source.path.clone(),
             bytes: job.source.bytes,
             sessions: before.map_or(0, |row| row.sessions).max(sessions),
-            messages: before.map_or(0, |row| row.messages) + messages,
-            before: before.map_or(0, |row| row.messages),
+            messages,
+            before: known_before,
             report,
             error: end.error,
         };
@@ -313,7 +326,7 @@ fn is_message(entry: &IncomingEntry) -> bool {
 /// The source that is being read.
 struct Current {
     importer: Importer,
-    sessions: std::collections::HashSet<String>,
+    sessions: HashSet<String>,
     messages: u64,
 }
 
@@ -321,7 +334,7 @@ impl Current {
     fn new(tl: &Throughline) -> Self {
         Self {
             importer: Importer::new(tl.clone()),
-            sessions: std::collections::HashSet::new(),
+            sessions: HashSet::new(),
             messages: 0,
         }
     }

@@ -10,6 +10,8 @@ use tokio::sync::mpsc;
 
 /// How much is handed over at once.
 const AT_ONCE: usize = 512;
+/// And how many bytes of it, about: entries may be large.
+const AT_ONCE_BYTES: u64 = 1 << 20;
 /// How many such handfuls may wait.
 const WAITING: usize = 16;
 
@@ -71,13 +73,14 @@ fn read(job: &Job, sender: &mpsc::Sender<Told>) -> End {
     };
     let bookmark = job.bookmark.as_ref().filter(same);
     let mut handful = Vec::with_capacity(AT_ONCE);
-    let mut bytes = 0_u64;
+    let (mut bytes, mut told) = (0_u64, 0_u64);
     let mut heard = |incoming: Incoming| {
         bytes += weight(&incoming);
         handful.push(incoming);
-        if handful.len() < AT_ONCE {
+        if handful.len() < AT_ONCE && bytes - told < AT_ONCE_BYTES {
             return true;
         }
+        told = bytes;
         let full = std::mem::replace(&mut handful, Vec::with_capacity(AT_ONCE));
         sender.blocking_send(Told::Items(full)).is_ok()
             && sender

@@ -6,8 +6,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests say what they expect")]
 
+mod handed;
 #[path = "../../../server/tests/it/installed.rs"]
 mod installed;
+mod refused;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

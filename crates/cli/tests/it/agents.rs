@@ -1,8 +1,8 @@
 //! Other agents' sessions: brought in, followed, given back, carried on.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Child, ChildStdout, Stdio};
 
 use crate::assert_said;
 use crate::harness::{Tl, finish, regex_escape};
@@ -125,6 +125,40 @@ fn what_was_thrown_away_does_not_come_back() {
 }
 
 #[test]
+fn what_a_database_tells_again_is_counted_once() {
+    let tl = Tl::new();
+    let folder = tl
+        .work()
+        .parent()
+        .unwrap()
+        .join(".local/share/goose/sessions");
+    std::fs::create_dir_all(&folder).unwrap();
+    let goose = rusqlite::Connection::open(folder.join("sessions.db")).unwrap();
+    goose
+        .execute_batch(
+            r#"CREATE TABLE sessions (id TEXT PRIMARY KEY, description TEXT, working_dir TEXT, created_at TEXT);
+               CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content_json TEXT,
+                 created_timestamp INTEGER);
+               INSERT INTO sessions VALUES ('20260102_1', 'Build', '/work/app', '2026-01-02 10:00:00');
+               INSERT INTO messages VALUES (1, '20260102_1', 'user', '[{"type":"text","text":"Fix it"}]', 1767348000),
+                 (2, '20260102_1', 'assistant', '[{"type":"text","text":"Done"}]', 1767348001);"#,
+        )
+        .unwrap();
+    let figures = |args: &[&str]| {
+        let told = tl.json(args);
+        let agent = &told["agents"][0];
+        ["sessions", "messages", "known", "appended"].map(|name| agent[name].as_u64().unwrap())
+    };
+    assert_eq!(figures(&["import"]), [1, 2, 0, 2]);
+    assert_eq!(figures(&["import"]), [1, 2, 2, 0]);
+    let more = r#"INSERT INTO messages VALUES (3, '20260102_1', 'user',
+        '[{"type":"text","text":"And tests"}]', 1767348002)"#;
+    goose.execute_batch(more).unwrap();
+    assert_eq!(figures(&["import"]), [1, 3, 2, 1]);
+    assert_eq!(figures(&["import"]), [1, 3, 3, 0]);
+}
+
+#[test]
 fn a_single_file_is_recognised() {
     let tl = Tl::new();
     let path = home(&tl);
@@ -134,30 +168,75 @@ fn a_single_file_is_recognised() {
     assert_eq!(tl.texts(CLAUDE).len(), 2);
 }
 
+/// `tl watch` on Claude Code.
+struct Watching {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Watching {
+    fn start(tl: &Tl) -> Self {
+        let mut child = tl
+            .command(&["watch", "--from", "claude-code", "--json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// How many messages were brought in when it next brought in any.
+    fn appended(&mut self) -> u64 {
+        let line = self.lines.next().unwrap().unwrap();
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        told["appended"].as_u64().unwrap()
+    }
+
+    fn stop(mut self) {
+        let id = self.child.id().to_string();
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args(["-TERM", &id]).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_while_it_is_followed_is_followed_on() {
+    let tl = Tl::new();
+    let path = home(&tl);
+    let mut watching = Watching::start(&tl);
+    assert_eq!(watching.appended(), 2);
+    // As editors and synchronizing programs write: a new file in the place of the old one.
+    let text = std::fs::read_to_string(&path).unwrap();
+    let other = path.with_extension("part");
+    std::fs::write(&other, text + &user("u2", "\"a1\"", "Replaced")).unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    assert_eq!(watching.appended(), 1);
+    append(&path, &answer("a2", "u2", "Goes on"));
+    assert_eq!(watching.appended(), 1);
+    // And one that says otherwise is a fork, as it is for an import.
+    std::fs::write(&path, user("u1", "null", "Something else")).unwrap();
+    assert_eq!(watching.appended(), 1);
+    watching.stop();
+    assert_eq!(
+        tl.texts(CLAUDE),
+        ["Add a rate limiter", "Done", "Replaced", "Goes on"]
+    );
+    let sessions = tl.json(&["sessions"]);
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 2);
+}
+
 #[test]
 fn watching_follows_until_it_is_stopped_and_catches_up_after() {
     let tl = Tl::new();
     let path = home(&tl);
-    let args = ["watch", "--from", "claude-code", "--json"];
-    let mut command = tl.command(&args);
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut next =
-        || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
-    assert_eq!(next()["appended"], 2);
+    let mut watching = Watching::start(&tl);
+    assert_eq!(watching.appended(), 2);
     append(&path, &user("u2", "\"a1\"", "Said meanwhile"));
-    assert_eq!(next()["appended"], 1);
-    let id = i32::try_from(child.id()).unwrap();
-    let status = std::process::Command::new("kill")
-        .args(["-TERM", &id.to_string()])
-        .status();
-    assert!(status.unwrap().success());
-    assert!(child.wait().unwrap().success());
+    assert_eq!(watching.appended(), 1);
+    watching.stop();
     append(&path, &answer("a2", "u2", "Said after"));
     tl.ok(&["import"]);
     assert_eq!(
@@ -287,6 +366,7 @@ fn a_session_is_handed_to_another_agent() {
         tl.run(&["handoff", "limiter", "--to", "codex"]),
         tl.run(&["handoff", "limiter", "--to", "pi"]),
         tl.run(&["handoff", "limiter", "--to", "gemini"]),
+        tl.run(&["handoff", "limiter", "--to", "goose"]),
         tl.run(&["handoff", "limiter", "--to", "opencode", "--json"]),
         tl.run(&["handoff", "limiter", "--to", "prompt"]),
         tl.run(&["handoff", "limiter", "--to", "prompt", "--budget", "100"]),

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use throughline_model::{Body, Happened, Incoming, Json, Timestamp};
 
 use super::telling::Telling;
-use super::{Agent, ReadError, plain};
+use super::{ReadError, document, plain};
 
 #[derive(Deserialize)]
 struct Document<'a> {
@@ -30,9 +30,10 @@ struct Metadata {
 
 pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
     let (agent, path) = (telling.agent, telling.path);
-    let whole = std::fs::read_to_string(path).map_err(|error| ReadError::io(path, error))?;
-    let document: Document<'_> = serde_json::from_str(&whole)
-        .map_err(|error| ReadError::shape(Agent::AgentCli, path, error))?;
+    let Some(whole) = document::whole(telling)? else {
+        return Ok(());
+    };
+    let document: Document<'_> = document::parsed(telling, &whole)?;
     let metadata = document.metadata;
     let time = |text: Option<String>| text.and_then(|text| text.parse::<Timestamp>().ok());
     let began = time(metadata.created_at);

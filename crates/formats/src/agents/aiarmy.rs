@@ -7,9 +7,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use throughline_model::{Body, Digest, Happened, Identity, Json, Summary, Timestamp};
 
+use super::document::beside;
 use super::plain::tell_all;
 use super::telling::Telling;
-use super::{Agent, ReadError};
+use super::{ReadError, document};
 
 /// How many messages the summary leaves as they are.
 const RECENT: usize = 20;
@@ -42,9 +43,10 @@ struct Metadata {
 pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
     let path = telling.path;
     let folder = path.parent().unwrap_or(path).to_owned();
-    let whole = std::fs::read_to_string(path).map_err(|error| ReadError::io(path, error))?;
-    let full: Full<'_> = serde_json::from_str(&whole)
-        .map_err(|error| ReadError::shape(Agent::AiArmy, path, error))?;
+    let Some(whole) = document::whole(telling)? else {
+        return Ok(());
+    };
+    let full: Full<'_> = document::parsed(telling, &whole)?;
     let metadata: Metadata = beside(telling, &folder.join("metadata.json"));
     let state: Metadata = beside(telling, &folder.join("state.json"));
     let working: Working = beside(telling, &folder.join("working.json"));
@@ -83,24 +85,6 @@ pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
         summarized(telling, at, summary, keeps);
     }
     Ok(())
-}
-
-/// A document beside another; one that is missing or broken says nothing.
-pub(super) fn beside<T: Default + serde::de::DeserializeOwned>(
-    telling: &mut Telling<'_>,
-    path: &std::path::Path,
-) -> T {
-    let Ok(text) = std::fs::read_to_string(path) else {
-        return T::default();
-    };
-    match serde_json::from_str(&text) {
-        Ok(read) => read,
-        Err(error) => {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            telling.damaged(0, format!("{name}: {error}"));
-            T::default()
-        }
-    }
 }
 
 /// A context document, known by what it says.

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::plain::tell_all;
 use super::telling::Telling;
-use super::{Agent, ReadError};
+use super::{ReadError, document};
 
 #[derive(Deserialize)]
 struct Session<'a> {
@@ -18,10 +18,10 @@ struct Session<'a> {
 }
 
 pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
-    let path = telling.path;
-    let whole = std::fs::read_to_string(path).map_err(|error| ReadError::io(path, error))?;
-    let users: BTreeMap<String, &RawValue> =
-        serde_json::from_str(&whole).map_err(|error| ReadError::shape(Agent::Bot, path, error))?;
+    let Some(whole) = document::whole(telling)? else {
+        return Ok(());
+    };
+    let users: BTreeMap<String, &RawValue> = document::parsed(telling, &whole)?;
     for (place, (user, raw)) in users.into_iter().enumerate() {
         let session: Session<'_> = match serde_json::from_str(raw.get()) {
             Ok(session) => session,

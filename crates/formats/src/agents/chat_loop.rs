@@ -4,12 +4,14 @@ use jiff::tz::TimeZone;
 use throughline_model::{AgentRef, Body, Message, Origin, Restored, Role, SessionId, Timestamp};
 
 use super::telling::Telling;
-use super::{Agent, ReadError, aiarmy};
+use super::{Agent, ReadError, aiarmy, document};
 use crate::read_transcript;
 
 pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
     let path = telling.path;
-    let text = std::fs::read_to_string(path).map_err(|error| ReadError::io(path, error))?;
+    let Some(text) = document::whole(telling)? else {
+        return Ok(());
+    };
     let transcript =
         read_transcript(&text).map_err(|error| ReadError::shape(Agent::ChatLoop, path, error))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 
 use serde::Deserialize;
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
@@ -71,8 +71,18 @@ struct Metadata {
 
 pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
     let path = telling.path;
-    let file = File::open(path).map_err(|error| ReadError::io(path, error))?;
-    let mut json = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 18, file));
+    let failed = |error| ReadError::io(path, error);
+    let file = File::open(path).map_err(failed)?;
+    let mut input = BufReader::with_capacity(1 << 18, file);
+    let start = input.fill_buf().map_err(failed)?;
+    if start.is_empty() {
+        telling.passed(0, "empty file");
+        return Ok(());
+    }
+    if start.starts_with(b"\xEF\xBB\xBF") {
+        input.consume(3);
+    }
+    let mut json = serde_json::Deserializer::from_reader(input);
     let mut place = 0;
     let done = json.deserialize_any(Each {
         telling,

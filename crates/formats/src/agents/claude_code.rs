@@ -157,7 +157,9 @@ impl LineFormat for ClaudeCode {
                 noise @ ("progress"
                 | "file-history-snapshot"
                 | "queue-operation"
-                | "content-replacement"),
+                | "content-replacement"
+                | "last-prompt"
+                | "mode"),
             ) => {
                 let parent = text(record.parent_uuid);
                 self.stands_after(at.uuid.as_deref(), parent);

@@ -78,6 +78,20 @@ struct Base {
     end_ordinal_exclusive: Option<u64>,
 }
 
+/// What an answer cost, in a record of its own.
+#[derive(Deserialize)]
+struct Recorded {
+    usage: Option<Tokens>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    input_tokens: Option<u64>,
+    cached_input_tokens: Option<u64>,
+    cache_write_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
 impl LineFormat for Codex {
     fn before(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -115,6 +129,12 @@ impl LineFormat for Codex {
         if type_of == "event_msg" {
             let event = self.event(payload);
             telling.passed(place, format!("event_msg {event}"));
+            return Ok(());
+        }
+        if type_of == "token_usage_record" {
+            let recorded: Option<Recorded> = any(Some(payload));
+            self.cost(recorded.and_then(|recorded| recorded.usage));
+            telling.passed(place, type_of);
             return Ok(());
         }
         self.let_go(telling);
@@ -223,16 +243,16 @@ impl Codex {
         struct Info {
             last_token_usage: Option<Tokens>,
         }
-        #[derive(Deserialize)]
-        struct Tokens {
-            input_tokens: Option<u64>,
-            cached_input_tokens: Option<u64>,
-            output_tokens: Option<u64>,
-        }
         let Some(event) = any::<Event>(Some(payload)) else {
             return "of a later version".to_owned();
         };
-        if let Some(tokens) = event.info.and_then(|info| info.last_token_usage)
+        self.cost(event.info.and_then(|info| info.last_token_usage));
+        event.r#type.unwrap_or_else(|| "without a type".to_owned())
+    }
+
+    /// Takes what the answer that waits cost.
+    fn cost(&mut self, tokens: Option<Tokens>) {
+        if let Some(tokens) = tokens
             && let Some(held) = &mut self.held
             && let Happened::Body(Body::Message(message)) = &mut held.what
             && message.usage.is_none()
@@ -241,10 +261,9 @@ impl Codex {
                 input: tokens.input_tokens.unwrap_or(0),
                 output: tokens.output_tokens.unwrap_or(0),
                 cache_read: tokens.cached_input_tokens.unwrap_or(0),
-                cache_write: 0,
+                cache_write: tokens.cache_write_input_tokens.unwrap_or(0),
             });
         }
-        event.r#type.unwrap_or_else(|| "without a type".to_owned())
     }
 
     fn turn(

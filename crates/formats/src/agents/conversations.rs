@@ -6,9 +6,8 @@ use serde_json::value::RawValue;
 use super::content::is_json;
 use super::item::item;
 use super::telling::Telling;
-use super::{Agent, ReadError};
+use super::{ReadError, document};
 use crate::members;
-use crate::surrogate::repair;
 
 #[derive(Deserialize)]
 struct List<'a> {
@@ -22,18 +21,17 @@ struct List<'a> {
 
 pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
     let path = telling.path;
-    let whole = std::fs::read_to_string(path).map_err(|error| ReadError::io(path, error))?;
-    let mended = repair(&whole);
-    let whole = mended.as_deref().unwrap_or(&whole).trim();
-    let shape = |error: serde_json::Error| ReadError::shape(Agent::Conversations, path, error);
-    let list = if whole.starts_with('[') {
+    let Some(whole) = document::whole(telling)? else {
+        return Ok(());
+    };
+    let list = if whole.trim_start().starts_with('[') {
         List {
-            data: serde_json::from_str(whole).map_err(shape)?,
+            data: document::parsed(telling, &whole)?,
             id: None,
             created_at: None,
         }
     } else {
-        serde_json::from_str(whole).map_err(shape)?
+        document::parsed(telling, &whole)?
     };
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut found = telling.found(list.id.unwrap_or_else(|| stem.into_owned()));

@@ -9,10 +9,11 @@ use throughline_model::{
     AgentRef, Body, CheckpointSummary, Happened, Identity, Json, Summary, Timestamp,
 };
 
-use super::aiarmy::{beside, set};
+use super::aiarmy::set;
+use super::document::beside;
 use super::plain::tell_all;
 use super::telling::Telling;
-use super::{Agent, ReadError};
+use super::{Agent, ReadError, document};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,9 +53,10 @@ struct Chat<'a> {
 pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
     let path = telling.path;
     let folder = path.parent().unwrap_or(path).to_owned();
-    let whole = std::fs::read_to_string(path).map_err(|error| ReadError::io(path, error))?;
-    let session: Session = serde_json::from_str(&whole)
-        .map_err(|error| ReadError::shape(Agent::Dagent, path, error))?;
+    let Some(whole) = document::whole(telling)? else {
+        return Ok(());
+    };
+    let session: Session = document::parsed(telling, &whole)?;
     let time = |text: Option<String>| text.and_then(|text| text.parse::<Timestamp>().ok());
     let began = time(session.created_at);
     let file = |named: Option<String>, kind: &str| {
@@ -99,12 +101,12 @@ pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
         let identity = Identity::Place(format!("checkpoint:{}", checkpoint.version));
         telling.happened(0, identity, time(checkpoint.updated_at), what);
     }
-    match std::fs::read_to_string(&chat) {
-        Ok(text) => match serde_json::from_str::<Chat<'_>>(&text) {
+    match document::text_beside(telling, &chat) {
+        Some(text) => match serde_json::from_str::<Chat<'_>>(&text) {
             Ok(chat) => tell_all(telling, &chat.messages)?,
             Err(error) => telling.damaged(0, format!("the chat cannot be read: {error}")),
         },
-        Err(error) => telling.damaged(0, format!("the chat cannot be read: {error}")),
+        None => telling.damaged(0, "there is no chat that can be read"),
     }
     if session.status.as_deref() == Some("archived") {
         let at = time(session.updated_at);

@@ -19,7 +19,7 @@ pub(super) struct Until {
 }
 
 impl Until {
-    pub(super) fn of(from: Option<&Bookmark>) -> Self {
+    fn of(from: Option<&Bookmark>) -> Self {
         from.and_then(|bookmark| bookmark.reader.decode().ok())
             .unwrap_or_default()
     }
@@ -34,7 +34,11 @@ impl Until {
 }
 
 impl Database {
-    pub(super) fn open(telling: &Telling<'_>) -> Result<Self, ReadError> {
+    /// Opens the source, and tells where the last reading of it ended.
+    pub(super) fn open(
+        telling: &Telling<'_>,
+        from: Option<&Bookmark>,
+    ) -> Result<(Self, Until), ReadError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(telling.path, flags);
         let connection = opened.map_err(|error| wrong(telling, error))?;
@@ -42,7 +46,7 @@ impl Database {
         connection
             .busy_timeout(patience)
             .map_err(|error| wrong(telling, error))?;
-        Ok(Self { connection })
+        Ok((Self { connection }, Until::of(from)))
     }
 
     /// Whether a table has all of these columns.

@@ -13,7 +13,7 @@ use throughline_model::{
 };
 
 use super::content::{any, content_of, foreign, text};
-use super::database::{Database, Until};
+use super::database::Database;
 use super::line_format::LineFormat;
 use super::telling::Telling;
 use super::{Bookmark, ReadError};
@@ -32,8 +32,7 @@ pub(super) fn read(
     telling: &mut Telling<'_>,
     from: Option<&Bookmark>,
 ) -> Result<Option<Bookmark>, ReadError> {
-    let database = Database::open(telling)?;
-    let mut until = Until::of(from);
+    let (database, mut until) = Database::open(telling, from)?;
     let since = until.until;
     let by_person = if database.has("sessions", &["user_set_name"]) {
         "user_set_name"

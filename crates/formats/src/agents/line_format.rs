@@ -113,10 +113,10 @@ fn next<F: LineFormat, R: BufRead>(
     before: u64,
     format: &mut F,
 ) -> Option<Wrong> {
-    let next = lines.next_counted(|counted, text| {
+    let next = lines.next_placed(|at, text| {
         let mended = repair(text);
         let text = mended.as_deref().unwrap_or(text);
-        Ok::<_, LineError>(format.line(telling, before + counted, text))
+        Ok::<_, LineError>(format.line(telling, before + at.number, text))
     })?;
     Some(next.map(|(number, read)| {
         let wrong = match read {

@@ -16,9 +16,8 @@ pub(super) fn read(
     telling: &mut Telling<'_>,
     from: Option<&Bookmark>,
 ) -> Result<Option<Bookmark>, ReadError> {
-    let database = Database::open(telling)?;
     // Rows are told by when they came; what has no time is told every time.
-    let since = Until::of(from).until;
+    let (database, Until { until: since }) = Database::open(telling, from)?;
     let mut until = since;
     if database.has("responses", &["prompt", "response", "conversation_id"]) {
         until = until.max(responses(telling, &database, since)?);

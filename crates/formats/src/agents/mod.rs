@@ -21,6 +21,7 @@ mod content;
 mod conversations;
 mod dagent;
 mod database;
+mod document;
 mod find;
 mod gemini;
 mod goose;

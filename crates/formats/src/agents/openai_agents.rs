@@ -1,7 +1,7 @@
 //! The SQLite sessions of the OpenAI Agents SDK: a row an item.
 
 use super::content;
-use super::database::{Database, Until};
+use super::database::Database;
 use super::goose::sqlite_time;
 use super::item::item;
 use super::telling::Telling;
@@ -11,8 +11,7 @@ pub(super) fn read(
     telling: &mut Telling<'_>,
     from: Option<&Bookmark>,
 ) -> Result<Option<Bookmark>, ReadError> {
-    let database = Database::open(telling)?;
-    let mut until = Until::of(from);
+    let (database, mut until) = Database::open(telling, from)?;
     let since = until.until;
     let sessions: Vec<(String, Option<String>)> = database.all(
         telling,

@@ -13,9 +13,9 @@ use throughline_model::{
 };
 
 use super::content::{foreign, text};
-use super::database::{Database, Until};
+use super::database::Database;
 use super::telling::Telling;
-use super::{Bookmark, ReadError};
+use super::{Bookmark, ReadError, document};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -144,8 +144,7 @@ fn database(
     telling: &mut Telling<'_>,
     from: Option<&Bookmark>,
 ) -> Result<Option<Bookmark>, ReadError> {
-    let database = Database::open(telling)?;
-    let mut until = Until::of(from);
+    let (database, mut until) = Database::open(telling, from)?;
     let since = until.until;
     let sessions: Vec<(i64, Info)> = database.all(
         telling,
@@ -260,12 +259,12 @@ fn export(telling: &mut Telling<'_>) -> Result<Option<Bookmark>, ReadError> {
         #[serde(borrow)]
         parts: Vec<&'a RawValue>,
     }
-    let path = telling.path;
-    let whole = std::fs::read_to_string(path).map_err(|error| ReadError::io(path, error))?;
+    let Some(whole) = document::whole(telling)? else {
+        return Ok(None);
+    };
     // The command may say something before it.
     let start = whole.find('{').unwrap_or(0);
-    let export: Export<'_> = serde_json::from_str(&whole[start..])
-        .map_err(|error| ReadError::shape(telling.agent, path, error))?;
+    let export: Export<'_> = document::parsed(telling, &whole[start..])?;
     let messages = export.messages.into_iter().map(|message| Whole {
         id: id_of(message.info.get()),
         info: message.info.get().to_owned(),
@@ -290,14 +289,15 @@ fn export(telling: &mut Telling<'_>) -> Result<Option<Bookmark>, ReadError> {
 /// `part/<message>/*.json`.
 fn legacy(telling: &mut Telling<'_>) -> Result<Option<Bookmark>, ReadError> {
     let path = telling.path;
-    let whole = std::fs::read_to_string(path).map_err(|error| ReadError::io(path, error))?;
-    let info: Info = serde_json::from_str(&whole)
-        .map_err(|error| ReadError::shape(telling.agent, path, error))?;
+    let Some(whole) = document::whole(telling)? else {
+        return Ok(None);
+    };
+    let info: Info = document::parsed(telling, &whole)?;
     let storage = path.ancestors().nth(3).unwrap_or(path).to_owned();
     let mut messages = Vec::new();
-    for message in files(&storage.join("message").join(&info.id)) {
+    for message in files(telling, &storage.join("message").join(&info.id)) {
         let id = id_of(&message);
-        let parts = files(&storage.join("part").join(&id));
+        let parts = files(telling, &storage.join("part").join(&id));
         messages.push(Whole {
             id,
             info: message,
@@ -309,7 +309,7 @@ fn legacy(telling: &mut Telling<'_>) -> Result<Option<Bookmark>, ReadError> {
 }
 
 /// The JSON files of a folder, by name.
-fn files(folder: &Path) -> Vec<String> {
+fn files(telling: &mut Telling<'_>, folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| {
@@ -317,10 +317,10 @@ fn files(folder: &Path) -> Vec<String> {
             .is_some_and(|extension| extension == "json")
     });
     paths.sort();
-    let read = paths
-        .iter()
-        .filter_map(|path| std::fs::read_to_string(path).ok());
-    read.collect()
+    let texts = paths.iter();
+    texts
+        .filter_map(|path| document::text_beside(telling, path))
+        .collect()
 }
 
 fn id_of(json: &str) -> String {
@@ -355,6 +355,7 @@ fn tell(telling: &mut Telling<'_>, session: Session) {
     }
     let last = messages.len().saturating_sub(1);
     let mut before = None;
+    let mut reverted = None;
     let mut keeps = None;
     for (index, message) in messages.iter().enumerate() {
         if info
@@ -364,11 +365,12 @@ fn tell(telling: &mut Telling<'_>, session: Session) {
         {
             let identity = Identity::Place(format!("revert:{}", message.id));
             // Told at the end, when everything it takes back is there.
-            keeps = Some((identity, before.clone()));
+            reverted = Some((identity, before.clone()));
         }
-        before = tell_message(telling, index as u64 + 1, message, index == last).or(before);
+        let place = index as u64 + 1;
+        before = tell_message(telling, place, message, index == last, &mut keeps).or(before);
     }
-    if let Some((identity, to)) = keeps {
+    if let Some((identity, to)) = reverted {
         let place = messages.len() as u64;
         telling.happened(place, identity, None, Happened::Rewound { to });
     }
@@ -377,12 +379,14 @@ fn tell(telling: &mut Telling<'_>, session: Session) {
     }
 }
 
-/// Tells a message; answers with the last entry it was told as.
+/// Tells a message; answers with the last entry it was told as. What a compaction keeps is
+/// said by whoever asks for it, and told with the summary that comes after.
 fn tell_message(
     telling: &mut Telling<'_>,
     place: u64,
     whole: &Whole,
     last: bool,
+    keeps: &mut Option<String>,
 ) -> Option<String> {
     let said: Said = match serde_json::from_str(&whole.info) {
         Ok(said) => said,
@@ -401,9 +405,9 @@ fn tell_message(
         telling.passed(place, "answer under way");
         return None;
     }
-    let (mut blocks, mut results, mut keeps) = (Vec::new(), Vec::new(), None);
+    let (mut blocks, mut results) = (Vec::new(), Vec::new());
     for raw in &whole.parts {
-        part(telling, place, raw, &mut blocks, &mut results, &mut keeps);
+        part(telling, place, raw, &mut blocks, &mut results, keeps);
     }
     let content = Content(blocks);
     if assistant
@@ -420,7 +424,7 @@ fn tell_message(
             by: said
                 .model
                 .unwrap_or_else(|| telling.agent.name().to_owned()),
-            keeps,
+            keeps: keeps.take(),
             usage: said.tokens.as_ref().map(usage),
         };
         telling.happened(place, Identity::Own(id.clone()), at, what);

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use throughline_model::{Identity, Incoming, IncomingEntry};
 
 use super::telling::Telling;
-use super::{Agent, ReadError};
+use super::{ReadError, document};
 use crate::parse_message;
 
 #[derive(Deserialize)]
@@ -19,17 +19,17 @@ struct Document<'a> {
 
 pub(super) fn read(telling: &mut Telling<'_>) -> Result<(), ReadError> {
     let path = telling.path;
-    let whole = std::fs::read_to_string(path).map_err(|error| ReadError::io(path, error))?;
-    let whole = whole.trim().trim_start_matches('\u{feff}');
-    let shape = |error: serde_json::Error| ReadError::shape(Agent::Plain, path, error);
-    let document = if whole.starts_with('[') {
+    let Some(whole) = document::whole(telling)? else {
+        return Ok(());
+    };
+    let document = if whole.trim_start().starts_with('[') {
         Document {
-            messages: serde_json::from_str(whole).map_err(shape)?,
+            messages: document::parsed(telling, &whole)?,
             id: None,
             title: None,
         }
     } else {
-        serde_json::from_str(whole).map_err(shape)?
+        document::parsed(telling, &whole)?
     };
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let found = telling.found(document.id.unwrap_or_else(|| stem.into_owned()));

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use throughline_model::{Block, Body, Content, Entry, EntryId, Message, Role, Timestamp};
+use throughline_model::{Block, Content, Entry, EntryId, Message, Role, Timestamp, ToolResult};
 
 use super::pairs::Pairs;
 use super::{Blobs, Head, SessionWriter, in_words, picture};
@@ -77,9 +77,9 @@ impl<W: Write> ClaudeCodeWriter<W> {
 
     fn message(&mut self, entry: &Entry, message: &Message, blobs: &Blobs) -> io::Result<()> {
         let uuid = entry.id.to_string();
-        let results = message.content.tool_results().next().is_some();
-        if message.role != Role::Tool && !results {
-            self.answer_missing(entry.id)?;
+        if message.role != Role::Tool {
+            let missing = self.pairs.missing_before(message);
+            self.answer(&missing, entry.id)?;
         }
         let blocks = self.blocks(&message.content, message, blobs);
         if blocks.is_empty() {
@@ -168,19 +168,17 @@ impl<W: Write> ClaudeCodeWriter<W> {
     }
 
     /// Calls that were never answered are answered, so that the next request is taken.
-    fn answer_missing(&mut self, before: EntryId) -> io::Result<()> {
-        let missing = self.pairs.missing();
+    fn answer(&mut self, missing: &[ToolResult], before: EntryId) -> io::Result<()> {
         if missing.is_empty() {
             return Ok(());
         }
-        let blocks = missing.iter().filter_map(|block| match block {
-            Block::ToolResult(result) => Some(json!({
+        let blocks = missing.iter().map(|result| {
+            json!({
                 "type": "tool_result",
                 "tool_use_id": tool_id(&result.call_id),
                 "content": result.content.to_text(),
                 "is_error": true,
-            })),
-            _ => None,
+            })
         });
         let blocks: Vec<Value> = blocks.collect();
         let uuid = EntryId::derived(&[b"missing", before.as_bytes()]).to_string();
@@ -198,7 +196,8 @@ impl<W: Write> ClaudeCodeWriter<W> {
             EntryId::derived(&[what, session, &covers.0.to_le_bytes()]).to_string()
         };
         let (boundary, summary) = (named(b"boundary"), named(b"summary"));
-        self.answer_missing(EntryId::derived(&[summary.as_bytes()]))?;
+        let missing = self.pairs.missing();
+        self.answer(&missing, EntryId::derived(&[summary.as_bytes()]))?;
         let before = self.last.take();
         self.at = self.at.max(at);
         let members = json!({
@@ -221,13 +220,10 @@ impl<W: Write> ClaudeCodeWriter<W> {
 
 impl<W: Write> SessionWriter for ClaudeCodeWriter<W> {
     fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
-        let covers = self.head.summary.as_ref().map(|(covers, ..)| *covers);
-        if !self.summarized && covers.is_some_and(|covers| entry.seq > covers) {
+        if !self.summarized && self.head.is_kept(entry.seq) {
             self.summary()?;
         }
-        if let Body::Message(message) = &entry.body
-            && self.head.standing.shows(entry.seq)
-        {
+        if let Some(message) = self.head.shown(entry) {
             self.at = self.at.max(entry.at);
             self.message(entry, message, blobs)?;
         }
@@ -238,7 +234,9 @@ impl<W: Write> SessionWriter for ClaudeCodeWriter<W> {
         if !self.summarized {
             self.summary()?;
         }
-        self.answer_missing(EntryId::derived(&[b"end", self.session.as_bytes()]))?;
+        let missing = self.pairs.missing();
+        let end = EntryId::derived(&[b"end", self.session.as_bytes()]);
+        self.answer(&missing, end)?;
         let title = self.head.card.description.clone();
         let title = title.or_else(|| self.head.card.name.as_ref().map(ToString::to_string));
         if let Some(title) = title {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use throughline_model::{Block, Body, Entry, Message, Role, Timestamp};
+use throughline_model::{Block, Entry, Message, Role, Timestamp, ToolResult};
 
 use super::claude_code::millis;
 use super::pairs::Pairs;
@@ -72,10 +72,8 @@ impl<W: Write> CodexWriter<W> {
     }
 
     fn message(&mut self, message: &Message, blobs: &Blobs) -> io::Result<()> {
-        let results = message.content.tool_results().next().is_some();
-        if !results {
-            self.answer_missing()?;
-        }
+        let missing = self.pairs.missing_before(message);
+        self.answer(&missing)?;
         let mut content = Vec::new();
         for block in &message.content.0 {
             match block {
@@ -116,12 +114,7 @@ impl<W: Write> CodexWriter<W> {
                     let text = result.content.to_text().into_owned();
                     if self.pairs.answers(result) {
                         self.said(message, &mut content)?;
-                        let item = json!({
-                            "type": "function_call_output",
-                            "call_id": result.call_id,
-                            "output": text,
-                        });
-                        self.line("response_item", &item)?;
+                        self.result(result)?;
                     } else if !text.is_empty() {
                         content.push(part(message.role, &text));
                     }
@@ -168,18 +161,17 @@ impl<W: Write> CodexWriter<W> {
         self.line("event_msg", &json!({"type": event, "message": text}))
     }
 
-    fn answer_missing(&mut self) -> io::Result<()> {
-        for block in self.pairs.missing() {
-            if let Block::ToolResult(result) = block {
-                let item = json!({
-                    "type": "function_call_output",
-                    "call_id": result.call_id,
-                    "output": result.content.to_text(),
-                });
-                self.line("response_item", &item)?;
-            }
-        }
-        Ok(())
+    fn result(&mut self, result: &ToolResult) -> io::Result<()> {
+        let item = json!({
+            "type": "function_call_output",
+            "call_id": result.call_id,
+            "output": result.content.to_text(),
+        });
+        self.line("response_item", &item)
+    }
+
+    fn answer(&mut self, missing: &[ToolResult]) -> io::Result<()> {
+        missing.iter().try_for_each(|result| self.result(result))
     }
 
     fn summary(&mut self) -> io::Result<()> {
@@ -187,7 +179,8 @@ impl<W: Write> CodexWriter<W> {
             return Ok(());
         };
         self.summarized = true;
-        self.answer_missing()?;
+        let missing = self.pairs.missing();
+        self.answer(&missing)?;
         self.at = self.at.max(at);
         let said = json!({
             "type": "message",
@@ -211,13 +204,10 @@ fn part(role: Role, text: &str) -> Value {
 impl<W: Write> SessionWriter for CodexWriter<W> {
     fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
         self.begin()?;
-        let covers = self.head.summary.as_ref().map(|(covers, ..)| *covers);
-        if !self.summarized && covers.is_some_and(|covers| entry.seq > covers) {
+        if !self.summarized && self.head.is_kept(entry.seq) {
             self.summary()?;
         }
-        if let Body::Message(message) = &entry.body
-            && self.head.standing.shows(entry.seq)
-        {
+        if let Some(message) = self.head.shown(entry) {
             self.at = self.at.max(entry.at);
             self.message(message, blobs)?;
         }
@@ -229,7 +219,8 @@ impl<W: Write> SessionWriter for CodexWriter<W> {
         if !self.summarized {
             self.summary()?;
         }
-        self.answer_missing()?;
+        let missing = self.pairs.missing();
+        self.answer(&missing)?;
         self.out.flush()
     }
 }

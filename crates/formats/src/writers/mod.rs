@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::io;
 
 use throughline_model::{
-    Birth, Block, Card, Digest, Entry, EntryId, Seq, Standing, Summary, Timestamp,
+    Birth, Block, Card, Digest, Entry, EntryId, Message, Seq, Standing, Summary, Timestamp,
 };
 
 pub use claude_code::ClaudeCodeWriter;
@@ -69,6 +69,17 @@ impl Head {
             return id.to_lowercase();
         }
         EntryId::derived(&[system.as_bytes(), id.as_bytes()]).to_string()
+    }
+
+    /// The message of an entry, where it stands.
+    fn shown<'e>(&self, entry: &'e Entry) -> Option<&'e Message> {
+        entry.message().filter(|_| self.standing.shows(entry.seq))
+    }
+
+    /// Whether an entry comes after what the summary in force covers.
+    fn is_kept(&self, seq: Seq) -> bool {
+        let covers = self.summary.as_ref().map(|(covers, ..)| *covers);
+        covers.is_some_and(|covers| seq > covers)
     }
 
     /// What the summary in force says, as text.

@@ -1,6 +1,6 @@
 //! Calls and results, kept in pairs.
 
-use throughline_model::{Block, Content, ToolResult};
+use throughline_model::{Content, Message, ToolResult};
 
 /// The calls that wait for their results.
 #[derive(Debug, Default)]
@@ -26,15 +26,21 @@ impl Pairs {
         }
     }
 
+    /// Results for the calls that are not answered and will not be, once this is said.
+    pub(super) fn missing_before(&mut self, message: &Message) -> Vec<ToolResult> {
+        match message.content.tool_results().next() {
+            Some(_) => Vec::new(),
+            None => self.missing(),
+        }
+    }
+
     /// Results for the calls that were never answered.
-    pub(super) fn missing(&mut self) -> Vec<Block> {
+    pub(super) fn missing(&mut self) -> Vec<ToolResult> {
         let open = std::mem::take(&mut self.open).into_iter();
-        let missing = open.map(|call_id| {
-            Block::ToolResult(ToolResult {
-                call_id,
-                content: Content::text("No result was kept."),
-                is_error: true,
-            })
+        let missing = open.map(|call_id| ToolResult {
+            call_id,
+            content: Content::text("No result was kept."),
+            is_error: true,
         });
         missing.collect()
     }

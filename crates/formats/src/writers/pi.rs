@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use throughline_model::{Block, Body, Digest, Entry, Message, Role, Seq, Timestamp, ToolResult};
+use throughline_model::{Block, Entry, Message, Role, Timestamp, ToolResult};
 
 use super::claude_code::{millis, object};
 use super::pairs::Pairs;
@@ -56,9 +56,7 @@ impl<W: Write> PiWriter<W> {
     /// Writes an entry after the last one.
     fn put(&mut self, type_of: &str, mut members: Value) -> io::Result<()> {
         self.written += 1;
-        let session = self.head.card.id.as_str();
-        let digest = Digest::of(format!("{session}\0{}", self.written).as_bytes());
-        let id = digest.to_string()[..8].to_owned();
+        let id = format!("{:08x}", self.written);
         members["type"] = json!(type_of);
         members["id"] = json!(id);
         members["parentId"] = json!(self.last);
@@ -74,10 +72,8 @@ impl<W: Write> PiWriter<W> {
     }
 
     fn message(&mut self, message: &Message, blobs: &Blobs) -> io::Result<()> {
-        let results = message.content.tool_results().next().is_some();
-        if !results {
-            self.answer_missing()?;
-        }
+        let missing = self.pairs.missing_before(message);
+        self.answer(&missing)?;
         let mut content = Vec::new();
         for block in &message.content.0 {
             match block {
@@ -165,13 +161,11 @@ impl<W: Write> PiWriter<W> {
         }))
     }
 
-    fn answer_missing(&mut self) -> io::Result<()> {
-        for block in self.pairs.missing() {
-            if let Block::ToolResult(result) = block {
-                self.result(&result, &Blobs::new())?;
-            }
-        }
-        Ok(())
+    fn answer(&mut self, missing: &[ToolResult]) -> io::Result<()> {
+        let none = Blobs::new();
+        missing
+            .iter()
+            .try_for_each(|result| self.result(result, &none))
     }
 
     fn begin(&mut self) -> io::Result<()> {
@@ -188,11 +182,6 @@ impl<W: Write> PiWriter<W> {
         });
         self.line(&header)
     }
-
-    fn is_kept(&self, seq: Seq) -> bool {
-        let covers = self.head.summary.as_ref().map(|(covers, ..)| *covers);
-        covers.is_some_and(|covers| seq > covers)
-    }
 }
 
 /// A block that is said or shown.
@@ -207,16 +196,13 @@ fn said(block: &Block, blobs: &Blobs) -> Option<Value> {
 impl<W: Write> SessionWriter for PiWriter<W> {
     fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
         self.begin()?;
-        let Body::Message(message) = &entry.body else {
+        let Some(message) = self.head.shown(entry) else {
             return Ok(());
         };
-        if !self.head.standing.shows(entry.seq) {
-            return Ok(());
-        }
         self.at = self.at.max(entry.at);
         let before = self.written;
         self.message(message, blobs)?;
-        if self.kept.is_none() && self.is_kept(entry.seq) && self.written > before {
+        if self.kept.is_none() && self.head.is_kept(entry.seq) && self.written > before {
             self.kept.clone_from(&self.last);
         }
         Ok(())
@@ -224,7 +210,8 @@ impl<W: Write> SessionWriter for PiWriter<W> {
 
     fn finish(&mut self) -> io::Result<()> {
         self.begin()?;
-        self.answer_missing()?;
+        let missing = self.pairs.missing();
+        self.answer(&missing)?;
         if let Some((_, text, at)) = self.head.summary_text() {
             self.at = self.at.max(at);
             // It names the first entry that is kept; with none, one that is not there.

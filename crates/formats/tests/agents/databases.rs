@@ -80,7 +80,7 @@ fn a_goose_database_is_read() {
              content_json TEXT NOT NULL, created_timestamp INTEGER NOT NULL, metadata_json TEXT);
            INSERT INTO sessions VALUES ('20260102_1','Fix the build','x',1,'user','/work/app','2026-01-02 10:00:00','2026-01-02 10:10:00',10,'anthropic','{}');
            INSERT INTO sessions VALUES ('20260102_2','','Nothing said',0,'user','/work/app','2026-01-02 10:00:00','2026-01-02 10:10:00',10,NULL,NULL);
-           INSERT INTO messages VALUES (1,'m1','20260102_1','user','[{"type":"text","text":"Fix it"}]',1767348000,'{"userVisible":true,"agentVisible":false}');
+           INSERT INTO messages VALUES (1,'m1','20260102_1','user','[{"type":"text","text":"Fix it"},{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]',1767348000,'{"userVisible":true,"agentVisible":false}');
            INSERT INTO messages VALUES (2,NULL,'20260102_1','assistant','[{"type":"thinking","thinking":"Hm","signature":"s"},{"type":"redactedThinking","data":"x"},{"type":"toolRequest","id":"t1","toolCall":{"status":"success","value":{"name":"shell","arguments":{"command":"make"}}}}]',1767348001,'{"userVisible":true,"agentVisible":false}');
            INSERT INTO messages VALUES (3,'m3','20260102_1','user','[{"type":"toolResponse","id":"t1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"ok"}],"isError":false}}}]',1767348002,NULL);
            INSERT INTO messages VALUES (4,'m4','20260102_1','user','[{"type":"text","text":"They fixed the build"}]',1767348003,'{"userVisible":false,"agentVisible":true}');

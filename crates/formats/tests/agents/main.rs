@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod damage;
 mod databases;
 mod files;
 mod finding;

@@ -1,0 +1,41 @@
+//! What an import did.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::Error;
+
+/// What an import did.
+#[derive(Debug, Default)]
+pub struct ImportReport {
+    /// Sessions made.
+    pub created: u64,
+    /// Of those, the ones that are forks because their source was rewritten, or because
+    /// somebody went on here as well.
+    pub forked: u64,
+    /// Messages appended.
+    pub appended: u64,
+    /// Messages that were there already.
+    pub known: u64,
+    /// Records that were not taken, each kind with how often it came.
+    pub passed: BTreeMap<String, u64>,
+    /// Damaged records: where, and what is wrong.
+    pub damaged: Vec<(u64, String)>,
+    /// Lines whose entries could not be appended, and why.
+    pub failed: Vec<(u64, Arc<Error>)>,
+}
+
+impl ImportReport {
+    /// Adds another's figures to these.
+    pub fn add(&mut self, other: Self) {
+        self.created += other.created;
+        self.forked += other.forked;
+        self.appended += other.appended;
+        self.known += other.known;
+        for (what, times) in other.passed {
+            *self.passed.entry(what).or_default() += times;
+        }
+        self.damaged.extend(other.damaged);
+        self.failed.extend(other.failed);
+    }
+}

@@ -1,0 +1,224 @@
+//! What a session came to, by where it stands in its file.
+//!
+//! Invariant: no more is held than where things are; what was said stays in the file.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use throughline_model::Digest;
+
+use super::super::content::any;
+use super::super::telling::Telling;
+use crate::members;
+use crate::surrogate::repair;
+
+/// What is known of the session itself.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Head {
+    pub(super) session_id: Option<String>,
+    pub(super) start_time: Option<String>,
+    pub(super) kind: Option<String>,
+    pub(super) directories: Option<Vec<String>>,
+    pub(super) summary: Option<String>,
+}
+
+/// Where the text is that a session was gathered from.
+pub(super) enum Kept {
+    /// In a file, whose lines may be many.
+    File(File),
+    /// In a document that was read whole.
+    Whole(String),
+}
+
+impl Kept {
+    /// The text of a stretch.
+    pub(super) fn text(&mut self, at: &Range<u64>) -> io::Result<Cow<'_, str>> {
+        match self {
+            Self::File(file) => {
+                file.seek(SeekFrom::Start(at.start))?;
+                let mut text = String::new();
+                file.take(at.end - at.start).read_to_string(&mut text)?;
+                Ok(Cow::Owned(repair(&text).unwrap_or(text)))
+            }
+            Self::Whole(text) => {
+                let place = |offset: u64| usize::try_from(offset).map_err(io::Error::other);
+                let stretch = text.get(place(at.start)?..place(at.end)?);
+                let gone = || io::Error::other("the text is shorter than it was");
+                stretch.map(Cow::Borrowed).ok_or_else(gone)
+            }
+        }
+    }
+}
+
+/// A session's messages and what happened to them, in order.
+#[derive(Default)]
+pub(super) struct Log {
+    pub(super) head: Head,
+    pub(super) messages: Vec<Written>,
+    by_id: HashMap<Name, usize>,
+    pub(super) events: Vec<Event>,
+    /// The messages that count now.
+    counting: Vec<usize>,
+}
+
+/// A message: where it first stood, and its latest writing.
+pub(super) struct Written {
+    pub(super) place: u64,
+    pub(super) at: Range<u64>,
+    counts: bool,
+}
+
+pub(super) enum Event {
+    /// The message with this index.
+    Message(usize),
+    /// Back to the message with this index, or before all.
+    Rewound(u64, Option<usize>),
+}
+
+/// What tells one id from another, in less room.
+#[derive(PartialEq, Eq, Hash)]
+struct Name([u8; 16]);
+
+impl Name {
+    fn of(id: &str) -> Self {
+        let mut name = [0; 16];
+        name.copy_from_slice(&Digest::of(id.as_bytes()).as_bytes()[..16]);
+        Self(name)
+    }
+}
+
+impl Log {
+    /// A session of which only its head is known.
+    pub(super) fn of(head: Head) -> Self {
+        Self {
+            head,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a record, whose text begins at `offset`.
+    pub(super) fn record(
+        &mut self,
+        telling: &mut Telling<'_>,
+        place: u64,
+        offset: u64,
+        text: &str,
+    ) -> Result<(), String> {
+        #[derive(Deserialize)]
+        struct Operator<'a> {
+            #[serde(borrow, rename = "$set")]
+            set: Option<&'a RawValue>,
+            #[serde(rename = "$rewindTo")]
+            rewind: Option<String>,
+            #[serde(borrow, rename = "sessionId")]
+            session: Option<&'a RawValue>,
+            #[serde(borrow, rename = "type")]
+            r#type: Option<&'a RawValue>,
+            id: Option<String>,
+        }
+        let operator: Operator<'_> = members::object(text.trim_start())?;
+        if let Some(set) = operator.set {
+            return self.set(place, offset, text, set);
+        }
+        if let Some(to) = operator.rewind {
+            self.rewind(place, &to);
+            return Ok(());
+        }
+        if operator.r#type.is_none() && operator.session.is_some() {
+            self.head = serde_json::from_str(text).map_err(|error| error.to_string())?;
+            return Ok(());
+        }
+        if operator.r#type.is_none() {
+            telling.passed(place, "record of no known kind");
+            return Ok(());
+        }
+        let id = operator.id.unwrap_or_else(|| format!("#{place}"));
+        self.message(place, &id, offset..offset + text.len() as u64);
+        Ok(())
+    }
+
+    fn message(&mut self, place: u64, id: &str, at: Range<u64>) {
+        let next = self.messages.len();
+        let index = *self.by_id.entry(Name::of(id)).or_insert(next);
+        if index == next {
+            let counts = false;
+            self.messages.push(Written { place, at, counts });
+            self.events.push(Event::Message(index));
+        } else {
+            self.messages[index].at = at;
+        }
+        let written = &mut self.messages[index];
+        if !written.counts {
+            written.counts = true;
+            self.counting.push(index);
+        }
+    }
+
+    fn rewind(&mut self, place: u64, to: &str) {
+        let to = self.by_id.get(&Name::of(to));
+        let kept = to.and_then(|to| self.counting.iter().position(|index| index == to));
+        self.back_to(place, kept.unwrap_or(0));
+    }
+
+    /// Only so many of the messages that count still do.
+    fn back_to(&mut self, place: u64, kept: usize) {
+        for index in self.counting.drain(kept..) {
+            self.messages[index].counts = false;
+        }
+        let last = self.counting.last().copied();
+        self.events.push(Event::Rewound(place, last));
+    }
+
+    fn set(&mut self, place: u64, offset: u64, line: &str, set: &RawValue) -> Result<(), String> {
+        #[derive(Deserialize)]
+        struct Messages<'a> {
+            #[serde(borrow)]
+            messages: Option<Vec<&'a RawValue>>,
+        }
+        #[derive(Deserialize)]
+        struct Named {
+            id: Option<String>,
+        }
+        let wrong = |error: serde_json::Error| error.to_string();
+        let head: Head = serde_json::from_str(set.get()).map_err(wrong)?;
+        self.head.summary = head.summary.or_else(|| self.head.summary.take());
+        self.head.directories = head.directories.or_else(|| self.head.directories.take());
+        let messages: Messages<'_> = serde_json::from_str(set.get()).map_err(wrong)?;
+        let Some(messages) = messages.messages else {
+            return Ok(());
+        };
+        let ids: Vec<String> = messages
+            .iter()
+            .enumerate()
+            .map(|(index, raw)| {
+                let named: Option<Named> = any(Some(raw));
+                let own = named.and_then(|named| named.id);
+                own.unwrap_or_else(|| format!("#{place}.{index}"))
+            })
+            .collect();
+        // What stays at the beginning stays; the rest is taken back and said anew.
+        let known = ids.iter().map(|id| self.by_id.get(&Name::of(id)));
+        let both = self.counting.iter().zip(known);
+        let same = both.take_while(|(here, there)| Some(*here) == *there);
+        let same = same.count();
+        if same < self.counting.len() {
+            self.back_to(place, same);
+        }
+        for (raw, id) in messages.iter().zip(&ids) {
+            let start = offset + within(line, raw.get());
+            self.message(place, id, start..start + raw.get().len() as u64);
+        }
+        Ok(())
+    }
+}
+
+/// Where a part of a text begins in it.
+pub(super) fn within(text: &str, part: &str) -> u64 {
+    (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize) as u64
+}
