@@ -84,8 +84,8 @@ pub struct Opening {
     pub durability: Durability,
     /// Where time and chance come from.
     pub world: Arc<dyn World>,
-    /// A folder for the indexes of stores that have none beside them. Without it, such an
-    /// index is made anew each time and goes with the program.
+    /// A folder for what models make of what is in a store elsewhere. Without it, that goes
+    /// with the program.
     pub cache: Option<PathBuf>,
 }
 
@@ -121,15 +121,13 @@ pub(crate) async fn store(
                 ..throughline_postgres::Options::default()
             };
             let store = PostgresStore::open(url, options).await?;
-            let shelf = match &opening.cache {
-                None => Shelf::passing(),
-                Some(cache) => {
-                    // Another store at the same address has another index.
-                    let which = format!("{address} {}", store.identity());
-                    let digest = Digest::of(which.as_bytes()).short();
-                    Shelf::within(cache.join(format!("index-{digest}")))
-                }
-            };
+            let folder = opening.cache.as_ref().map(|cache| {
+                // Another store at the same address has other passages.
+                let which = format!("{address} {}", store.identity());
+                let digest = Digest::of(which.as_bytes()).short();
+                cache.join(format!("index-{digest}"))
+            });
+            let shelf = Shelf::within(&store, folder);
             (Arc::new(store), shelf)
         }
     })

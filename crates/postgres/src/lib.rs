@@ -36,6 +36,7 @@ mod patience;
 mod read;
 mod rebuild;
 mod rows;
+mod search;
 mod tokens;
 mod trash;
 mod tx;
@@ -47,3 +48,4 @@ mod writer;
 pub mod trial;
 
 pub use open::{Durability, Options, PostgresStore, redacted};
+pub use search::PostgresIndex;

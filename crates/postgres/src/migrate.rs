@@ -27,6 +27,10 @@ pub(crate) const MIGRATIONS: &[(&str, &str)] = &[
         "20261116090000_tokens",
         include_str!("../migrations/20261116090000_tokens.sql"),
     ),
+    (
+        "20261116150000_passages",
+        include_str!("../migrations/20261116150000_passages.sql"),
+    ),
 ];
 
 /// Who migrates holds this: "TLine".

@@ -1,4 +1,4 @@
-//! Finding what was ever said: the index beside the store, kept up with it.
+//! Finding what was ever said: the index beside the store or in it, kept up with it.
 //!
 //! The index is derived. It is opened when it is first needed, fed behind the appends by
 //! whichever process is first to need it, and made anew when it is of another version
@@ -16,7 +16,8 @@ mod within;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throughline_recall::{ErrorKind, Hit, Index, Query, RecallError};
+use throughline_postgres::{PostgresIndex, PostgresStore};
+use throughline_recall::{ErrorKind, FolderIndex, Hit, Index, Query, RecallError};
 use throughline_store::Position;
 
 use crate::Error;
@@ -39,12 +40,30 @@ enum Folder {
 #[derive(Debug)]
 pub(crate) struct Shelf {
     folder: Folder,
-    open: Mutex<Option<Index>>,
+    /// The store whose tables the index is in, where it is in the store.
+    within: Option<PostgresStore>,
+    open: Mutex<Option<Opened>>,
     /// What was looked for last, at which watermark, and found: one message is answered
     /// from more than one request.
     lately: Mutex<Option<Lately>>,
     /// Which sessions the project that was asked about last has.
     members: Mutex<Option<projects::Members>>,
+}
+
+/// An index that is open.
+#[derive(Clone, Debug)]
+enum Opened {
+    Folder(FolderIndex),
+    Tables(PostgresIndex),
+}
+
+impl Opened {
+    fn index(&self) -> &dyn Index {
+        match self {
+            Self::Folder(index) => index,
+            Self::Tables(index) => index,
+        }
+    }
 }
 
 /// What a search came to.
@@ -58,22 +77,28 @@ struct Lately {
 impl Shelf {
     /// The index beside a store's file: `sessions.db` has `sessions.index`.
     pub(crate) fn beside(store: &std::path::Path) -> Arc<Self> {
-        Self::at(Folder::Beside(store.with_extension("index")))
+        Self::at(Folder::Beside(store.with_extension("index")), None)
     }
 
-    /// The index in a folder of its own: the store is elsewhere.
-    pub(crate) fn within(folder: PathBuf) -> Arc<Self> {
-        Self::at(Folder::Beside(folder))
+    /// The index in a store's own tables. What models make of passages on this machine is
+    /// kept in a folder, or goes with the program.
+    pub(crate) fn within(store: &PostgresStore, folder: Option<PathBuf>) -> Arc<Self> {
+        let folder = match folder {
+            Some(folder) => Folder::Beside(folder),
+            None => Folder::Passing(Mutex::default()),
+        };
+        Self::at(folder, Some(store.clone()))
     }
 
     /// An index that goes with the program.
     pub(crate) fn passing() -> Arc<Self> {
-        Self::at(Folder::Passing(Mutex::default()))
+        Self::at(Folder::Passing(Mutex::default()), None)
     }
 
-    fn at(folder: Folder) -> Arc<Self> {
+    fn at(folder: Folder, within: Option<PostgresStore>) -> Arc<Self> {
         Arc::new(Self {
             folder,
+            within,
             open: Mutex::default(),
             lately: Mutex::default(),
             members: Mutex::default(),
@@ -109,27 +134,35 @@ impl Shelf {
     }
 
     /// The index, opened; one of another version or damaged is made anew, and empty.
-    fn index(&self) -> Result<Index, Error> {
+    fn index(&self) -> Result<Opened, Error> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = &*open {
             return Ok(index.clone());
         }
         let path = self.path()?;
-        let index = match Index::open(&path) {
-            Err(error) if error.kind() == ErrorKind::Rebuild => {
-                Index::clear(&path)?;
-                Index::open(&path)?
-            }
-            opened => opened?,
+        let opened = match &self.within {
+            Some(store) => Opened::Tables(PostgresIndex::new(store, &path)),
+            None => Opened::Folder(match FolderIndex::open(&path) {
+                Err(error) if error.kind() == ErrorKind::Rebuild => {
+                    FolderIndex::clear(&path)?;
+                    FolderIndex::open(&path)?
+                }
+                opened => opened?,
+            }),
         };
-        Ok(open.insert(index).clone())
+        Ok(open.insert(opened).clone())
     }
 
-    /// Empties the index, so that it is fed from the beginning.
+    /// Empties the index, so that it is fed from the beginning. Takes its time.
     fn clear(&self) -> Result<(), Error> {
+        if self.within.is_some()
+            && let Opened::Tables(index) = self.index()?
+        {
+            return Ok(index.clear()?);
+        }
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         *open = None;
-        Ok(Index::clear(&self.path()?)?)
+        Ok(FolderIndex::clear(&self.path()?)?)
     }
 }
 
