@@ -47,8 +47,13 @@ impl PostgresStock {
     /// The index, or `None` while another feeds it.
     pub(super) fn try_new(store: &PostgresStore) -> Result<Option<Self>, RecallError> {
         let (tx, vectors, row) = waiting(async {
-            let tx = store.serve(Purpose::Write).await?;
-            make_mark(&tx).await?;
+            let mut tx = store.serve(Purpose::Write).await?;
+            if tx.optional(MARK_DOING, MARK, &[]).await?.is_none() {
+                // By itself: whoever makes it at the same time waits for that only.
+                let made = make_mark(&tx).await;
+                tx.finish(made).await?;
+                tx = store.serve(Purpose::Write).await?;
+            }
             let vectors = Vectors::of(&tx).await?;
             let lock = format!("{MARK} FOR UPDATE SKIP LOCKED");
             let row = tx.optional(MARK_DOING, &lock, &[]).await?;
