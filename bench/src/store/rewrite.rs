@@ -117,7 +117,8 @@ impl<'a> Ours<'a> {
         let needed = runs * ours.appends().div_ceil(ours.burst());
         for n in 0..needed {
             let name = format!("{purpose}-{length}-{n}");
-            let session = sample::session(store, &bench.clock, &Owner::local(), &name, length);
+            let owner = Owner::local();
+            let session = sample::session(store, &bench.clock, &owner, &name, length);
             let session = bench.runtime.block_on(session)?;
             ours.fresh.borrow_mut().push(session);
         }

@@ -43,7 +43,8 @@ pub(super) fn measure(
     let folder = bench.folder("start")?;
     let file = folder.join("store.db");
     let store: Arc<dyn Store> = Arc::new(sample::store(&folder, "store.db")?);
-    let filled = fill(&store, &bench.clock, &Owner::local(), SESSIONS);
+    let owner = Owner::local();
+    let filled = fill(&store, &bench.clock, &owner, SESSIONS);
     bench.runtime.block_on(filled)?;
     drop(store);
 

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use throughline_model::SessionId;
 use throughline_recall::Scope;
 
 use super::fold::SEPARATOR;
@@ -57,7 +58,7 @@ const NARROW: &str = "p.owner = $1 AND p.session <> ALL ($2::text[])
 pub(super) async fn allowed(tx: &Tx, scope: &Scope) -> Result<Allowed, Fault> {
     let doing = "finding where to look";
     let owner = scope.owner.as_str();
-    let except: Vec<&str> = scope.except.iter().map(|id| id.as_str()).collect();
+    let except: Vec<&str> = scope.except.iter().map(SessionId::as_str).collect();
     if scope.is_wide() {
         if except.is_empty() {
             return Ok(Allowed::But(HashSet::new()));

@@ -55,9 +55,11 @@ const PASSAGES: &str = "throughline.passage p JOIN throughline.passage_text t
 pub struct PostgresIndex {
     store: PostgresStore,
     folder: PathBuf,
-    /// What models made of passages, as of so many removals.
-    encodings: Arc<Mutex<Option<(i64, Arc<Encodings>)>>>,
+    encodings: Arc<Mutex<Option<AsOf>>>,
 }
+
+/// What models made of passages, as of so many removals.
+type AsOf = (i64, Arc<Encodings>);
 
 impl fmt::Debug for PostgresIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
