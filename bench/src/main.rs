@@ -4,6 +4,7 @@
 //! that take turns: machines are shared and differ, ratios much less so. What a
 //! measure finds becomes rows of a [`table`] and bars of a [`chart`].
 
+mod appending;
 mod bench;
 mod chart;
 mod chat;
@@ -13,8 +14,12 @@ mod findings;
 mod import;
 mod machine;
 mod markdown;
+mod peers;
+mod postgres;
+mod reading;
 mod recall;
 mod rounds;
+mod sample;
 mod server;
 mod store;
 mod svg;
@@ -38,6 +43,7 @@ enum Command {
     Recall(recall::RecallArgs),
     Server(server::ServerArgs),
     Import(import::ImportArgs),
+    Postgres(postgres::PostgresArgs),
     /// The child of `store` whose memory is watched
     #[command(hide = true)]
     StoreMemory(store::memory::ChildArgs),
@@ -51,6 +57,7 @@ fn main() -> anyhow::Result<()> {
         Command::Recall(args) => recall::run(&args),
         Command::Server(args) => server::run(&args),
         Command::Import(args) => import::run(&args),
+        Command::Postgres(args) => postgres::run(&args),
         Command::StoreMemory(args) => store::memory::child(&args),
     }
 }

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
+use crate::postgres;
 use crate::run::{self, built, cargo, workspace};
 
 /// Measure
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
     /// What to measure
-    #[arg(value_parser = ["store", "context", "chat", "recall", "server", "import"])]
+    #[arg(value_parser = ["store", "context", "chat", "recall", "server", "import", "postgres"])]
     what: String,
     /// A rough measure in a fraction of the time
     #[arg(long)]
@@ -39,11 +40,25 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let mut bench = std::process::Command::new(built("release", "throughline-bench"));
     bench.current_dir(workspace());
     bench.arg(&args.what);
-    if matches!(args.what.as_str(), "store" | "chat" | "server" | "import") {
+    if matches!(
+        args.what.as_str(),
+        "store" | "chat" | "server" | "import" | "postgres"
+    ) {
         bench.arg("--tl").arg(built("release", "tl"));
     }
     if args.what == "store" {
         let venv = workspace().join("target/bench-venv");
+        bench.arg("--venv").arg(venv);
+    }
+    // It goes when this is done.
+    let postgres = match args.what.as_str() {
+        "postgres" => Some(postgres::durable()?),
+        _ => None,
+    };
+    if let Some((server, programs)) = &postgres {
+        let venv = workspace().join("target/bench-postgres-venv");
+        bench.args(["--server", &server.url]);
+        bench.arg("--programs").arg(programs);
         bench.arg("--venv").arg(venv);
     }
     if args.quick {

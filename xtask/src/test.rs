@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::postgres::{self, Postgres};
+use crate::postgres::Servers;
 use crate::run::{self, answers, cargo};
 
 /// Everything that must pass
@@ -16,8 +16,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     get_nextest()?;
     crate::browser::get()?;
     if let Some(filter) = &args.filter {
-        let postgres = postgres::get()?;
-        return run_tests(Some(filter), postgres.as_ref());
+        return run_tests(Some(filter), &Servers::get()?);
     }
     run::run(cargo().args(["fmt", "--all", "--check"]))?;
     run::run(cargo().args([
@@ -41,8 +40,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         eprintln!("\ncargo-deny is not installed: licences were not checked");
     }
     run::run(cargo().args(["test", "--workspace", "--doc", "--all-features", "--quiet"]))?;
-    let postgres = postgres::get()?;
-    run_tests(None, postgres.as_ref())
+    run_tests(None, &Servers::get()?)
 }
 
 /// The runner, where it is not there yet.
@@ -53,11 +51,9 @@ fn get_nextest() -> Result<()> {
     run::run(cargo().args(["install", "--locked", "cargo-nextest"]))
 }
 
-fn run_tests(filter: Option<&str>, postgres: Option<&Postgres>) -> Result<()> {
+fn run_tests(filter: Option<&str>, servers: &Servers) -> Result<()> {
     let mut nextest = cargo();
-    if let Some(postgres) = postgres {
-        postgres.tell(&mut nextest);
-    }
+    servers.tell(&mut nextest);
     nextest.args([
         "nextest",
         "run",

@@ -7,6 +7,7 @@ mod locomo;
 mod quality;
 mod requests;
 mod speed;
+mod tables;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -32,6 +33,9 @@ pub(crate) struct RecallArgs {
     /// The folder of a contextual model [default: none, and what it adds is not measured]
     #[arg(long, value_name = "DIR")]
     contextual: Option<PathBuf>,
+    /// A PostgreSQL database, empty, whose index is asked the same [default: none]
+    #[arg(long, value_name = "URL")]
+    postgres: Option<String>,
     /// How many messages to search
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     messages: u64,
@@ -47,7 +51,15 @@ pub(crate) fn run(args: &RecallArgs) -> Result<()> {
     let mut notes = Vec::new();
     if let Some(path) = &args.locomo {
         let conversations = locomo::read(path)?;
-        let recalls = quality::measure(dir.path(), &conversations, args.contextual.as_deref())?;
+        let tables = args.postgres.as_deref();
+        let tables = tables.map(|url| tables::Tables::open(url, dir.path()));
+        let tables = tables.transpose()?;
+        let recalls = quality::measure(
+            dir.path(),
+            &conversations,
+            args.contextual.as_deref(),
+            tables.as_ref(),
+        )?;
         let asked: usize = conversations.iter().map(|one| one.questions.len()).sum();
         let table = quality_table(&recalls);
         println!("{table}");

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use throughline_recall::{Batch, Contextual, Found, Index, Query, Scope, Why};
+use throughline_recall::{Batch, Contextual, FolderIndex, Found, Index, Query, Scope, Why};
 
 use super::fts5::{Fts5, words};
 use super::locomo::{Conversation, Question};
+use super::tables::Tables;
 use crate::figure::{Unit, float};
 
 /// How deep one looks.
@@ -84,16 +85,21 @@ pub(crate) fn measure(
     dir: &Path,
     conversations: &[Conversation],
     contextual: Option<&Path>,
+    tables: Option<&Tables>,
 ) -> Result<Vec<Recall>> {
     let contextual = contextual
         .map(|folder| Contextual::load("minilm", folder))
         .transpose()?;
-    let mut again = Tally::default();
+    let (mut again, mut elsewhere) = (Tally::default(), Tally::default());
     let (mut seconds, mut seconds_known) = (Vec::new(), Vec::new());
     let (mut full, mut worded, mut hybrid) = (Tally::default(), Tally::default(), Tally::default());
     let mut ways: Vec<Tally> = WAYS.iter().map(|_| Tally::default()).collect();
     for conversation in conversations {
-        let index = index(&dir.join(conversation.owner.as_str()), conversation)?;
+        let index = FolderIndex::open(&dir.join(conversation.owner.as_str()))?;
+        feed(&index, conversation)?;
+        if let Some(tables) = tables {
+            tables.feed(conversation)?;
+        }
         let mut fts5 = Fts5::new(&dir.join(format!("{}.db", conversation.owner)))?;
         fts5.add(conversation.passages.iter().map(|one| one.text.as_str()))?;
         for question in &conversation.questions {
@@ -111,6 +117,9 @@ pub(crate) fn measure(
             let scope = Scope::new(conversation.owner.clone());
             let query = Query::new(&*question.text, scope.clone());
             hybrid.add(question, &ids(&index.search(&query)?));
+            if let Some(tables) = tables {
+                elsewhere.add(question, &ids(&tables.search(&query)?));
+            }
             if let Some(contextual) = &contextual {
                 let start = Instant::now();
                 let found = index.search_again(&query, contextual, Duration::from_secs(60))?;
@@ -142,6 +151,9 @@ pub(crate) fn measure(
     let ways = WAYS.iter().zip(&ways);
     all.extend(ways.map(|(way, tally)| tally.recall(way.name)));
     all.push(hybrid.recall("**hybrid search, as it comes**"));
+    if tables.is_some() {
+        all.push(elsewhere.recall("the same by the index in PostgreSQL"));
+    }
     if contextual.is_some() {
         all.push(again.recall("**with a contextual model, first 32 compared again**"));
         let median = |mut seconds: Vec<f64>| {
@@ -155,17 +167,19 @@ pub(crate) fn measure(
     Ok(all)
 }
 
-fn index(folder: &Path, conversation: &Conversation) -> Result<Index> {
-    let index = Index::open(folder)?;
+/// Takes in a conversation, after whatever is there.
+pub(crate) fn feed(index: &dyn Index, conversation: &Conversation) -> Result<()> {
     let Some(mut feeder) = index.feeder()? else {
-        bail!("somebody else feeds {}", folder.display());
+        bail!("somebody else feeds {index:?}");
     };
+    let after = index.watermark()?;
     feeder.feed(Batch {
-        upto: conversation.passages.len() as u64,
+        after,
+        upto: after + conversation.passages.len() as u64,
         passages: conversation.passages.clone(),
         removed: Vec::new(),
     })?;
-    Ok(index)
+    Ok(())
 }
 
 fn ids(found: &Found) -> Vec<String> {

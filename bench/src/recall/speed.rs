@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use throughline_model::Owner;
-use throughline_recall::{Batch, Index, Mode, Query, Scope};
+use throughline_recall::{Batch, FolderIndex, Index as _, Mode, Query, Scope};
 
 use super::Findings;
 use super::corpus::{Words, passage};
@@ -52,7 +52,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
     let (mut ours, mut theirs) = (0.0, 0.0);
     let mut text_bytes = 0;
     {
-        let index = Index::open(&folder)?;
+        let index = FolderIndex::open(&folder)?;
         let Some(mut feeder) = index.feeder()? else {
             bail!("somebody else feeds {}", folder.display());
         };
@@ -77,6 +77,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
             feeder.feed(Batch {
                 passages,
                 removed: Vec::new(),
+                after: number,
                 upto: end,
             })?;
             ours += start.elapsed().as_secs_f64();
@@ -104,7 +105,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
     );
 
     let start = Instant::now();
-    let index = Index::open(&folder)?;
+    let index = FolderIndex::open(&folder)?;
     let opened = start.elapsed().as_secs_f64();
     findings.row(Row::new(
         "opening the index",

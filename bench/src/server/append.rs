@@ -91,7 +91,7 @@ pub(super) fn measure(bench: &Bench, findings: &mut Findings) -> Result<()> {
 }
 
 /// A message, as it is appended over HTTP.
-pub(super) fn message() -> String {
+pub(crate) fn message() -> String {
     json!({"entries": [{"role": "user", "content": text()}]}).to_string()
 }
 
@@ -120,7 +120,7 @@ impl Http {
 }
 
 /// Makes a session; its id.
-pub(super) async fn session(connection: &mut Connection) -> Result<String> {
+pub(crate) async fn session(connection: &mut Connection) -> Result<String> {
     let made = connection
         .call(&request("POST", "/api/sessions", "{}"))
         .await?;
@@ -131,7 +131,7 @@ pub(super) async fn session(connection: &mut Connection) -> Result<String> {
 
 /// How long single calls took.
 #[derive(Default)]
-struct Delays(Vec<f64>);
+pub(crate) struct Delays(Vec<f64>);
 
 impl Delays {
     fn tell(&mut self, name: &str, findings: &mut Findings) {
@@ -153,13 +153,23 @@ async fn calls(
     slice: std::time::Duration,
     delays: &mut Delays,
 ) -> Result<f64> {
+    let requests = requests.into_iter().map(|request| (to, request));
+    calls_to(requests.collect(), slice, delays).await
+}
+
+/// The same, each to a server of its own.
+pub(crate) async fn calls_to(
+    requests: Vec<(SocketAddr, Vec<u8>)>,
+    slice: std::time::Duration,
+    delays: &mut Delays,
+) -> Result<f64> {
     let mut connections = Vec::new();
-    for _ in &requests {
-        connections.push(Connection::open(to).await?);
+    for (to, _) in &requests {
+        connections.push(Connection::open(*to).await?);
     }
     let start = Instant::now();
     let mut tasks = JoinSet::new();
-    for (mut connection, request) in connections.into_iter().zip(requests) {
+    for (mut connection, (_, request)) in connections.into_iter().zip(requests) {
         tasks.spawn(async move {
             let mut took = Vec::new();
             while start.elapsed() < slice {

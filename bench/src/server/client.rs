@@ -7,13 +7,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// One connection that is kept.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
 /// The bytes of a request.
-pub(super) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
+pub(crate) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
@@ -23,7 +23,7 @@ pub(super) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
 }
 
 impl Connection {
-    pub(super) async fn open(to: SocketAddr) -> Result<Self> {
+    pub(crate) async fn open(to: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(to).await?;
         stream.set_nodelay(true)?;
         Ok(Self {
@@ -33,7 +33,7 @@ impl Connection {
     }
 
     /// Sends a request and waits for the whole answer, which must be a good one.
-    pub(super) async fn call(&mut self, request: &[u8]) -> Result<String> {
+    pub(crate) async fn call(&mut self, request: &[u8]) -> Result<String> {
         self.stream.write_all(request).await?;
         let head = loop {
             if let Some(end) = find(&self.read, b"\r\n\r\n") {
@@ -57,13 +57,13 @@ impl Connection {
     }
 
     /// Starts a stream that does not end, and reads until it has this.
-    pub(super) async fn listen(&mut self, request: &[u8], until: &[u8]) -> Result<()> {
+    pub(crate) async fn listen(&mut self, request: &[u8], until: &[u8]) -> Result<()> {
         self.stream.write_all(request).await?;
         self.wait_for(until).await
     }
 
     /// Reads until this has come, and forgets everything up to there.
-    pub(super) async fn wait_for(&mut self, wanted: &[u8]) -> Result<()> {
+    pub(crate) async fn wait_for(&mut self, wanted: &[u8]) -> Result<()> {
         loop {
             if let Some(at) = find(&self.read, wanted) {
                 self.read.drain(..at + wanted.len());

@@ -24,7 +24,7 @@ pub(super) fn measure(bench: &Bench, tl: Option<&Path>, findings: &mut Findings)
         return Ok(());
     };
     let sessions = SESSIONS / bench.scale;
-    let server = Process::start(tl, &bench.dir().join("idle"))?;
+    let server = Process::start(tl, &bench.dir().join("idle"), None)?;
     let before = server.resident()?;
     bench.runtime.block_on(async {
         let mut connection = Connection::open(server.address).await?;
@@ -44,14 +44,19 @@ pub(super) fn measure(bench: &Bench, tl: Option<&Path>, findings: &mut Findings)
 }
 
 /// `tl serve`, until this is dropped.
-struct Process {
+pub(crate) struct Process {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Process {
-    fn start(tl: &Path, home: &Path) -> Result<Self> {
-        let mut child = Command::new(tl)
+    /// Serves the store at an address, or the one in `home`.
+    pub(crate) fn start(tl: &Path, home: &Path, store: Option<&str>) -> Result<Self> {
+        let mut serve = Command::new(tl);
+        if let Some(store) = store {
+            serve.args(["--store", store]);
+        }
+        let mut child = serve
             .args(["serve", "--listen", "127.0.0.1:0", "--log", "off", "--json"])
             .env("THROUGHLINE_HOME", home)
             .stdout(Stdio::piped())

@@ -3,10 +3,10 @@
 //! Client and servers share this machine: what the client costs is part of every figure
 //! but the engine's own. Each server has a runtime of its own.
 
-mod append;
-mod client;
+pub(crate) mod append;
+pub(crate) mod client;
 mod events;
-mod idle;
+pub(crate) mod idle;
 mod served;
 
 use std::path::PathBuf;

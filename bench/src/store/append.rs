@@ -8,17 +8,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use throughline_model::SessionRef;
-use throughline_sqlite::SqliteStore;
-use throughline_store::LogStore;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::peers::{Peers, Work};
-use super::{Bench, Findings, sample};
+use super::{Bench, Findings, Work};
+use crate::appending::{Appending, total};
 use crate::chart::Chart;
-use crate::figure::{Unit, float};
+use crate::figure::Unit;
+use crate::peers::Peers;
 use crate::rounds::{Contender, Samples, rate, take_turns};
+use crate::sample;
 use crate::table::{Row, Target};
 
 const WRITERS: [usize; 4] = [1, 16, 64, 256];
@@ -107,7 +106,9 @@ fn chart(writers: usize, sampled: &Sampled) -> Chart {
 
 fn take(bench: &Bench, peers: &Peers, writers: usize) -> Result<Sampled> {
     let folder = bench.folder(&format!("append-{writers}"))?;
-    let ours = Ours::new(bench, &folder, writers)?;
+    let store = Arc::new(sample::store(&folder, "store.db")?);
+    let ours = Appending::new(store, &bench.clock, writers);
+    let ours = bench.runtime.block_on(ours)?;
     let line = sample::line(&bench.clock)?;
     let slice = bench.pace.slice;
     let mut plain = append_to(&folder.join("plain.jsonl"))?;
@@ -116,7 +117,9 @@ fn take(bench: &Bench, peers: &Peers, writers: usize) -> Result<Sampled> {
         .map(|n| append_to(&folder.join(format!("session-{n}.jsonl"))))
         .collect::<Result<Vec<_>>>()?;
     let mut contenders = vec![
-        Contender::new("Throughline", || ours.run(bench)),
+        Contender::new("Throughline", || {
+            ours.run(&bench.runtime, &bench.clock, slice)
+        }),
         Contender::new("one plain file", || match writers {
             1 => rate(slice, || synced(&mut plain, &line)),
             many => bench.runtime.block_on(group.run(&line, many, slice)),
@@ -138,55 +141,6 @@ fn take(bench: &Bench, peers: &Peers, writers: usize) -> Result<Sampled> {
         each: next()?,
         peer,
     })
-}
-
-/// Tasks that append to a session each, and wait for every append.
-struct Ours {
-    store: SqliteStore,
-    sessions: Vec<SessionRef>,
-}
-
-impl Ours {
-    fn new(bench: &Bench, folder: &Path, writers: usize) -> Result<Self> {
-        let store = sample::store(folder, "store.db")?;
-        let sessions = bench.runtime.block_on(async {
-            let mut sessions = Vec::new();
-            for n in 0..writers {
-                let name = format!("writer-{n}");
-                sessions.push(sample::session(&store, &bench.clock, &name, 1).await?);
-            }
-            anyhow::Ok(sessions)
-        })?;
-        Ok(Self { store, sessions })
-    }
-
-    fn run(&self, bench: &Bench) -> Result<f64> {
-        let clock = Arc::clone(&bench.clock);
-        let slice = bench.pace.slice;
-        bench.runtime.block_on(async {
-            let start = Instant::now();
-            let mut tasks = JoinSet::new();
-            for session in self.sessions.clone() {
-                let (store, clock) = (self.store.clone(), Arc::clone(&clock));
-                tasks.spawn(async move {
-                    let text = sample::text();
-                    let mut done = 0;
-                    while start.elapsed() < slice {
-                        store.append(&session, clock.messages(&text, 1)?).await?;
-                        done += 1;
-                    }
-                    anyhow::Ok(done)
-                });
-            }
-            total(tasks, start).await
-        })
-    }
-}
-
-/// What the tasks did, a second.
-async fn total(tasks: JoinSet<Result<u64>>, start: Instant) -> Result<f64> {
-    let done: u64 = tasks.join_all().await.into_iter().sum::<Result<u64>>()?;
-    Ok(float(done) / start.elapsed().as_secs_f64())
 }
 
 fn append_to(path: &Path) -> Result<File> {

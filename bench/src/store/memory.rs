@@ -8,12 +8,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use throughline_model::Owner;
 use throughline_store::LogStore;
 
-use super::{Bench, Findings, sample};
+use super::{Bench, Findings};
 use crate::chart::Chart;
 use crate::figure::{Unit, digits, float};
 use crate::rounds::Samples;
+use crate::sample;
 use crate::table::{Row, Target};
 
 const ENTRIES: u64 = 1_000_000;
@@ -97,7 +99,7 @@ pub(crate) fn child(args: &ChildArgs) -> Result<()> {
     let store = sample::store(&args.dir, "store.db")?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
-        let session = sample::session(&store, &clock, "grows", 0).await?;
+        let session = sample::session(&store, &clock, &Owner::local(), "grows", 0).await?;
         let step = (args.entries / 10).max(BATCH);
         let mut entries = 0;
         while entries < args.entries {

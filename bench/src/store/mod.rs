@@ -5,10 +5,8 @@
 
 mod append;
 pub(crate) mod memory;
-mod peers;
 mod reads;
 mod rewrite;
-mod sample;
 mod start;
 
 use std::ops::Deref;
@@ -19,9 +17,8 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::findings::{Findings, Output};
-
-use peers::Peers;
-use sample::Clock;
+use crate::peers::{Peers, Script};
+use crate::sample::Clock;
 
 /// Measure the embedded store
 ///
@@ -65,6 +62,22 @@ enum Measure {
     Start,
 }
 
+const PEERS: Script = Script {
+    source: include_str!("peers.py"),
+    packages: &["openai-agents", "langgraph-checkpoint-sqlite"],
+    imports: "import agents, langgraph.checkpoint.sqlite",
+};
+
+/// Something a peer can be told to do.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[serde(tag = "work", rename_all = "snake_case")]
+enum Work {
+    /// `SQLiteSession.add_items`, a message at a time.
+    Session { writers: usize },
+    /// `SqliteSaver.put` of a checkpoint with so many messages.
+    Saver { messages: u64 },
+}
+
 /// What all measures share.
 struct Bench {
     run: crate::bench::Bench,
@@ -90,7 +103,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     let mut notes = vec![NOTE.to_owned()];
 
     if wanted(Measure::Append) || wanted(Measure::Rewrite) {
-        let peers = Peers::start(&args.venv, &bench.folder("peers")?);
+        let peers = Peers::start(&PEERS, &args.venv, &bench.folder("peers")?, &[]);
         notes.extend(peers.about());
         if wanted(Measure::Append) {
             append::measure(&bench, &peers, &mut findings)?;

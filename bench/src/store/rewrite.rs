@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use throughline_model::SessionRef;
+use throughline_model::{Owner, SessionRef};
 use throughline_sqlite::SqliteStore;
 use throughline_store::LogStore;
 
-use super::peers::{Peers, Work};
-use super::{Bench, Findings, sample};
+use super::{Bench, Findings, Work};
 use crate::chart::Chart;
 use crate::figure::{Unit, digits, float};
+use crate::peers::Peers;
 use crate::rounds::{Contender, rate, take_turns};
+use crate::sample;
 use crate::table::{Row, Target};
 
 const LENGTHS: [u64; 3] = [100, 1_000, 10_000];
@@ -116,7 +117,8 @@ impl<'a> Ours<'a> {
         let needed = runs * ours.appends().div_ceil(ours.burst());
         for n in 0..needed {
             let name = format!("{purpose}-{length}-{n}");
-            let session = sample::session(store, &bench.clock, &name, length);
+            let owner = Owner::local();
+            let session = sample::session(store, &bench.clock, &owner, &name, length);
             let session = bench.runtime.block_on(session)?;
             ours.fresh.borrow_mut().push(session);
         }

@@ -3,14 +3,19 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use throughline_model::Owner;
+use throughline_store::Store;
 
-use super::{Bench, Findings, reads, sample};
+use super::{Bench, Findings};
 use crate::chart::Chart;
 use crate::figure::Unit;
+use crate::reading::fill;
 use crate::rounds::{Contender, take_turns};
+use crate::sample;
 use crate::table::Row;
 
 const SESSIONS: u64 = 10_000;
@@ -37,10 +42,10 @@ pub(super) fn measure(
     }
     let folder = bench.folder("start")?;
     let file = folder.join("store.db");
-    let store = sample::store(&folder, "store.db")?;
-    bench
-        .runtime
-        .block_on(reads::fill(bench, &store, SESSIONS))?;
+    let store: Arc<dyn Store> = Arc::new(sample::store(&folder, "store.db")?);
+    let owner = Owner::local();
+    let filled = fill(&store, &bench.clock, &owner, SESSIONS);
+    bench.runtime.block_on(filled)?;
     drop(store);
 
     let words: Vec<_> = words

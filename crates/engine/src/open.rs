@@ -91,8 +91,8 @@ pub struct Opening {
     pub durability: Durability,
     /// Where time and chance come from.
     pub world: Arc<dyn World>,
-    /// A folder for the indexes of stores that have none beside them. Without it, such an
-    /// index is made anew each time and goes with the program.
+    /// A folder for what models make of what is in a store elsewhere. Without it, that goes
+    /// with the program.
     pub cache: Option<PathBuf>,
 }
 
@@ -114,16 +114,12 @@ impl Opening {
         self.owner.clone().unwrap_or_else(Owner::local)
     }
 
-    /// The index of a store that has none beside it. Another store at the same address has
-    /// another.
-    fn shelf(&self, address: &Address, identity: &str) -> Arc<Shelf> {
-        match &self.cache {
-            None => Shelf::passing(),
-            Some(cache) => {
-                let digest = Digest::of(format!("{address} {identity}").as_bytes()).short();
-                Shelf::within(cache.join(format!("index-{digest}")))
-            }
-        }
+    /// A folder for the index of a store that has none beside it, where there may be one.
+    /// Another store at the same address has another.
+    fn folder(&self, address: &Address, identity: &str) -> Option<PathBuf> {
+        let digest = Digest::of(format!("{address} {identity}").as_bytes()).short();
+        let cache = self.cache.as_ref()?;
+        Some(cache.join(format!("index-{digest}")))
     }
 }
 
@@ -150,7 +146,9 @@ pub(crate) async fn store(address: &Address, opening: &Opening) -> Result<Opened
             let store = RemoteStore::open(server, token, wanted, Timing::default()).await?;
             let shelf = match store.identity() {
                 // Several people may use one machine, and each reaches what is theirs.
-                Some(which) => opening.shelf(address, &format!("{} {which}", store.owner())),
+                Some(which) => {
+                    Shelf::apart(opening.folder(address, &format!("{} {which}", store.owner())))
+                }
                 // There is nothing to be found yet.
                 None => Shelf::passing(),
             };
@@ -169,7 +167,7 @@ pub(crate) async fn store(address: &Address, opening: &Opening) -> Result<Opened
                 ..throughline_postgres::Options::default()
             };
             let store = PostgresStore::open(url, options).await?;
-            let shelf = opening.shelf(address, store.identity());
+            let shelf = Shelf::within(&store, opening.folder(address, store.identity()));
             (Arc::new(store), shelf)
         }
     };

@@ -8,18 +8,58 @@ use jiff::tz::TimeZone;
 use throughline::context::{Encoding, Policy, SectionName};
 use throughline::recalling::Mode;
 use throughline::{
-    Asking, Content, Message, NewSession, Owner, Patience, ProjectId, Role, Searching, Seq,
-    Session, Throughline,
+    Asking, Content, Message, NewSession, Owner, Patience, Position, ProjectId, Role, Searching,
+    Seq, Session, Throughline,
 };
+use throughline_postgres::trial::Trial;
+use throughline_recall::{FolderIndex, Index as _};
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    runtime.unwrap().block_on(work)
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().unwrap().block_on(work)
 }
 
-async fn memory() -> Throughline {
-    Throughline::open("memory:").await.unwrap()
+/// Gives each case a test on a store in memory, whose index is in a folder, and one on a
+/// database, which has its index in it.
+macro_rules! on_every_store {
+    ($($case:ident),+ $(,)?) => {
+        mod in_memory {
+            $(#[test]
+            fn $case() {
+                super::block_on(async {
+                    super::$case(super::Throughline::open("memory:").await.unwrap()).await;
+                });
+            })+
+        }
+
+        mod in_postgres {
+            $(#[test]
+            fn $case() {
+                let Some(trial) = super::Trial::new() else {
+                    return;
+                };
+                super::block_on(async {
+                    super::$case(super::Throughline::open(&trial.url()).await.unwrap()).await;
+                });
+            })+
+        }
+    };
 }
+
+on_every_store!(
+    what_was_just_said_is_found,
+    nobody_finds_what_is_anothers,
+    filters_narrow_by_session_tag_project_and_role,
+    what_is_in_the_trash_or_erased_is_not_found,
+    a_fork_finds_what_it_shares,
+    no_patience_tells_how_far_behind_the_index_is,
+    a_request_brings_back_what_bears_on_the_message,
+    what_is_in_view_is_not_brought_back_again,
+    the_offline_agent_quotes_what_was_said_in_another_session,
+    a_question_asked_a_hundred_times_does_not_hide_its_answer,
+    what_another_window_just_said_is_waited_for,
+    the_offline_agent_quotes_what_was_said_just_before,
+);
 
 fn project(id: &str) -> ProjectId {
     id.parse().unwrap()
@@ -94,86 +134,190 @@ async fn recalled(session: &Session, message: &str, policy: &str) -> Vec<Seq> {
     section.entries.iter().map(|entry| entry.seq).collect()
 }
 
-#[test]
-fn what_was_just_said_is_found() {
-    block_on(async {
-        let tl = memory().await;
-        let one = session(&tl, "one", None, &["Redis listens on port 6380"]).await;
-        assert_eq!(
-            found(&tl, "redis port").await,
-            ["Redis listens on port 6380"]
-        );
+async fn what_was_just_said_is_found(tl: Throughline) {
+    let one = session(&tl, "one", None, &["Redis listens on port 6380"]).await;
+    assert_eq!(
+        found(&tl, "redis port").await,
+        ["Redis listens on port 6380"]
+    );
 
-        say(&one, "The Kafka broker is called heron").await;
-        assert_eq!(
-            found(&tl, "heron").await[0],
-            "The Kafka broker is called heron"
-        );
-    });
+    say(&one, "The Kafka broker is called heron").await;
+    assert_eq!(
+        found(&tl, "heron").await[0],
+        "The Kafka broker is called heron"
+    );
+}
+
+async fn nobody_finds_what_is_anothers(tl: Throughline) {
+    session(&tl, "mine", None, &["the secret harbour"]).await;
+    let other: Owner = "telegram:7".parse().unwrap();
+    let theirs = tl.on_behalf_of(other);
+    assert!(found(&theirs, "harbour").await.is_empty());
+    assert_eq!(found(&tl, "harbour").await.len(), 1);
+}
+
+async fn filters_narrow_by_session_tag_project_and_role(tl: Throughline) {
+    let one = session(&tl, "one", project("p1"), &["apples are red"]).await;
+    session(&tl, "two", project("p2"), &["apples are green"]).await;
+    one.tag(vec!["fruit".parse().unwrap()]).await.unwrap();
+
+    assert_eq!(found(&tl, "apples").await.len(), 2);
+    assert_eq!(found(&tl, "apples session:two").await, ["apples are green"]);
+    assert_eq!(found(&tl, "apples tag:fruit").await, ["apples are red"]);
+    assert!(found(&tl, "apples role:tool").await.is_empty());
+    let in_p2 = project("p2");
+    let narrowed = Searching {
+        project: Some(&in_p2),
+        ..searching("apples")
+    };
+    let hits = tl.search(&narrowed).await.unwrap().found.hits;
+    assert_eq!(hits.len(), 1);
+    let unknown = tl.search(&searching("apples project:nowhere")).await;
+    assert!(unknown.unwrap_err().to_string().contains("nowhere"));
+}
+
+async fn what_is_in_the_trash_or_erased_is_not_found(tl: Throughline) {
+    let one = session(&tl, "one", None, &["the walrus sings", "the otter dances"]).await;
+    let two = session(&tl, "two", None, &["a walrus swims"]).await;
+    assert_eq!(found(&tl, "walrus").await.len(), 2);
+
+    one.erase(&[Seq(1)], None).await.unwrap();
+    assert_eq!(found(&tl, "walrus").await, ["a walrus swims"]);
+    tl.trash(two.id()).await.unwrap();
+    assert!(found(&tl, "walrus").await.is_empty());
+    tl.restore(two.id()).await.unwrap();
+    assert_eq!(found(&tl, "walrus").await, ["a walrus swims"]);
+}
+
+async fn a_fork_finds_what_it_shares(tl: Throughline) {
+    let one = session(&tl, "one", None, &["the heron nests here", "and leaves"]).await;
+    let fork = one.fork(Some(Seq(1)), NewSession::default()).await.unwrap();
+    say(&fork.session, "a fork in the road").await;
+    let typed = format!("heron session:{}", fork.session.id());
+    assert_eq!(found(&tl, &typed).await[0], "the heron nests here");
+}
+
+async fn no_patience_tells_how_far_behind_the_index_is(tl: Throughline) {
+    session(&tl, "one", None, &["the heron nests here"]).await;
+    let hasty = Searching {
+        patience: Patience::For(Duration::ZERO),
+        ..searching("heron")
+    };
+    let searched = tl.search(&hasty).await.unwrap();
+    assert_eq!((searched.found.hits.len(), searched.behind), (0, 2));
+}
+
+async fn a_request_brings_back_what_bears_on_the_message(tl: Throughline) {
+    session(
+        &tl,
+        "old",
+        project("p"),
+        &["Redis listens on port 6380 in staging", "Lunch was good"],
+    )
+    .await;
+    session(&tl, "other", project("q"), &["Redis listens on port 7777"]).await;
+    let new = session(&tl, "new", project("p"), &[]).await;
+
+    let seqs = recalled(&new, "Which port does Redis listen on?", "default").await;
+    assert_eq!(seqs[0], Seq(1));
+    // Nothing of another project, and nothing where the policy does not want it.
+    assert!(seqs.len() <= 2, "{seqs:?}");
+    assert!(
+        recalled(&new, "Which port does Redis listen on?", "bot")
+            .await
+            .is_empty()
+    );
+}
+
+async fn what_is_in_view_is_not_brought_back_again(tl: Throughline) {
+    let one = session(&tl, "one", project("p"), &["Redis listens on port 6380"]).await;
+    assert!(
+        recalled(&one, "Which port does Redis listen on?", "default")
+            .await
+            .is_empty()
+    );
+}
+
+async fn the_offline_agent_quotes_what_was_said_in_another_session(tl: Throughline) {
+    session(
+        &tl,
+        "old",
+        project("p"),
+        &["Redis listens on port 6380 in staging"],
+    )
+    .await;
+    let new = session(&tl, "new", project("p"), &[]).await;
+    let message = Content::text("Which port does Redis listen on?");
+    let offline = new.offline(&message, &TimeZone::UTC).await.unwrap();
+    let shown = format!("{offline:?}");
+    assert!(shown.contains("6380"), "{shown}");
+    assert!(shown.contains("old, entry 1"), "{shown}");
+}
+
+async fn a_question_asked_a_hundred_times_does_not_hide_its_answer(tl: Throughline) {
+    let session = session(&tl, "daily", None, &[]).await;
+    say(&session, "The gateway listens on port 8443.").await;
+    let question = "Which port does the gateway listen on?";
+    for _ in 0..100 {
+        say(&session, question).await;
+    }
+    let agent = session
+        .offline(&Content::text(question), &TimeZone::UTC)
+        .await
+        .unwrap();
+    assert!(format!("{agent:?}").contains("8443"), "{agent:?}");
+}
+
+async fn what_another_window_just_said_is_waited_for(tl: Throughline) {
+    let new = session(&tl, "new", project("p"), &["Hello"]).await;
+    indexed(&tl).await;
+    session(&tl, "other", project("p"), &["Redis listens on port 6380"]).await;
+    let question = "Which port does Redis listen on?";
+    assert_eq!(recalled(&new, question, "default").await, [Seq(1)]);
+}
+
+async fn the_offline_agent_quotes_what_was_said_just_before(tl: Throughline) {
+    let new = session(&tl, "new", project("p"), &["Hello"]).await;
+    indexed(&tl).await;
+    say(&new, "Redis listens on port 6380").await;
+    let message = Content::text("Which port does Redis listen on?");
+    let agent = new.offline(&message, &TimeZone::UTC).await.unwrap();
+    assert!(format!("{agent:?}").contains("6380"), "{agent:?}");
+}
+
+/// Waits until the index has everything.
+async fn indexed(tl: &Throughline) -> Position {
+    let caught = tl.catch_up(Patience::Endless, &mut |_, _| {}).await;
+    caught.unwrap().watermark
 }
 
 #[test]
-fn nobody_finds_what_is_anothers() {
+fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
     block_on(async {
-        let tl = memory().await;
-        session(&tl, "mine", None, &["the secret harbour"]).await;
-        let other: Owner = "telegram:7".parse().unwrap();
-        let theirs = tl.on_behalf_of(other);
-        assert!(found(&theirs, "harbour").await.is_empty());
-        assert_eq!(found(&tl, "harbour").await.len(), 1);
-    });
-}
-
-#[test]
-fn filters_narrow_by_session_tag_project_and_role() {
-    block_on(async {
-        let tl = memory().await;
-        let one = session(&tl, "one", project("p1"), &["apples are red"]).await;
-        session(&tl, "two", project("p2"), &["apples are green"]).await;
-        one.tag(vec!["fruit".parse().unwrap()]).await.unwrap();
-
-        assert_eq!(found(&tl, "apples").await.len(), 2);
-        assert_eq!(found(&tl, "apples session:two").await, ["apples are green"]);
-        assert_eq!(found(&tl, "apples tag:fruit").await, ["apples are red"]);
-        assert!(found(&tl, "apples role:tool").await.is_empty());
-        let in_p2 = project("p2");
-        let narrowed = Searching {
-            project: Some(&in_p2),
-            ..searching("apples")
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("s.db").display());
+        let tl = Throughline::open(&store).await.unwrap();
+        session(&tl, "old", project("p"), &["Redis listens on port 6380"]).await;
+        let new = session(&tl, "new", project("p"), &[]).await;
+        let indexed = indexed(&tl).await;
+        let index = FolderIndex::open(&folder.path().join("s.index")).unwrap();
+        let feeder = loop {
+            // It may still be merging.
+            if let Some(feeder) = index.feeder().unwrap() {
+                break feeder;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         };
-        let hits = tl.search(&narrowed).await.unwrap().found.hits;
-        assert_eq!(hits.len(), 1);
-        let unknown = tl.search(&searching("apples project:nowhere")).await;
-        assert!(unknown.unwrap_err().to_string().contains("nowhere"));
-    });
-}
+        say(&new, "Let us look at the cache.").await;
 
-#[test]
-fn what_is_in_the_trash_or_erased_is_not_found() {
-    block_on(async {
-        let tl = memory().await;
-        let one = session(&tl, "one", None, &["the walrus sings", "the otter dances"]).await;
-        let two = session(&tl, "two", None, &["a walrus swims"]).await;
-        assert_eq!(found(&tl, "walrus").await.len(), 2);
+        // Nobody can feed the index now, and what is there is found all the same.
+        let question = "Which port does Redis listen on?";
+        assert_eq!(recalled(&new, question, "default").await, [Seq(1)]);
+        assert_eq!(tl.watermark().await.unwrap(), indexed);
 
-        one.erase(&[Seq(1)], None).await.unwrap();
-        assert_eq!(found(&tl, "walrus").await, ["a walrus swims"]);
-        tl.trash(two.id()).await.unwrap();
-        assert!(found(&tl, "walrus").await.is_empty());
-        tl.restore(two.id()).await.unwrap();
-        assert_eq!(found(&tl, "walrus").await, ["a walrus swims"]);
-    });
-}
-
-#[test]
-fn a_fork_finds_what_it_shares() {
-    block_on(async {
-        let tl = memory().await;
-        let one = session(&tl, "one", None, &["the heron nests here", "and leaves"]).await;
-        let fork = one.fork(Some(Seq(1)), NewSession::default()).await.unwrap();
-        say(&fork.session, "a fork in the road").await;
-        let typed = format!("heron session:{}", fork.session.id());
-        assert_eq!(found(&tl, &typed).await[0], "the heron nests here");
+        drop(feeder);
+        tl.close().await.unwrap();
+        assert!(index.watermark().unwrap() > indexed.0);
     });
 }
 
@@ -202,154 +346,49 @@ fn an_index_that_is_deleted_or_damaged_is_made_again() {
 }
 
 #[test]
-fn no_patience_tells_how_far_behind_the_index_is() {
+fn servers_over_one_database_share_its_index() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
     block_on(async {
-        let tl = memory().await;
+        let tl = Throughline::open(&trial.url()).await.unwrap();
+        let other = Throughline::open(&trial.url()).await.unwrap();
         session(&tl, "one", None, &["the heron nests here"]).await;
-        let hasty = Searching {
-            patience: Patience::For(Duration::ZERO),
-            ..searching("heron")
-        };
-        let searched = tl.search(&hasty).await.unwrap();
-        assert_eq!((searched.found.hits.len(), searched.behind), (0, 2));
+        let elsewhere = session(&other, "two", None, &["a heron flies"]).await;
+        let (here, there) = tokio::join!(found(&tl, "heron"), found(&other, "heron"));
+        assert_eq!((here.len(), there.len()), (2, 2));
+
+        elsewhere.erase(&[Seq(1)], None).await.unwrap();
+        assert_eq!(found(&tl, "heron").await, ["the heron nests here"]);
     });
 }
 
 #[test]
-fn a_request_brings_back_what_bears_on_the_message() {
+fn an_index_in_a_database_is_made_again_when_asked_or_when_another_version_made_it() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
     block_on(async {
-        let tl = memory().await;
-        session(
-            &tl,
-            "old",
-            project("p"),
-            &["Redis listens on port 6380 in staging", "Lunch was good"],
-        )
-        .await;
-        session(&tl, "other", project("q"), &["Redis listens on port 7777"]).await;
-        let new = session(&tl, "new", project("p"), &[]).await;
+        let tl = Throughline::open(&trial.url()).await.unwrap();
+        session(&tl, "one", None, &["the heron nests here"]).await;
+        assert_eq!(found(&tl, "heron").await.len(), 1);
+        let admin = trial.connect().await;
+        let words = "DELETE FROM throughline.passage";
+        admin.batch_execute(words).await.unwrap();
+        assert!(found(&tl, "heron").await.is_empty());
+        let mut told = Vec::new();
+        let caught = tl.reindex(&mut |done, all| told.push((done, all))).await;
+        assert_eq!(caught.unwrap().behind, 0);
+        assert_eq!(told.first(), Some(&(0, 2)));
+        assert_eq!(found(&tl, "heron").await.len(), 1);
 
-        let seqs = recalled(&new, "Which port does Redis listen on?", "default").await;
-        assert_eq!(seqs[0], Seq(1));
-        // Nothing of another project, and nothing where the policy does not want it.
-        assert!(seqs.len() <= 2, "{seqs:?}");
-        assert!(
-            recalled(&new, "Which port does Redis listen on?", "bot")
-                .await
-                .is_empty()
-        );
-    });
-}
-
-#[test]
-fn what_is_in_view_is_not_brought_back_again() {
-    block_on(async {
-        let tl = memory().await;
-        let one = session(&tl, "one", project("p"), &["Redis listens on port 6380"]).await;
-        assert!(
-            recalled(&one, "Which port does Redis listen on?", "default")
-                .await
-                .is_empty()
-        );
-    });
-}
-
-#[test]
-fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
-    block_on(async {
-        let folder = tempfile::tempdir().unwrap();
-        let store = format!("sqlite:{}", folder.path().join("s.db").display());
-        let tl = Throughline::open(&store).await.unwrap();
-        session(&tl, "old", project("p"), &["Redis listens on port 6380"]).await;
-        let new = session(&tl, "new", project("p"), &[]).await;
-        let indexed = tl
-            .catch_up(Patience::Endless, &mut |_, _| {})
-            .await
-            .unwrap();
-        let index = throughline_recall::Index::open(&folder.path().join("s.index")).unwrap();
-        let feeder = loop {
-            // It may still be merging.
-            if let Some(feeder) = index.feeder().unwrap() {
-                break feeder;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        say(&new, "Let us look at the cache.").await;
-
-        // Nobody can feed the index now, and what is there is found all the same.
-        let question = "Which port does Redis listen on?";
-        assert_eq!(recalled(&new, question, "default").await, [Seq(1)]);
-        assert_eq!(tl.watermark().await.unwrap(), indexed.watermark);
-
-        drop(feeder);
-        tl.close().await.unwrap();
-        assert!(index.watermark().unwrap() > indexed.watermark.0);
-    });
-}
-
-#[test]
-fn what_another_window_just_said_is_waited_for() {
-    block_on(async {
-        let tl = memory().await;
-        let new = session(&tl, "new", project("p"), &["Hello"]).await;
-        tl.catch_up(Patience::Endless, &mut |_, _| {})
-            .await
-            .unwrap();
-        session(&tl, "other", project("p"), &["Redis listens on port 6380"]).await;
-        let question = "Which port does Redis listen on?";
-        assert_eq!(recalled(&new, question, "default").await, [Seq(1)]);
-    });
-}
-
-#[test]
-fn the_offline_agent_quotes_what_was_said_just_before() {
-    block_on(async {
-        let tl = memory().await;
-        let new = session(&tl, "new", project("p"), &["Hello"]).await;
-        tl.catch_up(Patience::Endless, &mut |_, _| {})
-            .await
-            .unwrap();
-        say(&new, "Redis listens on port 6380").await;
-        let message = Content::text("Which port does Redis listen on?");
-        let agent = new.offline(&message, &TimeZone::UTC).await.unwrap();
-        assert!(format!("{agent:?}").contains("6380"), "{agent:?}");
-    });
-}
-
-#[test]
-fn the_offline_agent_quotes_what_was_said_in_another_session() {
-    block_on(async {
-        let tl = memory().await;
-        session(
-            &tl,
-            "old",
-            project("p"),
-            &["Redis listens on port 6380 in staging"],
-        )
-        .await;
-        let new = session(&tl, "new", project("p"), &[]).await;
-        let message = Content::text("Which port does Redis listen on?");
-        let offline = new.offline(&message, &TimeZone::UTC).await.unwrap();
-        let shown = format!("{offline:?}");
-        assert!(shown.contains("6380"), "{shown}");
-        assert!(shown.contains("old, entry 1"), "{shown}");
-    });
-}
-
-#[test]
-fn a_question_asked_a_hundred_times_does_not_hide_its_answer() {
-    block_on(async {
-        let tl = memory().await;
-        let session = session(&tl, "daily", None, &[]).await;
-        say(&session, "The gateway listens on port 8443.").await;
-        let question = "Which port does the gateway listen on?";
-        for _ in 0..100 {
-            say(&session, question).await;
-        }
-        let agent = session
-            .offline(&Content::text(question), &TimeZone::UTC)
-            .await
-            .unwrap();
-        assert!(format!("{agent:?}").contains("8443"), "{agent:?}");
+        let older = "UPDATE throughline.watermark SET made = '0 another'";
+        admin.batch_execute(older).await.unwrap();
+        assert_eq!(found(&tl, "heron").await.len(), 1);
+        let newer = "UPDATE throughline.watermark SET made = '999 another'";
+        admin.batch_execute(newer).await.unwrap();
+        let error = tl.search(&searching("heron")).await.unwrap_err();
+        let shown = format!("{error:?}");
+        assert!(shown.contains("a newer version"), "{shown}");
     });
 }

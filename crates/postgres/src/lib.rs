@@ -37,6 +37,7 @@ mod patience;
 mod read;
 mod rebuild;
 mod rows;
+mod search;
 mod tls;
 mod tokens;
 mod trash;
@@ -49,3 +50,4 @@ mod writer;
 pub mod trial;
 
 pub use open::{Durability, Options, PostgresStore, redacted};
+pub use search::PostgresIndex;

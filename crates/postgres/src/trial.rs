@@ -14,6 +14,9 @@ use crate::{Options, PostgresStore};
 /// Says where the server is.
 pub const VARIABLE: &str = "TL_TEST_POSTGRES";
 
+/// Says where one with pgvector is, which may be the same.
+const PGVECTOR: &str = "TL_TEST_PGVECTOR";
+
 /// Who makes the template holds this.
 const LOCK: i64 = 0x54_4c69_6e66;
 
@@ -29,10 +32,24 @@ impl Trial {
     ///
     /// # Panics
     /// In CI if there is no server, and wherever there is one that does not do as asked.
-    #[allow(clippy::expect_used, clippy::unwrap_used, reason = "for tests")]
     pub fn new() -> Option<Self> {
+        Some(Self::on(server()?))
+    }
+
+    /// The same on a server that has pgvector, or none where there is none.
+    ///
+    /// # Panics
+    /// As [`Trial::new`].
+    pub fn with_pgvector() -> Option<Self> {
+        Some(Self::on(named_server(
+            PGVECTOR,
+            "PostgreSQL with pgvector",
+        )?))
+    }
+
+    #[allow(clippy::expect_used, clippy::unwrap_used, reason = "for tests")]
+    fn on(server: String) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let server = server()?;
         let made = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("tl_trial_{}_{made}", std::process::id());
         let trial = Self { server, name };
@@ -57,7 +74,7 @@ impl Trial {
             }
             panic!("{name} cannot be made: its template is in use");
         });
-        Some(trial)
+        trial
     }
 
     /// Empties the store, for a test that needs many.
@@ -122,16 +139,20 @@ impl Drop for Trial {
 ///
 /// # Panics
 /// In CI if there is none.
-#[expect(clippy::disallowed_methods, reason = "how a test learns of it")]
 pub fn server() -> Option<String> {
-    if let Ok(url) = std::env::var(VARIABLE) {
+    named_server(VARIABLE, "PostgreSQL")
+}
+
+#[expect(clippy::disallowed_methods, reason = "how a test learns of it")]
+fn named_server(variable: &str, what: &str) -> Option<String> {
+    if let Ok(url) = std::env::var(variable) {
         return Some(url);
     }
     assert!(
         std::env::var("CI").is_err(),
-        "there is no PostgreSQL: in CI that is a failure; run `cargo xtask test`"
+        "there is no {what}: in CI that is a failure; run `cargo xtask test`"
     );
-    eprintln!("SKIPPED: there is no PostgreSQL ({VARIABLE} is not set); run `cargo xtask test`");
+    eprintln!("SKIPPED: there is no {what} ({variable} is not set); run `cargo xtask test`");
     None
 }
 

@@ -3,16 +3,17 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use tantivy::{DocAddress, Score};
+use crate::At;
 
 /// Keeps the best `count` of what it is offered; of equals, the earlier.
-pub(crate) struct Best {
+#[derive(Debug)]
+pub struct Best {
     count: usize,
     heap: BinaryHeap<Reverse<Scored>>,
 }
 
-#[derive(PartialEq)]
-struct Scored(Score, DocAddress);
+#[derive(Debug, PartialEq)]
+struct Scored(f32, At);
 
 impl Eq for Scored {}
 
@@ -30,14 +31,16 @@ impl Ord for Scored {
 }
 
 impl Best {
-    pub(crate) fn new(count: usize) -> Self {
+    /// Keeps so many.
+    pub fn new(count: usize) -> Self {
         Self {
             count,
             heap: BinaryHeap::with_capacity(count + 1),
         }
     }
 
-    pub(crate) fn offer(&mut self, score: Score, at: DocAddress) {
+    /// Keeps this one if it is among the best so far.
+    pub fn offer(&mut self, score: f32, at: At) {
         if self.heap.len() < self.count || score > self.threshold() {
             self.heap.push(Reverse(Scored(score, at)));
             if self.heap.len() > self.count {
@@ -47,15 +50,15 @@ impl Best {
     }
 
     /// What a score has to exceed to be kept.
-    pub(crate) fn threshold(&self) -> Score {
+    pub fn threshold(&self) -> f32 {
         match self.heap.peek() {
             Some(Reverse(least)) if self.heap.len() >= self.count => least.0,
-            _ => Score::MIN,
+            _ => f32::MIN,
         }
     }
 
     /// What was kept, the best first.
-    pub(crate) fn into_sorted(self) -> Vec<(Score, DocAddress)> {
+    pub fn into_sorted(self) -> Vec<(f32, At)> {
         let mut kept: Vec<Scored> = self.heap.into_iter().map(|Reverse(one)| one).collect();
         kept.sort_by(|a, b| b.cmp(a));
         kept.into_iter()
@@ -71,14 +74,10 @@ mod tests {
     #[test]
     fn the_best_are_kept_in_order() {
         let mut best = Best::new(2);
-        for (doc, score) in [(0, 1.0), (1, 3.0), (2, 2.0), (3, 3.0)] {
-            best.offer(score, DocAddress::new(0, doc));
+        for (at, score) in [(0, 1.0), (1, 3.0), (2, 2.0), (3, 3.0)] {
+            best.offer(score, At(at));
         }
-        let docs: Vec<_> = best
-            .into_sorted()
-            .into_iter()
-            .map(|(_, at)| at.doc_id)
-            .collect();
-        assert_eq!(docs, [1, 3]);
+        let kept: Vec<_> = best.into_sorted().into_iter().map(|(_, at)| at.0).collect();
+        assert_eq!(kept, [1, 3]);
     }
 }

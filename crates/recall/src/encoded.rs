@@ -13,9 +13,12 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_model::{Digest, Owner};
+
+use crate::RecallError;
+use crate::error::During as _;
 
 /// The folder within the index's.
 pub(crate) const FOLDER: &str = "encoded";
@@ -132,9 +135,44 @@ fn check(bytes: &[u8]) -> [u8; 4] {
     [a, b, c, d]
 }
 
+/// The files of all models, in the folder of an index.
+#[derive(Debug)]
+pub struct Encodings {
+    index: PathBuf,
+    known: Mutex<HashMap<Digest, Arc<Encoded>>>,
+}
+
+impl Encodings {
+    /// Those in an index's folder.
+    pub fn within(index: &Path) -> Self {
+        Self {
+            index: index.to_owned(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// What one model made.
+    pub fn of(&self, model: &Digest) -> Arc<Encoded> {
+        let known = self.known.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Encoded::new(&self.index, model));
+        Arc::clone(known.entry(*model).or_insert_with(new))
+    }
+
+    /// Deletes what models made of passages: of what is gone, nothing may stay.
+    pub fn forget(&self) -> Result<(), RecallError> {
+        match fs::remove_dir_all(self.index.join(FOLDER)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).during("deleting what models made of passages")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The file of one model.
 #[derive(Debug)]
-pub(crate) struct Encoded {
+pub struct Encoded {
     path: PathBuf,
     open: Mutex<Option<Open>>,
 }

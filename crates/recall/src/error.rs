@@ -20,10 +20,10 @@ pub enum ErrorKind {
 #[non_exhaustive]
 pub enum RecallError {
     /// Another version of this program made it.
-    #[error("the index in {} was made {made}, and this program needs {needed}", folder.display())]
+    #[error("the index in {place} was made {made}, and this program needs {needed}")]
     Stale {
         /// Where it is.
-        folder: PathBuf,
+        place: String,
         /// The format and model it was made with.
         made: String,
         /// The format and model needed.
@@ -56,6 +56,14 @@ pub enum RecallError {
         /// What it said.
         source: tantivy::TantivyError,
     },
+    /// The database that the index is in refused.
+    #[error("the index failed while {during}")]
+    Database {
+        /// While doing what.
+        during: &'static str,
+        /// What it said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Another process is feeding the index.
     #[error("the index in {} is being fed by another process", .0.display())]
     Busy(PathBuf),
@@ -67,7 +75,9 @@ impl RecallError {
         match self {
             Self::Stale { .. } | Self::Damaged { .. } | Self::Unreadable(_) => ErrorKind::Rebuild,
             Self::Engine { source, .. } if is_damage(source) => ErrorKind::Rebuild,
-            Self::Io { .. } | Self::Engine { .. } | Self::Busy(_) => ErrorKind::Unavailable,
+            Self::Io { .. } | Self::Engine { .. } | Self::Database { .. } | Self::Busy(_) => {
+                ErrorKind::Unavailable
+            }
         }
     }
 }

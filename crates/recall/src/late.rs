@@ -3,8 +3,9 @@
 //! Words count by how rare they are. What was said just before counts too, but less: an
 //! answer rarely repeats the words of its question.
 
+use crate::Kept;
+use crate::document::date;
 use crate::model::{Model, Token, TokenId, model};
-use crate::schema::{Kept, date};
 use crate::terms::Asked;
 
 /// What a like word in the passage before is worth, to one in the passage.

@@ -57,6 +57,8 @@ pub struct Batch {
     pub passages: Vec<Passage>,
     /// What is to be forgotten. Removals come first: a passage in the same batch stays.
     pub removed: Vec<Removal>,
+    /// The position it begins after, which must be the index's watermark.
+    pub after: u64,
     /// The position up to which the store is then in the index.
     pub upto: u64,
 }

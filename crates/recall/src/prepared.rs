@@ -17,7 +17,7 @@ use crate::words::words;
 pub(crate) const PREPARED: &str = "prepared";
 
 /// Before a term that has the same place as the next one: a compound and its first part.
-const SAME_PLACE: char = '\u{1}';
+pub(crate) const SAME_PLACE: char = '\u{1}';
 
 /// So much of a passage is in the documents of those around it, in bytes of terms.
 const HEAD_TERMS: usize = 1500;

@@ -1,29 +1,25 @@
 //! Candidates, compared with a query in every way and put in order.
 
-use tantivy::DocAddress;
 use throughline_model::SessionId;
 
 use crate::fusion::{Weights, scale};
-use crate::index::View;
 use crate::late::Late;
 use crate::model::TokenId;
-use crate::scan::likeness;
-use crate::schema::Kept;
-use crate::search::asked_vector;
 use crate::snippet::best_place;
 use crate::stop::is_stop_word;
 use crate::terms::Asked;
 use crate::words::words;
-use crate::{Hit, Mode, Snippet, Why};
+use crate::{Hit, Kept, Mode, Snippet, Why};
 
 /// So much of a long passage is compared word by word: its best place.
 const COMPARED: usize = 1200;
 
 /// A passage that may be a hit.
 pub(crate) struct Candidate {
-    pub(crate) at: DocAddress,
     /// Its score by words.
     pub(crate) text: f32,
+    /// Its likeness as a whole.
+    pub(crate) pooled: f32,
     pub(crate) kept: Kept,
 }
 
@@ -55,13 +51,11 @@ impl Ranked {
 
 /// The candidates, the best first.
 pub(crate) fn rank(
-    view: &View,
     mode: Mode,
     asked: &Asked,
     tokens: &[(TokenId, f32)],
     candidates: Vec<Candidate>,
 ) -> Vec<Ranked> {
-    let vector = asked_vector(tokens);
     let mut late = Late::new(tokens);
     let mut whys: Vec<Why> = Vec::with_capacity(candidates.len());
     for candidate in &candidates {
@@ -70,13 +64,9 @@ pub(crate) fn rank(
             ..Why::default()
         };
         if mode != Mode::Text {
-            let DocAddress {
-                segment_ord,
-                doc_id,
-            } = candidate.at;
             let text = &candidate.kept.passage.text;
             let text = &text[best_place(text, asked, COMPARED)];
-            why.pooled = likeness(&view.vectors[segment_ord as usize], doc_id, &vector);
+            why.pooled = candidate.pooled;
             why.late = late.likeness(&candidate.kept, text);
             let author = candidate.kept.passage.author.as_deref();
             why.author = author.map_or(0.0, |author| named(asked, author));

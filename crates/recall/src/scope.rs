@@ -4,6 +4,8 @@
 
 use throughline_model::{Owner, Role, Seq, SessionId, Timestamp};
 
+use crate::fold::folded;
+
 /// A session, or its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch {
@@ -36,6 +38,27 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Whether it leaves nothing out but whole sessions.
+    pub fn is_wide(&self) -> bool {
+        self.sessions.is_none()
+            && self.roles.is_empty()
+            && self.authors.is_empty()
+            && self.after.is_none()
+            && self.before.is_none()
+            && self.files.is_empty()
+    }
+
+    /// The authors, as a [`Document`](crate::Document) has them.
+    pub fn author_keys(&self) -> Vec<String> {
+        let keys = self.authors.iter().map(|author| folded(author.trim()));
+        keys.collect()
+    }
+
+    /// The parts of paths, as a [`Document`](crate::Document) has them.
+    pub fn file_keys(&self) -> Vec<String> {
+        self.files.iter().map(|file| folded(file)).collect()
+    }
+
     /// Everything of an owner's.
     pub fn new(owner: Owner) -> Self {
         Self {

@@ -3,32 +3,16 @@
 //! Invariant: what it answers is as if the batch were in the index already, and what the
 //! batch removes were not.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::{Bound, Range};
+use std::ops::Range;
 
-use tantivy::collector::DocSetCollector;
-use tantivy::query::{BooleanQuery, RangeQuery, TermQuery};
-use tantivy::schema::{IndexRecordOption, Value as _};
-use tantivy::{DocAddress, TantivyDocument, Term};
-use throughline_model::{Owner, Seq, SessionId};
+use throughline_model::{Seq, SessionId};
 
-use crate::error::During as _;
-use crate::index::View;
-use crate::schema::Kept;
-use crate::{Passage, RecallError};
-
-const READING: &str = "reading what was fed";
-/// So many entries are looked at first, and then so many times as many.
-const NEAR: u64 = 64;
-const FURTHER: u64 = 32;
-
-/// One session of one owner.
-pub(crate) type Place = (Owner, SessionId);
+use crate::{Passage, Place, RecallError, Stock};
 
 /// A batch over an index.
 pub(crate) struct Shelf<'a> {
-    pub(crate) view: &'a View,
+    pub(crate) stock: &'a dyn Stock,
     pub(crate) new: &'a BTreeMap<Place, BTreeMap<Seq, Passage>>,
     pub(crate) removed: &'a HashSet<(Place, Seq)>,
     pub(crate) removed_whole: &'a HashSet<Place>,
@@ -117,9 +101,6 @@ impl Shelf<'_> {
     }
 
     /// The first or last `count` indexed passages of a session within a range, in order.
-    ///
-    /// Looks near that end of the range first, and ever further from it: entries are
-    /// numbered densely, so that what is wanted is hardly ever far away.
     fn indexed(
         &self,
         place: &Place,
@@ -127,81 +108,20 @@ impl Shelf<'_> {
         count: usize,
         last: bool,
     ) -> Result<Vec<Passage>, RecallError> {
-        let fields = &self.view.fields;
-        let session = fields.session_term(&place.0, &place.1);
-        let of_session = self.view.searcher.doc_freq(&session);
-        if self.removed_whole.contains(place)
-            || range.is_empty()
-            || of_session.during(READING)? == 0
-        {
+        if self.removed_whole.contains(place) || range.is_empty() {
             return Ok(Vec::new());
         }
-        let (Range { start, end }, mut reach) = (range, NEAR);
-        let mut places = loop {
-            let near = if last {
-                start.max(Seq(end.0.saturating_sub(reach)))..end
-            } else {
-                start..end.min(Seq(start.0.saturating_add(reach)))
-            };
-            let whole = near == (start..end);
-            let places = self.addresses(place, &session, near)?;
-            if whole || places.len() >= count {
-                break places;
-            }
-            reach = reach.saturating_mul(FURTHER);
-        };
-        places.sort_by_key(|(seq, _)| *seq);
+        let is_removed = |seq: Seq| self.removed.contains(&(place.clone(), seq));
+        // What is removed takes no place.
+        let removed = self.removed.iter().filter(|(of, _)| of == place).count();
+        let most = count.saturating_add(removed);
+        let mut found = self.stock.passages(place, range, most, last)?;
+        found.retain(|passage| !is_removed(passage.seq));
         if last {
-            places.drain(..places.len().saturating_sub(count));
+            found.drain(..found.len().saturating_sub(count));
         } else {
-            places.truncate(count);
+            found.truncate(count);
         }
-        let passages = places
-            .into_iter()
-            .map(|(_, address)| kept(self.view, address).map(|kept| kept.passage));
-        passages.collect()
+        Ok(found)
     }
-
-    /// Where the passages of a session within a range are, in no order.
-    fn addresses(
-        &self,
-        place: &Place,
-        session: &Term,
-        range: Range<Seq>,
-    ) -> Result<Vec<(Seq, DocAddress)>, RecallError> {
-        let fields = &self.view.fields;
-        let bound = |seq: Seq| Term::from_field_u64(fields.seq, seq.0);
-        let seqs = RangeQuery::new(
-            Bound::Included(bound(range.start)),
-            Bound::Excluded(bound(range.end)),
-        );
-        let session = TermQuery::new(session.clone(), IndexRecordOption::Basic);
-        let query = BooleanQuery::intersection(vec![Box::new(session), Box::new(seqs)]);
-        let searcher = &self.view.searcher;
-        let docs = searcher.search(&query, &DocSetCollector).during(READING)?;
-        let mut columns = HashMap::new();
-        let mut places = Vec::with_capacity(docs.len());
-        for address in docs {
-            let column = match columns.entry(address.segment_ord) {
-                Entry::Occupied(column) => column.into_mut(),
-                Entry::Vacant(free) => {
-                    let segment = searcher.segment_reader(address.segment_ord);
-                    free.insert(segment.fast_fields().u64("seq").during(READING)?)
-                }
-            };
-            let seq = Seq(column.first(address.doc_id).unwrap_or_default());
-            if !self.removed.contains(&(place.clone(), seq)) {
-                places.push((seq, address));
-            }
-        }
-        Ok(places)
-    }
-}
-
-/// What the index keeps of a passage.
-pub(crate) fn kept(view: &View, address: DocAddress) -> Result<Kept, RecallError> {
-    let document: TantivyDocument = view.searcher.doc(address).during("reading a passage")?;
-    let kept = document.get_first(view.fields.kept);
-    let bytes = kept.and_then(|kept| kept.as_bytes()).unwrap_or_default();
-    Ok(serde_json::from_slice(bytes)?)
 }

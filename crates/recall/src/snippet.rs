@@ -28,7 +28,7 @@ impl Snippet {
     /// The best place of about `size` characters.
     pub(crate) fn new(text: &str, asked: &Asked, size: usize) -> Self {
         let range = best_place(text, asked, size);
-        let terms: HashSet<&str> = asked.terms().collect();
+        let terms: HashSet<&str> = asked.terms().into_iter().collect();
         let piece = &text[range.clone()];
         let mut marks: Vec<Range<usize>> = Vec::new();
         for word in words(piece) {

@@ -3,16 +3,13 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use tantivy::Term;
-
-use crate::error::During as _;
-use crate::filter::Filter;
-use crate::index::View;
 use crate::model::{TokenId, model};
 use crate::stop::is_stop_word;
-use crate::typing::{endings, nearest};
 use crate::words::{Word, words};
-use crate::{Hit, Query, RecallError};
+use crate::{Hit, Query, RecallError, Sight};
+
+/// A prefix stands for at most so many words.
+const ENDINGS: usize = 12;
 
 /// The words of a query.
 #[derive(Debug, Default)]
@@ -40,7 +37,7 @@ pub(crate) struct AskedWord {
 
 impl Asked {
     /// The words of a query, and of its phrases.
-    pub(crate) fn new(view: &View, query: &Query) -> Result<Self, RecallError> {
+    pub(crate) fn new(sight: &dyn Sight, query: &Query) -> Result<Self, RecallError> {
         let mut text = query.words.clone();
         for phrase in &query.phrases {
             text.push(' ');
@@ -66,28 +63,48 @@ impl Asked {
             if unfinished(&word)
                 && let Some(part) = word.parts.last()
             {
-                terms.extend(endings(view, &part.plain)?);
+                terms.extend(sight.endings(&part.plain, ENDINGS)?);
             }
             terms.retain(|term| seen.insert(term.clone()));
             if terms.is_empty() {
                 continue;
             }
             asked.words.push(AskedWord {
-                rarity: rarity(view, &terms)?,
+                rarity: 0.0,
                 tokens: model().tokens(&text[word.range.clone()], 32),
                 range: word.range,
                 terms,
             });
         }
         asked.text = text;
+        asked.weigh(sight)?;
         Ok(asked)
     }
 
     /// All that is looked for.
-    pub(crate) fn terms(&self) -> impl Iterator<Item = &str> {
-        self.words
-            .iter()
-            .flat_map(|word| word.terms.iter().map(String::as_str))
+    pub(crate) fn terms(&self) -> Vec<&str> {
+        let terms = self.words.iter().flat_map(|word| &word.terms);
+        terms.map(String::as_str).collect()
+    }
+
+    /// Finds out how rare each word is: the mean of its terms', as BM25 has it.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a count of passages, to be put in a logarithm"
+    )]
+    fn weigh(&mut self, sight: &dyn Sight) -> Result<(), RecallError> {
+        let spread = sight.spread(&self.terms())?;
+        let all = spread.all as f32;
+        let mut counts = spread.with.iter();
+        for word in &mut self.words {
+            let mut sum = 0.0;
+            for with in counts.by_ref().take(word.terms.len()) {
+                let with = (*with as f32).min(all);
+                sum += (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
+            }
+            word.rarity = sum / word.terms.len().max(1) as f32;
+        }
+        Ok(())
     }
 }
 
@@ -100,31 +117,10 @@ fn is_stop(word: &Word) -> bool {
     word.wholes.is_empty() && word.parts.iter().all(|part| is_stop_word(&part.plain))
 }
 
-/// How rare a word is: the mean of its terms', as BM25 has it.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a count of passages, to be put in a logarithm"
-)]
-fn rarity(view: &View, terms: &[String]) -> Result<f32, RecallError> {
-    let all = view.searcher.num_docs() as f32;
-    let mut sum = 0.0;
-    for term in terms {
-        let term = Term::from_field_text(view.fields.own, term);
-        let with = view.searcher.doc_freq(&term).during("counting a word")? as f32;
-        let with = with.min(all);
-        sum += (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
-    }
-    Ok(sum / terms.len().max(1) as f32)
-}
-
 impl Asked {
     /// The same with every word that nobody in scope used as it is spelled there, or
     /// `None` if no word can be.
-    pub(crate) fn corrected(
-        &self,
-        view: &View,
-        filter: &Filter,
-    ) -> Result<Option<Self>, RecallError> {
+    pub(crate) fn corrected(&self, sight: &dyn Sight) -> Result<Option<Self>, RecallError> {
         let mut corrected = Self {
             plain: self.plain.clone(),
             ..Self::default()
@@ -134,7 +130,7 @@ impl Asked {
             let Some(term) = word.terms.last() else {
                 continue;
             };
-            if let Some(nearest) = nearest(view, filter, term)? {
+            if let Some(nearest) = sight.nearest(term)? {
                 if !corrected.text.is_empty() {
                     corrected.text.push(' ');
                 }
@@ -144,12 +140,13 @@ impl Asked {
                 let terms = vec![nearest];
                 corrected.words.push(AskedWord {
                     range: start..corrected.text.len(),
-                    rarity: rarity(view, &terms)?,
+                    rarity: 0.0,
                     tokens,
                     terms,
                 });
             }
         }
+        corrected.weigh(sight)?;
         Ok((!corrected.words.is_empty()).then_some(corrected))
     }
 

@@ -4,7 +4,7 @@
 
 use crate::model::{DIM, normalize};
 use crate::prepared::Prepared;
-use crate::vectors::quantized;
+use crate::vector::Vector;
 
 /// So many passages before and after belong to a window.
 pub(crate) const REACH: usize = 2;
@@ -43,7 +43,7 @@ impl<'a> Window<'a> {
 
     /// What the passage is compared by as a whole: its own vector first, then a little of
     /// the one before.
-    pub(crate) fn vector(&self) -> [u8; crate::vectors::ROW] {
+    pub(crate) fn vector(&self) -> Vector {
         let mut sum = self.middle.vector().to_vec();
         if let Some(before) = self.before() {
             debug_assert_eq!(sum.len(), DIM);
@@ -52,6 +52,6 @@ impl<'a> Window<'a> {
             }
             normalize(&mut sum);
         }
-        quantized(&sum)
+        Vector::of(&sum)
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! Invariant: the terms of a word never contain a space, and are never empty.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use frostem::{Algorithm, Stemmer};
@@ -59,6 +60,21 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
             }
         }
     })
+}
+
+/// All terms that a text is found by.
+pub fn terms(text: &str) -> BTreeSet<String> {
+    let mut terms = BTreeSet::new();
+    for word in words(text) {
+        terms.extend(word.terms().map(str::to_owned));
+    }
+    terms
+}
+
+/// The terms of a text in order, one for each place: what a phrase is found by.
+pub fn in_order(text: &str) -> Vec<String> {
+    let parts = words(text).flat_map(|word| word.parts);
+    parts.map(|part| part.term).collect()
 }
 
 /// What a term is, of a word as it is written.

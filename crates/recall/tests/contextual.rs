@@ -10,9 +10,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Fed, everywhere, places};
+use common::with;
 use tempfile::TempDir;
 use throughline_model::Digest;
+use throughline_recall::conformance::{Fed, everywhere, places};
 use throughline_recall::{
     Compare, CompareError, Contextual, ContextualError, Keeping, Question, Reading,
 };
@@ -26,7 +27,7 @@ fn a_contextual_model_has_its_say_in_the_score() {
     let folder = TempDir::new().unwrap();
     small(folder.path());
     let contextual = Contextual::load("small", folder.path()).unwrap();
-    let fed = Fed::with(&["a cat on a mat", "a dog in the fog", "the cat again", ""]);
+    let (_folder, fed) = with(&["a cat on a mat", "a dog in the fog", "the cat again", ""]);
     let query = everywhere("cat");
     let again = |limit| fed.index.search_again(&query, &contextual, limit).unwrap();
     let found = again(Duration::from_secs(600));
@@ -43,21 +44,21 @@ fn what_a_model_made_of_a_passage_is_made_once_and_goes_with_what_is_erased() {
     let folder = TempDir::new().unwrap();
     small(folder.path());
     let contextual = Contextual::load("small", folder.path()).unwrap();
-    let mut fed = Fed::with(&["a cat on a mat", "a dog in the fog", "the cat again"]);
+    let (folder_of, mut fed) = with(&["a cat on a mat", "a dog in the fog", "the cat again"]);
     let query = everywhere("cat");
     let again = |fed: &Fed| {
         let limit = Duration::from_secs(600);
         fed.index.search_again(&query, &contextual, limit).unwrap()
     };
-    let file = |fed: &Fed| {
-        let kept = fed.folder.path().join("encoded");
+    let file = || {
+        let kept = folder_of.path().join("encoded");
         let mut files = fs::read_dir(kept).into_iter().flatten();
         files.next().map(|file| file.unwrap().path())
     };
     let first = again(&fed);
     let compared = first.compared.clone().unwrap();
     assert_eq!((compared.by.as_str(), compared.count), ("small", 3));
-    let kept = file(&fed).unwrap();
+    let kept = file().unwrap();
     let length = fs::metadata(&kept).unwrap().len();
     assert_eq!(again(&fed), first);
     assert_eq!(fs::metadata(&kept).unwrap().len(), length, "nothing is new");
@@ -80,7 +81,7 @@ fn what_a_model_made_of_a_passage_is_made_once_and_goes_with_what_is_erased() {
     );
     fed.remove("s", Some(3));
     fed.feeder.scrub().unwrap();
-    assert_eq!(file(&fed), None);
+    assert_eq!(file(), None);
     assert_eq!(again(&fed).hits.len(), 2);
 }
 
@@ -119,7 +120,7 @@ impl Compare for Short {
 
 #[test]
 fn whatever_compares_may_put_hits_in_order() {
-    let fed = Fed::with(&[
+    let (_folder, fed) = with(&[
         "a cat that sits on a mat and looks at the rain",
         "cat",
         "a cat on a mat",
@@ -142,7 +143,7 @@ fn whatever_compares_may_put_hits_in_order() {
 
 #[test]
 fn a_model_that_fails_leaves_the_hits_as_they_were_and_says_why() {
-    let fed = Fed::with(&["a cat on a mat", "a dog in the fog", "the cat again"]);
+    let (_folder, fed) = with(&["a cat on a mat", "a dog in the fog", "the cat again"]);
     let query = everywhere("the cat");
     let found = fed
         .index

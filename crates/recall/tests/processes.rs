@@ -6,14 +6,12 @@
     reason = "the child is told by its environment"
 )]
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{passage, text};
-use throughline_recall::{Batch, Index, Passage, Query};
+use throughline_recall::conformance::{passage, text};
+use throughline_recall::{Batch, FolderIndex, Index as _, Passage, Query};
 
 const FOLDER: &str = "THROUGHLINE_RECALL_TEST_FOLDER";
 const ROUNDS: u64 = 8;
@@ -36,25 +34,25 @@ fn child() {
     let Ok(folder) = std::env::var(FOLDER) else {
         return;
     };
-    let index = Index::open(Path::new(&folder)).unwrap();
+    let index = FolderIndex::open(Path::new(&folder)).unwrap();
     let mut feeder = index.feeder().unwrap().unwrap();
     let mut upto = index.watermark().unwrap();
     loop {
         let passages: Vec<Passage> = (upto + 1..=upto + 3).map(entry).collect();
-        upto += 3;
         let batch = Batch {
             passages,
             removed: Vec::new(),
-            upto,
+            after: upto,
+            upto: upto + 3,
         };
-        feeder.feed(batch).unwrap();
+        upto = feeder.feed(batch).unwrap();
     }
 }
 
 #[test]
 fn what_was_fed_is_whole_whenever_the_feeder_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::open(folder.path()).unwrap();
+    let index = FolderIndex::open(folder.path()).unwrap();
     let mut seen = 0;
     for round in 0..ROUNDS {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -71,7 +69,10 @@ fn what_was_fed_is_whole_whenever_the_feeder_is_killed() {
         child.wait().unwrap();
         // A reader that was there all along, and one that comes after.
         seen = check(&index, seen);
-        assert_eq!(check(&Index::open(folder.path()).unwrap(), seen), seen);
+        assert_eq!(
+            check(&FolderIndex::open(folder.path()).unwrap(), seen),
+            seen
+        );
     }
     assert!(seen > 0, "nothing was ever fed");
     let feeder = index.feeder().unwrap();
@@ -82,7 +83,7 @@ fn what_was_fed_is_whole_whenever_the_feeder_is_killed() {
 }
 
 /// Everything up to the watermark is there, once; answers with the watermark.
-fn check(index: &Index, at_least: u64) -> u64 {
+fn check(index: &FolderIndex, at_least: u64) -> u64 {
     let query = Query {
         limit: 100_000,
         ..text("entry")

@@ -54,6 +54,7 @@ macro_rules! migrations {
             "20261115110000_changes",
             "20261116090000_tokens",
             "20261116100000_leases",
+            "20261116150000_passages",
         ]
     };
     ($($name:literal),+ $(,)?) => {

@@ -48,7 +48,7 @@ impl Throughline {
         match self.try_to_catch_up(patience, fed).await {
             // Found out only now that it cannot be read: it is made anew.
             Err(Error::Recall(error)) if error.kind() == ErrorKind::Rebuild => {
-                self.shelf.clear().await?;
+                self.clear_index().await?;
                 self.try_to_catch_up(patience, fed).await
             }
             caught => caught,
@@ -69,8 +69,14 @@ impl Throughline {
 
     /// Makes the index anew from the whole store.
     pub async fn reindex(&self, fed: Fed<'_>) -> Result<Caught, Error> {
-        self.shelf.clear().await?;
+        self.shelf.settled().await;
+        self.clear_index().await?;
         self.catch_up(Patience::Endless, fed).await
+    }
+
+    async fn clear_index(&self) -> Result<(), Error> {
+        let shelf = Arc::clone(&self.shelf);
+        aside(move || shelf.clear()).await
     }
 
     async fn try_to_catch_up(&self, patience: Patience, fed: Fed<'_>) -> Result<Caught, Error> {
@@ -100,7 +106,7 @@ impl Throughline {
             );
             if feeder.is_none() {
                 let shelf = Arc::clone(&self.shelf);
-                feeder = aside(move || Ok(shelf.index()?.feeder()?)).await?;
+                feeder = aside(move || Ok(shelf.index()?.index().feeder()?)).await?;
             }
             match feeder.take() {
                 Some(hungry) => {
@@ -121,7 +127,7 @@ impl Throughline {
     /// The position up to which everything can be found.
     pub async fn watermark(&self) -> Result<Position, Error> {
         let shelf = Arc::clone(&self.shelf);
-        aside(move || Ok(Position(shelf.index()?.watermark()?))).await
+        aside(move || Ok(Position(shelf.index()?.index().watermark()?))).await
     }
 
     async fn feed(
@@ -135,6 +141,7 @@ impl Throughline {
         let last = changes.last().map(|change| change.position);
         let full = changes.len() == BATCH;
         let mut batch = Batch {
+            after: after.0,
             // Positions at the end may belong to what is gone.
             upto: match last {
                 Some(last) if full => last.0,

@@ -1,4 +1,4 @@
-//! Finding what was ever said: the index beside the store, kept up with it.
+//! Finding what was ever said: the index beside the store or in it, kept up with it.
 //!
 //! The index is derived. It is opened when it is first needed, fed behind the appends by
 //! whichever process is first to need it, and made anew when it is of another version
@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throughline_recall::{ErrorKind, Hit, Index, Query, RecallError};
+use throughline_postgres::{PostgresIndex, PostgresStore};
+use throughline_recall::{ErrorKind, FolderIndex, Hit, Index, Query, RecallError};
 use throughline_store::Position;
 use tokio::task::{JoinError, JoinHandle};
 
@@ -38,11 +39,22 @@ enum Folder {
     Passing(Mutex<Option<tempfile::TempDir>>),
 }
 
+impl Folder {
+    fn of(folder: Option<PathBuf>) -> Self {
+        match folder {
+            Some(folder) => Self::Beside(folder),
+            None => Self::Passing(Mutex::default()),
+        }
+    }
+}
+
 /// The index of a store, which may not be open yet.
 #[derive(Debug)]
 pub(crate) struct Shelf {
     folder: Folder,
-    open: Mutex<Option<Index>>,
+    /// The store whose tables the index is in, where it is in the store.
+    within: Option<PostgresStore>,
+    open: Mutex<Option<Opened>>,
     /// What was looked for last, and found: one message is answered from more than one
     /// request.
     lately: Mutex<Option<Lately>>,
@@ -52,6 +64,22 @@ pub(crate) struct Shelf {
     behind: Mutex<Vec<JoinHandle<()>>>,
     /// Whether the index is being fed there.
     feeding: AtomicBool,
+}
+
+/// An index that is open.
+#[derive(Clone, Debug)]
+enum Opened {
+    Folder(FolderIndex),
+    Tables(PostgresIndex),
+}
+
+impl Opened {
+    fn index(&self) -> &dyn Index {
+        match self {
+            Self::Folder(index) => index,
+            Self::Tables(index) => index,
+        }
+    }
 }
 
 /// What a search came to, when the store was at a position.
@@ -65,22 +93,29 @@ struct Lately {
 impl Shelf {
     /// The index beside a store's file: `sessions.db` has `sessions.index`.
     pub(crate) fn beside(store: &std::path::Path) -> Arc<Self> {
-        Self::at(Folder::Beside(store.with_extension("index")))
+        Self::at(Folder::Beside(store.with_extension("index")), None)
     }
 
-    /// The index in a folder of its own: the store is elsewhere.
-    pub(crate) fn within(folder: PathBuf) -> Arc<Self> {
-        Self::at(Folder::Beside(folder))
+    /// The index in a store's own tables. What models make of passages on this machine is
+    /// kept in a folder, or goes with the program.
+    pub(crate) fn within(store: &PostgresStore, folder: Option<PathBuf>) -> Arc<Self> {
+        Self::at(Folder::of(folder), Some(store.clone()))
+    }
+
+    /// The index in a folder of its own, or none that lasts: the store is elsewhere.
+    pub(crate) fn apart(folder: Option<PathBuf>) -> Arc<Self> {
+        Self::at(Folder::of(folder), None)
     }
 
     /// An index that goes with the program.
     pub(crate) fn passing() -> Arc<Self> {
-        Self::at(Folder::Passing(Mutex::default()))
+        Self::apart(None)
     }
 
-    fn at(folder: Folder) -> Arc<Self> {
+    fn at(folder: Folder, within: Option<PostgresStore>) -> Arc<Self> {
         Arc::new(Self {
             folder,
+            within,
             open: Mutex::default(),
             lately: Mutex::default(),
             members: Mutex::default(),
@@ -118,20 +153,23 @@ impl Shelf {
     }
 
     /// The index, opened; one of another version or damaged is made anew, and empty.
-    fn index(&self) -> Result<Index, Error> {
+    fn index(&self) -> Result<Opened, Error> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = &*open {
             return Ok(index.clone());
         }
         let path = self.path()?;
-        let index = match Index::open(&path) {
-            Err(error) if error.kind() == ErrorKind::Rebuild => {
-                Index::clear(&path)?;
-                Index::open(&path)?
-            }
-            opened => opened?,
+        let opened = match &self.within {
+            Some(store) => Opened::Tables(PostgresIndex::new(store, &path)),
+            None => Opened::Folder(match FolderIndex::open(&path) {
+                Err(error) if error.kind() == ErrorKind::Rebuild => {
+                    FolderIndex::clear(&path)?;
+                    FolderIndex::open(&path)?
+                }
+                opened => opened?,
+            }),
         };
-        Ok(open.insert(index).clone())
+        Ok(open.insert(opened).clone())
     }
 
     /// Does something to the index that nobody waits for. Should it fail, whoever feeds the
@@ -153,12 +191,16 @@ impl Shelf {
         }
     }
 
-    /// Empties the index, so that it is fed from the beginning.
-    async fn clear(&self) -> Result<(), Error> {
-        self.settled().await;
+    /// Empties the index, so that it is fed from the beginning. Takes its time.
+    fn clear(&self) -> Result<(), Error> {
+        if self.within.is_some()
+            && let Opened::Tables(index) = self.index()?
+        {
+            return Ok(index.clear()?);
+        }
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         *open = None;
-        Ok(Index::clear(&self.path()?)?)
+        Ok(FolderIndex::clear(&self.path()?)?)
     }
 }
 

@@ -103,6 +103,7 @@ impl Throughline {
         let again = again.filter(|_| !query.typing && query.mode != Mode::Text);
         aside(move || {
             let index = shelf.index()?;
+            let index = index.index();
             let Some(again) = again else {
                 return Ok(index.search(&query)?);
             };

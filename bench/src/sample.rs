@@ -11,10 +11,10 @@ use throughline_sqlite::{Durability, Options, SqliteStore};
 use throughline_store::{Append, LogStore};
 
 /// The bytes of text in a message.
-pub(super) const TEXT_BYTES: usize = 634;
+pub(crate) const TEXT_BYTES: usize = 634;
 
 /// A message's text.
-pub(super) fn text() -> String {
+pub(crate) fn text() -> String {
     const WORDS: &str = "The build fails on the second step because the lock file names a \
                          version that is no longer there; pin the older one and try again. ";
     WORDS.chars().cycle().take(TEXT_BYTES).collect()
@@ -22,14 +22,14 @@ pub(super) fn text() -> String {
 
 /// Time and chance without asking anybody: a fixed day, and how long the bench has run.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     midnight: i64,
     start: Instant,
     drawn: AtomicU64,
 }
 
 impl Clock {
-    pub(super) fn start() -> Result<Self> {
+    pub(crate) fn start() -> Result<Self> {
         let midnight: Timestamp = "2026-11-15T00:00:00Z".parse()?;
         Ok(Self {
             midnight: midnight.as_microsecond(),
@@ -38,7 +38,7 @@ impl Clock {
         })
     }
 
-    pub(super) fn now(&self) -> Result<Timestamp> {
+    pub(crate) fn now(&self) -> Result<Timestamp> {
         let elapsed = i64::try_from(self.start.elapsed().as_micros())?;
         Ok(Timestamp::from_microsecond(self.midnight + elapsed)?)
     }
@@ -54,7 +54,7 @@ impl Clock {
     }
 
     /// A message to append now.
-    pub(super) fn message(&self, text: &str) -> Result<NewEntry> {
+    pub(crate) fn message(&self, text: &str) -> Result<NewEntry> {
         let mut random = [0; 10];
         random[..8].copy_from_slice(&self.random().to_le_bytes());
         let at = self.now()?;
@@ -67,14 +67,14 @@ impl Clock {
     }
 
     /// So many messages to append at once.
-    pub(super) fn messages(&self, text: &str, count: u64) -> Result<Append> {
+    pub(crate) fn messages(&self, text: &str, count: u64) -> Result<Append> {
         let entries = (0..count).map(|_| self.message(text));
         Ok(Append::any(entries.collect::<Result<_>>()?))
     }
 }
 
 /// A new store, as durable as they come.
-pub(super) fn store(folder: &Path, name: &str) -> Result<SqliteStore> {
+pub(crate) fn store(folder: &Path, name: &str) -> Result<SqliteStore> {
     let options = Options {
         durability: Durability::Full,
     };
@@ -82,15 +82,15 @@ pub(super) fn store(folder: &Path, name: &str) -> Result<SqliteStore> {
 }
 
 /// A new session with so many messages in it.
-pub(super) async fn session(
-    store: &SqliteStore,
+pub(crate) async fn session(
+    store: &dyn LogStore,
     clock: &Clock,
+    owner: &Owner,
     name: &str,
     messages: u64,
 ) -> Result<SessionRef> {
-    let owner = Owner::local();
     let id = name.parse()?;
-    store.create(&owner, Birth::new(id, clock.now()?)).await?;
+    store.create(owner, Birth::new(id, clock.now()?)).await?;
     let session = owner.session(&name.parse()?);
     let text = text();
     let mut left = messages;
@@ -103,7 +103,7 @@ pub(super) async fn session(
 }
 
 /// The line that a file of messages would have for one of ours.
-pub(super) fn line(clock: &Clock) -> Result<Vec<u8>> {
+pub(crate) fn line(clock: &Clock) -> Result<Vec<u8>> {
     let mut line = clock.message(&text())?.encode(None)?.into_bytes();
     line.push(b'\n');
     Ok(line)

@@ -12,11 +12,10 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{BitSet, DocId, SegmentReader, Term};
 
+use super::View;
+use super::schema::session_key;
 use crate::error::During as _;
-use crate::fold::folded;
-use crate::index::View;
-use crate::schema::session_key;
-use crate::words::words;
+use crate::words::in_order;
 use crate::{RecallError, Scope};
 
 /// The documents that are allowed, segment by segment.
@@ -131,8 +130,7 @@ fn narrowing(view: &View, scope: &Scope) -> Result<Vec<Box<dyn Query>>, RecallEr
         all.push(one_of(fields.role, roles.collect()));
     }
     if !scope.authors.is_empty() {
-        let authors = scope.authors.iter().map(|author| folded(author.trim()));
-        all.push(one_of(fields.author, authors.collect()));
+        all.push(one_of(fields.author, scope.author_keys()));
     }
     if scope.after.is_some() || scope.before.is_some() {
         let at =
@@ -147,8 +145,8 @@ fn narrowing(view: &View, scope: &Scope) -> Result<Vec<Box<dyn Query>>, RecallEr
     }
     if !scope.files.is_empty() {
         let mut any: Vec<Box<dyn Query>> = Vec::new();
-        for file in &scope.files {
-            let pattern = format!(".*{}.*", escaped(&folded(file)));
+        for file in scope.file_keys() {
+            let pattern = format!(".*{}.*", escaped(&file));
             let query = RegexQuery::from_pattern(&pattern, fields.file)
                 .during("understanding which files are meant")?;
             any.push(Box::new(query));
@@ -173,9 +171,9 @@ fn without(view: &View, scope: &Scope) -> Option<(Occur, Box<dyn Query>)> {
 
 /// The passages with a phrase; `None` for a phrase without words.
 fn has_phrase(own: Field, phrase: &str) -> Option<Box<dyn Query>> {
-    let parts = words(phrase).flat_map(|word| word.parts);
-    let mut terms: Vec<Term> = parts
-        .map(|part| Term::from_field_text(own, &part.term))
+    let mut terms: Vec<Term> = in_order(phrase)
+        .iter()
+        .map(|term| Term::from_field_text(own, term))
         .collect();
     match terms.len() {
         0 => None,

@@ -8,11 +8,12 @@ use tantivy::query::{BooleanQuery, EnableScoring, Query, TermQuery, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocAddress, Score, Term};
 
-use crate::RecallError;
+use super::View;
+use super::filter::Filter;
+use super::sight::to_at;
 use crate::best::Best;
 use crate::error::During as _;
-use crate::filter::Filter;
-use crate::index::View;
+use crate::{At, RecallError};
 
 const DURING: &str = "looking for words";
 
@@ -24,14 +25,10 @@ pub(crate) struct ByWords<'a> {
 
 impl<'a> ByWords<'a> {
     /// A search for some of the terms; `None` if there are none in the index.
-    pub(crate) fn new<'t>(
-        view: &'a View,
-        terms: impl Iterator<Item = &'t str>,
-    ) -> Result<Option<Self>, RecallError> {
-        let terms: Vec<&str> = terms.collect();
+    pub(crate) fn new(view: &'a View, terms: &[&str]) -> Result<Option<Self>, RecallError> {
         // Stop words are in `own` only: it serves a query that has no others.
         for field in [view.fields.context, view.fields.own] {
-            if !any_known(view, field, &terms)? {
+            if !any_known(view, field, terms)? {
                 continue;
             }
             let clauses = terms.iter().map(|term| -> Box<dyn Query> {
@@ -51,14 +48,14 @@ impl<'a> ByWords<'a> {
         &self,
         filter: &Filter,
         count: usize,
-    ) -> Result<Vec<(Score, DocAddress)>, RecallError> {
+    ) -> Result<Vec<(Score, At)>, RecallError> {
         let mut best = Best::new(count);
         for (ord, segment) in (0_u32..).zip(self.view.searcher.segment_readers()) {
             let allowed = filter.of(ord as usize);
             let threshold = best.threshold();
             let mut consider = |doc, score| {
                 if allowed.contains(segment, doc) {
-                    best.offer(score, DocAddress::new(ord, doc));
+                    best.offer(score, to_at(DocAddress::new(ord, doc)));
                 }
                 best.threshold()
             };

@@ -3,22 +3,20 @@
 //! Invariant: a correction is a word of a passage in scope, so that it tells nothing
 //! about what others have said.
 
-use levenshtein_automata::{DFA, LevenshteinAutomatonBuilder, SINK_STATE};
+use levenshtein_automata::{DFA, SINK_STATE};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet as _, TERMINATED};
 
-use crate::RecallError;
+use super::View;
+use super::filter::Filter;
 use crate::error::During as _;
-use crate::filter::Filter;
-use crate::index::View;
+use crate::{RecallError, Spelling};
 
-/// A prefix stands for at most so many words.
-const ENDINGS: usize = 12;
 /// So many words with a prefix are looked at, a segment.
 const LOOKED_AT: usize = 2000;
 
 /// The words in the index that begin so, the most frequent first.
-pub(crate) fn endings(view: &View, prefix: &str) -> Result<Vec<String>, RecallError> {
+pub(crate) fn endings(view: &View, prefix: &str, count: usize) -> Result<Vec<String>, RecallError> {
     let during = "finding how a word may end";
     let mut found: std::collections::HashMap<String, u64> = std::collections::HashMap::new();
     for segment in view.searcher.segment_readers() {
@@ -44,7 +42,7 @@ pub(crate) fn endings(view: &View, prefix: &str) -> Result<Vec<String>, RecallEr
     found.sort_by(|(a, many), (b, more)| more.cmp(many).then_with(|| a.cmp(b)));
     Ok(found
         .into_iter()
-        .take(ENDINGS)
+        .take(count)
         .map(|(term, _)| term)
         .collect())
 }
@@ -56,22 +54,24 @@ pub(crate) fn nearest(
     term: &str,
 ) -> Result<Option<String>, RecallError> {
     let during = "finding how a word is spelled";
-    let distance = match term.chars().count() {
-        0..=3 => return Ok(None),
-        4..=7 => 1,
-        _ => 2,
+    let Some(spelling) = Spelling::of(term) else {
+        return Ok(None);
     };
-    let automaton = LevenshteinAutomatonBuilder::new(distance, true).build_dfa(term);
     let mut best: Option<(u8, u64, String)> = None;
     for (ord, segment) in view.searcher.segment_readers().iter().enumerate() {
         let index = segment.inverted_index(view.fields.own).during(during)?;
-        let stream = index.terms().search(Like(&automaton)).into_stream();
+        let stream = index
+            .terms()
+            .search(Like(&spelling.automaton))
+            .into_stream();
         let mut stream = stream.during(during)?;
         while stream.advance() {
             let Ok(found) = std::str::from_utf8(stream.key()) else {
                 continue;
             };
-            let away = automaton.eval(found).to_u8();
+            let Some(away) = spelling.away(found) else {
+                continue;
+            };
             let better = best.as_ref().is_none_or(|(least, many, _)| {
                 away < *least || (away == *least && u64::from(stream.value().doc_freq) > *many)
             });

@@ -19,33 +19,12 @@ use tantivy::schema::document::ErasedDocument;
 use tantivy::schema::{Field, FieldType, Schema, Value as _};
 use tantivy::{DocId, Segment, SegmentReader, TantivyDocument, TantivyError};
 
-use crate::model::{DIM, dot, widened};
+use crate::vector::{ROW, split};
 
 /// What the schema calls a field of vectors.
 pub(crate) const VECTOR_TYPE: &str = "throughline-vector";
 
-/// A vector in the file: bytes, and the scale that gives it length one.
-pub(crate) const ROW: usize = DIM + 4;
-
 const EXTENSION: &str = "vectors";
-
-/// The row of a vector.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "scaled to between -127 and 127"
-)]
-pub(crate) fn quantized(vector: &[f32]) -> [u8; ROW] {
-    let mut row = [0; ROW];
-    let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
-    if largest > 0.0 {
-        for (byte, x) in row.iter_mut().zip(vector) {
-            *byte = ((x / largest * 127.0).round() as i8).cast_unsigned();
-        }
-        let length = dot(&row[..DIM], &widened(&row[..DIM])).sqrt();
-        row[DIM..].copy_from_slice(&(1.0 / length).to_le_bytes());
-    }
-    row
-}
 
 /// The vectors of one segment, mapped.
 pub(crate) struct Vectors(OwnedBytes);
@@ -65,9 +44,7 @@ impl Vectors {
     #[inline]
     pub(crate) fn row(&self, doc: DocId) -> (&[u8], f32) {
         let start = doc as usize * ROW;
-        let (bytes, scale) = self.0[start..start + ROW].split_at(DIM);
-        let scale = [scale[0], scale[1], scale[2], scale[3]];
-        (bytes, f32::from_le_bytes(scale))
+        split(&self.0[start..start + ROW])
     }
 }
 

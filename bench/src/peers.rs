@@ -13,25 +13,22 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::sample;
+use crate::sample;
 
-const SCRIPT: &str = include_str!("peers.py");
-const PACKAGES: [&str; 2] = ["openai-agents", "langgraph-checkpoint-sqlite"];
-
-/// Something a peer can be told to do.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(tag = "work", rename_all = "snake_case")]
-pub(super) enum Work {
-    /// `SQLiteSession.add_items`, a message at a time.
-    Session { writers: usize },
-    /// `SqliteSaver.put` of a checkpoint with so many messages.
-    Saver { messages: u64 },
+/// A script that drives some packages.
+pub(crate) struct Script {
+    /// What it says.
+    pub(crate) source: &'static str,
+    /// What it needs from PyPI.
+    pub(crate) packages: &'static [&'static str],
+    /// What it imports: says whether they are there.
+    pub(crate) imports: &'static str,
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct Request<'a, W> {
     #[serde(flatten)]
-    work: &'a Work,
+    work: &'a W,
     seconds: f64,
     text: &'a str,
 }
@@ -48,7 +45,7 @@ struct About {
 }
 
 /// The peers, or why they cannot be measured.
-pub(super) struct Peers {
+pub(crate) struct Peers {
     running: Result<RefCell<Running>, String>,
     about: Option<String>,
 }
@@ -61,9 +58,11 @@ struct Running {
 }
 
 impl Peers {
-    /// Installs what is not there yet and starts the script.
-    pub(super) fn start(venv: &Path, folder: &Path) -> Self {
-        match install(venv).and_then(|()| Running::start(venv, folder)) {
+    /// Installs what is not there yet and starts the script in a folder; `told` is what it
+    /// is told besides.
+    pub(crate) fn start(script: &Script, venv: &Path, folder: &Path, told: &[&str]) -> Self {
+        let started = install(script, venv);
+        match started.and_then(|()| Running::start(script, venv, folder, told)) {
             Ok((running, about)) => Self {
                 running: Ok(RefCell::new(running)),
                 about: Some(about),
@@ -78,22 +77,22 @@ impl Peers {
         }
     }
 
-    pub(super) fn are_there(&self) -> bool {
+    pub(crate) fn are_there(&self) -> bool {
         self.running.is_ok()
     }
 
     /// Why they are not there.
-    pub(super) fn why_not(&self) -> String {
+    pub(crate) fn why_not(&self) -> String {
         self.running.as_ref().err().cloned().unwrap_or_default()
     }
 
     /// Their versions, and how durable they are as they come.
-    pub(super) fn about(&self) -> Option<String> {
+    pub(crate) fn about(&self) -> Option<String> {
         self.about.clone()
     }
 
     /// How often a second they do it.
-    pub(super) fn rate(&self, work: &Work, slice: Duration) -> Result<f64> {
+    pub(crate) fn rate(&self, work: &impl Serialize, slice: Duration) -> Result<f64> {
         let running = self
             .running
             .as_ref()
@@ -111,12 +110,13 @@ impl Peers {
 }
 
 impl Running {
-    fn start(venv: &Path, folder: &Path) -> Result<(Self, String)> {
-        let script = folder.join("peers.py");
-        fs::write(&script, SCRIPT)?;
+    fn start(script: &Script, venv: &Path, folder: &Path, told: &[&str]) -> Result<(Self, String)> {
+        let file = folder.join("peers.py");
+        fs::write(&file, script.source)?;
         let mut child = Command::new(venv.join("bin/python"))
-            .arg(&script)
+            .arg(&file)
             .arg(folder)
+            .args(told)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -155,22 +155,20 @@ impl Drop for Running {
     }
 }
 
-fn install(venv: &Path) -> Result<()> {
+fn install(script: &Script, venv: &Path) -> Result<()> {
     let python = venv.join("bin/python");
-    let there = Command::new(&python)
-        .args(["-c", "import agents, langgraph.checkpoint.sqlite"])
-        .output();
+    let there = Command::new(&python).args(["-c", script.imports]).output();
     if there.is_ok_and(|out| out.status.success()) {
         return Ok(());
     }
-    eprintln!("Installing {}", PACKAGES.join(" and "));
+    eprintln!("Installing {}", script.packages.join(" and "));
     let mut make = Command::new("python3");
     make.args(["-m", "venv"]).arg(venv);
     succeed(&mut make).context("python3 -m venv failed")?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet"])
         .arg("--disable-pip-version-check")
-        .args(PACKAGES);
+        .args(script.packages);
     succeed(&mut pip).context("pip install failed")?;
     // Thousands of new files waiting to be written would slow the first syncs measured.
     succeed(&mut Command::new("sync")).context("sync failed")

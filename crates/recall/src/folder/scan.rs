@@ -9,11 +9,14 @@ use std::ops::Range;
 
 use tantivy::{DocAddress, DocId, SegmentReader};
 
+use super::View;
+use super::filter::{Allowed, Filter};
+use super::sight::{to_address, to_at};
+use super::vectors::Vectors;
+use crate::At;
 use crate::best::Best;
-use crate::filter::{Allowed, Filter};
-use crate::index::View;
 use crate::model::{DIM, Work, dot, widened, widest};
-use crate::vectors::{Vectors, quantized};
+use crate::vector::{self, Vector};
 
 /// Fewer vectors than this are not worth a second thread.
 const SHARE: DocId = 20_000;
@@ -33,7 +36,7 @@ pub(crate) fn by_likeness(
     filter: &Filter,
     vector: &[f32],
     count: usize,
-) -> Vec<(f32, DocAddress)> {
+) -> Vec<(f32, At)> {
     let segments = view.searcher.segment_readers();
     let mut pieces = Vec::new();
     for (ord, (segment, vectors)) in (0_u32..).zip(segments.iter().zip(view.vectors.iter())) {
@@ -50,8 +53,8 @@ pub(crate) fn by_likeness(
             start = end;
         }
     }
-    let row = quantized(vector);
-    let query = widened(&row[..DIM]);
+    let row = Vector::of(vector);
+    let query = widened(&row.as_bytes()[..DIM]);
     let query = query.as_slice();
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let share = pieces.len().div_ceil(threads).max(1);
@@ -70,15 +73,12 @@ pub(crate) fn by_likeness(
     });
     let mut best = Best::new(count);
     for (_, at) in found {
-        best.offer(
-            likeness(&view.vectors[at.segment_ord as usize], at.doc_id, vector),
-            at,
-        );
+        best.offer(likeness(view, at, vector), at);
     }
     best.into_sorted()
 }
 
-fn compare(pieces: &[Piece<'_>], query: &[i16], count: usize) -> Vec<(f32, DocAddress)> {
+fn compare(pieces: &[Piece<'_>], query: &[i16], count: usize) -> Vec<(f32, At)> {
     let mut best = Best::new(count);
     for piece in pieces {
         let best = &mut best;
@@ -112,7 +112,7 @@ impl Work for Compare<'_> {
             let (bytes, scale) = piece.vectors.row(doc);
             let score = scale * dot(bytes, query);
             if score > threshold && piece.allowed.contains(piece.segment, doc) {
-                best.offer(score, DocAddress::new(piece.ord, doc));
+                best.offer(score, to_at(DocAddress::new(piece.ord, doc)));
                 threshold = best.threshold();
             }
         }
@@ -120,11 +120,8 @@ impl Work for Compare<'_> {
 }
 
 /// How alike a passage's vector and another are.
-pub(crate) fn likeness(vectors: &Vectors, doc: DocId, vector: &[f32]) -> f32 {
-    let (bytes, scale) = vectors.row(doc);
-    let products = bytes.iter().zip(vector);
-    scale
-        * products
-            .map(|(byte, x)| f32::from(byte.cast_signed()) * x)
-            .sum::<f32>()
+pub(crate) fn likeness(view: &View, at: At, vector: &[f32]) -> f32 {
+    let at = to_address(at);
+    let (bytes, scale) = view.vectors[at.segment_ord as usize].row(at.doc_id);
+    vector::likeness(bytes, scale, vector)
 }

@@ -1,0 +1,143 @@
+//! The store for more than one machine against its own database, and against others in it.
+//!
+//! Everything runs on one server with one set of settings, in a database of its own that is
+//! dropped in the end.
+
+mod append;
+mod reads;
+mod server;
+mod servers;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use throughline_postgres::{Options, PostgresStore};
+use throughline_store::Store;
+use tokio::runtime::Runtime;
+
+use crate::findings::{Findings, Output};
+use crate::machine::Machine;
+use crate::peers::{Peers, Script};
+use crate::rounds::Pace;
+use crate::sample::Clock;
+use server::Server;
+
+/// Measure the store in PostgreSQL
+///
+/// Durable appends against pgbench, which runs a bare insert, and against other session
+/// stores on the same server; reads among many sessions; several servers over one database.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PostgresArgs {
+    #[command(flatten)]
+    output: Output,
+    /// The address of a server whose databases may be made and dropped
+    #[arg(long, value_name = "URL")]
+    server: String,
+    /// The folder of its programs: psql and pgbench
+    #[arg(long, value_name = "DIR")]
+    programs: PathBuf,
+    /// Where the Python peers are installed, to be used again the next time
+    #[arg(long, value_name = "DIR", default_value = "target/bench-postgres-venv")]
+    venv: PathBuf,
+    /// The `tl` that serves [default: none, and several servers are not measured]
+    #[arg(long, value_name = "PATH")]
+    tl: Option<PathBuf>,
+    /// Only these [default: all]
+    #[arg(long, value_name = "MEASURE", value_delimiter = ',')]
+    only: Vec<Measure>,
+}
+
+/// One of the things that are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Measure {
+    /// Durable appends
+    Append,
+    /// Reading the tail, listing sessions
+    Reads,
+    /// Several servers over one database
+    Servers,
+}
+
+const PEERS: Script = Script {
+    source: include_str!("peers.py"),
+    packages: &[
+        "openai-agents[sqlalchemy]",
+        "asyncpg",
+        "langgraph-checkpoint-postgres",
+        "psycopg[binary,pool]",
+    ],
+    imports: "import asyncpg, psycopg_pool, agents.extensions.memory.sqlalchemy_session, \
+              langgraph.checkpoint.postgres.aio",
+};
+
+/// What all measures share.
+struct Bench<'a> {
+    dir: PathBuf,
+    pace: Pace,
+    /// What large things are divided by.
+    scale: u64,
+    clock: Arc<Clock>,
+    runtime: Runtime,
+    server: &'a Server,
+}
+
+impl Bench<'_> {
+    /// The store in the database.
+    fn store(&self) -> Result<Arc<dyn Store>> {
+        let store = PostgresStore::open(self.server.url(), Options::default());
+        Ok(Arc::new(self.runtime.block_on(store)?))
+    }
+}
+
+/// Runs the measures that are asked for.
+pub(crate) fn run(args: &PostgresArgs) -> Result<()> {
+    let dir = args.output.folder()?;
+    let (rounds, millis, scale) = if args.output.quick {
+        (2, 1_000, 20)
+    } else {
+        (5, 1_000, 1)
+    };
+    let server = Server::new(&args.server, &args.programs)?;
+    let bench = Bench {
+        dir: dir.path().to_owned(),
+        pace: Pace {
+            rounds,
+            slice: Duration::from_millis(millis),
+        },
+        scale,
+        clock: Arc::new(Clock::start()?),
+        runtime: tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?,
+        server: &server,
+    };
+    let machine = Machine::of(dir.path())?;
+    eprintln!("On {machine}.");
+    let wanted = |measure| args.only.is_empty() || args.only.contains(&measure);
+    let mut findings = Findings::default();
+    let mut notes = vec![NOTE.to_owned(), server.about()?];
+    if wanted(Measure::Append) {
+        let url = server.url();
+        let peers = Peers::start(&PEERS, &args.venv, dir.path(), &[url]);
+        notes.extend(peers.about());
+        append::measure(&bench, &peers, &mut findings)?;
+    }
+    if wanted(Measure::Reads) {
+        reads::measure(&bench, &mut findings)?;
+    }
+    if wanted(Measure::Servers) {
+        servers::measure(&bench, args.tl.as_deref(), &mut findings)?;
+    }
+    findings.report(&args.output, &machine, "In PostgreSQL", "postgres", &notes)
+}
+
+const NOTE: &str = "Messages are 634 bytes of text. The database, the programs that write to it and \
+                    pgbench share this machine. pgbench runs, from as many connections, one prepared \
+                    statement that inserts a row of a number and the same text, and commits; ours is \
+                    an append to a session, from as many tasks, with everything that goes with one. \
+                    Contenders take turns within each round of a second each; a figure is the \
+                    median of the rounds, a ratio the median of the rounds' own ratios.";

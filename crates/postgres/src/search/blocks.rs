@@ -1,0 +1,53 @@
+//! The rows of blocks and words.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::Row;
+
+use super::postings::{Length, read_lengths};
+use crate::error::Fault;
+use crate::rows;
+use crate::tx::Tx;
+
+/// How long the passages of each of an owner's blocks are.
+pub(super) async fn lengths(tx: &Tx, owner: &str) -> Result<BTreeMap<i32, Vec<Length>>, Fault> {
+    let found = tx
+        .query(
+            "reading how long passages are",
+            "SELECT block, lengths FROM throughline.block WHERE owner = $1",
+            params![owner],
+        )
+        .await?;
+    let mut blocks = BTreeMap::new();
+    for row in &found {
+        blocks.insert(rows::get(row, 0)?, read_lengths(rows::get(row, 1)?)?);
+    }
+    Ok(blocks)
+}
+
+/// The block, term and postings of each row with one of the terms in one of the blocks.
+pub(super) async fn words(
+    tx: &Tx,
+    owner: &str,
+    blocks: &[i32],
+    terms: &[&str],
+) -> Result<Vec<Row>, Fault> {
+    tx.query(
+        "looking for words",
+        "SELECT block, term, postings FROM throughline.word
+         WHERE owner = $1 AND block = ANY ($2::int[]) AND term = ANY ($3::text[])",
+        params![owner, blocks, terms],
+    )
+    .await
+}
+
+/// Deletes a block with its words.
+pub(super) async fn drop_block(tx: &Tx, owner: &str, block: i64) -> Result<(), Fault> {
+    for table in ["word", "block"] {
+        let sql =
+            format!("DELETE FROM throughline.{table} WHERE owner = $1 AND block = $2::bigint::int");
+        let which = params![owner, block];
+        tx.execute("dropping a block", &sql, which).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,360 @@
+//! The index in the database: the suite, with pgvector and without; one feeder of many;
+//! batches that are cut off; owners apart.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::run;
+use throughline_postgres::trial::Trial;
+use throughline_postgres::{Options, PostgresIndex, PostgresStore};
+use throughline_recall::conformance::{Fed, everywhere, owner, passage, places, text, word};
+use throughline_recall::{Batch, FolderIndex, Index, Passage, RecallError};
+
+/// Does something that waits for the database on a thread where it may.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+/// The index of a store, and the folder for what models make of it.
+fn index(store: &PostgresStore) -> (PostgresIndex, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (PostgresIndex::new(store, folder.path()), folder)
+}
+
+/// Runs a case on an empty index in a database.
+fn on(trial: &Trial, case: fn(&mut Fed)) {
+    run(async {
+        let store = trial.open(Options::default()).await;
+        aside(move || {
+            let (index, folder) = index(&store);
+            case(&mut Fed::new(Box::new(index), folder));
+        })
+        .await;
+    });
+}
+
+mod without_pgvector {
+    use super::*;
+
+    fn run(case: fn(&mut Fed)) {
+        let Some(trial) = Trial::new() else {
+            return;
+        };
+        common::run(async {
+            let admin = trial.connect().await;
+            let bytes = "ALTER TABLE throughline.passage ALTER vector TYPE bytea USING NULL";
+            admin.batch_execute(bytes).await.unwrap();
+        });
+        on(&trial, case);
+    }
+
+    throughline_recall::conformance!(run);
+}
+
+mod with_pgvector {
+    use super::*;
+
+    fn run(case: fn(&mut Fed)) {
+        let Some(trial) = Trial::with_pgvector() else {
+            return;
+        };
+        common::run(async {
+            let admin = trial.connect().await;
+            let kind = "SELECT atttypid::regtype::text FROM pg_attribute
+                WHERE attrelid = 'throughline.passage'::regclass AND attname = 'vector'";
+            let row = admin.query_one(kind, &[]).await.unwrap();
+            assert_eq!(row.get::<_, String>(0), "halfvec");
+        });
+        on(&trial, case);
+    }
+
+    throughline_recall::conformance!(run);
+}
+
+/// What is said at a position: made-up words, in sessions that go on at the same time.
+fn said(position: u64) -> Passage {
+    let words = [
+        "apple", "river", "stone", "cloud", "engine", "paper", "winter",
+    ];
+    let mut seed = position.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let at = usize::try_from(seed >> 33).unwrap();
+        // Some words are rarer than others.
+        words[(at % 7).min((at / 7) % 7)]
+    };
+    let text = format!(
+        "{} {} {} {} {}",
+        next(),
+        next(),
+        next(),
+        next(),
+        word(position)
+    );
+    Passage {
+        position,
+        ..passage(&format!("s{}", position % 5), position / 5 + 1, &text)
+    }
+}
+
+/// The next batch of the same story, whoever tells it.
+fn next(after: u64, upto: u64) -> Batch {
+    let upto = upto.min(after + 37);
+    Batch {
+        passages: (after + 1..=upto).map(said).collect(),
+        removed: Vec::new(),
+        after,
+        upto,
+    }
+}
+
+fn feed_all(index: &dyn Index, upto: u64) {
+    loop {
+        let after = index.watermark().unwrap();
+        if after == upto {
+            return;
+        }
+        match index.feeder().unwrap() {
+            Some(mut feeder) => {
+                feeder.feed(next(after, upto)).unwrap();
+            }
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+/// What both find, as `session/seq`, and how much of the first ten is the same.
+fn compared(one: &dyn Index, other: &dyn Index) -> (usize, usize) {
+    let (mut same, mut all) = (0, 0);
+    for words in [
+        "apple",
+        "winter river",
+        "paper engine cloud",
+        &word(300),
+        "stone apple",
+    ] {
+        for query in [text(words), everywhere(words)] {
+            let (here, there) = (one.search(&query).unwrap(), other.search(&query).unwrap());
+            let (here, there) = (places(&here), places(&there));
+            let ten = &here[..10.min(here.len())];
+            all += ten.len();
+            same += ten
+                .iter()
+                .filter(|place| there[..10.min(there.len())].contains(place))
+                .count();
+        }
+    }
+    (same, all)
+}
+
+#[test]
+fn of_several_feeders_one_feeds_at_a_time_and_nothing_comes_twice() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let mut feeding = Vec::new();
+        for _ in 0..4 {
+            let store = trial.open(Options::default()).await;
+            feeding.push(aside(move || {
+                let (index, _folder) = index(&store);
+                feed_all(&index, 700);
+                index.passages().unwrap()
+            }));
+        }
+        for done in futures_util::future::join_all(feeding).await {
+            assert_eq!(done, 700);
+        }
+        let store = trial.open(Options::default()).await;
+        aside(move || {
+            let (index, _folder) = index(&store);
+            let folder = tempfile::tempdir().unwrap();
+            let other = FolderIndex::open(folder.path()).unwrap();
+            feed_all(&other, 700);
+            // Both rank by the same formula; lengths of passages are rounded in a folder.
+            let (same, all) = compared(&index, &other);
+            assert!(same * 10 >= all * 9, "{same} of {all}");
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_batch_that_is_cut_off_leaves_the_index_behind_and_not_wrong() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let admin = trial.connect().await;
+        let store = trial.open(Options::default()).await;
+        let again = store.clone();
+        aside(move || feed_all(&index(&again).0, 300)).await;
+        // The connection is cut when half of a batch is written.
+        let cut =
+            "CREATE FUNCTION public.cut() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+                $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;
+            CREATE TRIGGER cut BEFORE INSERT ON throughline.passage_text
+                FOR EACH ROW EXECUTE FUNCTION public.cut()";
+        admin.batch_execute(cut).await.unwrap();
+        let again = store.clone();
+        let failed = aside(move || {
+            let (index, _folder) = index(&again);
+            let mut feeder = index.feeder().unwrap().unwrap();
+            feeder.feed(next(300, 400)).unwrap_err()
+        })
+        .await;
+        assert!(matches!(failed, RecallError::Database { .. }), "{failed:?}");
+        let heal = "DROP TRIGGER cut ON throughline.passage_text";
+        admin.batch_execute(heal).await.unwrap();
+        aside(move || {
+            let (index, _folder) = index(&store);
+            assert_eq!(
+                (index.watermark().unwrap(), index.passages().unwrap()),
+                (300, 300)
+            );
+            let found = places(&index.search(&text(&word(320))).unwrap());
+            assert!(!found.contains(&"s0/65".to_owned()), "{found:?}");
+            // Nobody holds it any more.
+            feed_all(&index, 400);
+            assert_eq!(index.passages().unwrap(), 400);
+            assert_eq!(
+                places(&index.search(&text(&word(320))).unwrap())[0],
+                "s0/65"
+            );
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_feeder_that_is_gone_holds_nobody_up() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let admin = trial.connect().await;
+        let store = trial.open(Options::default()).await;
+        let again = store.clone();
+        let mut feeder = aside(move || index(&again).0.feeder().unwrap().unwrap()).await;
+        let again = store.clone();
+        let other = aside(move || index(&again).0.feeder().unwrap().is_none()).await;
+        assert!(other, "one feeds");
+        let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE state = 'idle in transaction' AND datname = current_database()";
+        assert_eq!(admin.query(kill, &[]).await.unwrap().len(), 1);
+        aside(move || {
+            // It was only slow, and finds out.
+            feeder.feed(next(0, 20)).unwrap_err();
+            let (index, _folder) = index(&store);
+            feed_all(&index, 50);
+            // What it had prepared is not taken in any more.
+            assert_eq!(feeder.feed(next(0, 20)).unwrap(), 50);
+            assert_eq!(index.passages().unwrap(), 50);
+        })
+        .await;
+    });
+}
+
+#[test]
+fn of_what_is_erased_no_word_is_left_in_any_table() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let store = trial.open(Options::default()).await;
+        let admin = trial.connect().await;
+        let left = "SELECT (SELECT count(*) FROM throughline.word WHERE term LIKE '%hunter%')
+            + (SELECT count(*) FROM throughline.passage_text
+                WHERE kept LIKE '%hunter%' OR terms LIKE '%hunter%')";
+        let (told, heard) = std::sync::mpsc::channel();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let feeding = aside(move || {
+            let (index, folder) = index(&store);
+            let mut fed = Fed::new(Box::new(index), folder);
+            let many = |id: &str| {
+                (1..=200)
+                    .map(|seq| passage(id, seq, "plain words"))
+                    .collect()
+            };
+            let mut first: Vec<Passage> = many("s");
+            first[199].text = "the password is hunter2".to_owned();
+            fed.feed(first);
+            // It leaves its block, and comes into another.
+            fed.feed(vec![passage("s", 201, "and another thing")]);
+            fed.feed(many("t"));
+            told.send(()).unwrap();
+            wait.recv().unwrap();
+            fed.remove("s", Some(200));
+            assert_eq!(fed.find_text("plain").len(), 20);
+        });
+        let feeding = tokio::spawn(feeding);
+        tokio::task::spawn_blocking(move || heard.recv().unwrap())
+            .await
+            .unwrap();
+        let blocks = "SELECT count(DISTINCT block) FROM throughline.word WHERE term = 'hunter2'";
+        let row = admin.query_one(blocks, &[]).await.unwrap();
+        assert_eq!(
+            row.get::<_, i64>(0),
+            2,
+            "the test is about words left behind"
+        );
+        go.send(()).unwrap();
+        feeding.await.unwrap();
+        let row = admin.query_one(left, &[]).await.unwrap();
+        assert_eq!(row.get::<_, i64>(0), 0);
+    });
+}
+
+#[test]
+fn a_forgotten_filter_shows_nobody_elses_words() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let store = trial.open(Options::default()).await;
+        aside(move || {
+            let (index, folder) = index(&store);
+            let mut fed = Fed::new(Box::new(index), folder);
+            for name in ["alice", "bob"] {
+                let all = (1..=300).map(|number| Passage {
+                    owner: owner(name),
+                    ..said(number)
+                });
+                fed.feed(all.collect());
+            }
+        })
+        .await;
+        let admin = trial.connect().await;
+        let begin = "SET ROLE throughline; BEGIN;
+            SELECT set_config('throughline.owners', '{alice}', true)";
+        for table in ["passage", "passage_text", "block", "word"] {
+            let owners = format!("SELECT DISTINCT owner FROM throughline.{table} ORDER BY 1");
+            let read = |rows: Vec<tokio_postgres::Row>| -> Vec<String> {
+                rows.iter().map(|row| row.get(0)).collect()
+            };
+            let all = admin.query(&owners, &[]).await.unwrap();
+            assert_eq!(read(all), ["alice", "bob"], "{table}");
+            admin.batch_execute(begin).await.unwrap();
+            let some = admin.query(&owners, &[]).await.unwrap();
+            admin.batch_execute("COMMIT; RESET ROLE").await.unwrap();
+            assert_eq!(read(some), ["alice"], "{table}");
+        }
+        // The look-ups that searches are made of go by the keys, guarded as they are.
+        admin.batch_execute("ANALYZE").await.unwrap();
+        admin.batch_execute(begin).await.unwrap();
+        let plan = "EXPLAIN SELECT postings FROM throughline.word
+            WHERE owner = 'alice' AND block = ANY ('{0}') AND term = ANY ('{appl}')";
+        let plan = admin.query(plan, &[]).await.unwrap();
+        let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+        let plan = plan.join("\n");
+        assert!(
+            plan.contains("word_pkey") && plan.contains("term = ANY"),
+            "{plan}"
+        );
+        admin.batch_execute("COMMIT; RESET ROLE").await.unwrap();
+    });
+}

@@ -1,0 +1,332 @@
+//! The index in a folder that one process feeds and any number read.
+//!
+//! In the folder are `about.json`, which says what the index was made with, the files of
+//! the full-text engine under `text/`, what models made of passages under `encoded/`, and
+//! `feeding.lock`, held by whoever feeds.
+//!
+//! Invariant: what a reader sees is one commit, whole; the watermark is part of it.
+
+mod filter;
+mod scan;
+mod schema;
+mod sight;
+mod stock;
+mod text;
+mod typing;
+mod vectors;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tantivy::directory::MmapDirectory;
+use tantivy::{IndexReader, ReloadPolicy, Searcher};
+use throughline_model::Digest;
+
+use crate::encoded::{self, Encoded, Encodings};
+use crate::error::During as _;
+use crate::model::DIGEST;
+use crate::prepared::{PREPARED, PreparedTokenizer};
+use crate::{Feeder, Index, RecallError, Scope, Sight};
+use filter::Filter;
+use schema::{Fields, schema};
+use sight::FolderSight;
+use stock::FolderStock;
+use vectors::{VectorPlugin, Vectors};
+
+/// Raised whenever an index made before would be read wrongly.
+const FORMAT: u32 = 1;
+
+/// An index in a folder, open. Cheap to clone.
+#[derive(Clone)]
+pub struct FolderIndex(Arc<Open>);
+
+struct Open {
+    folder: PathBuf,
+    engine: tantivy::Index,
+    fields: Fields,
+    reader: IndexReader,
+    seen: Mutex<Seen>,
+    encodings: Encodings,
+}
+
+/// The commit that is being read, and the file it was read from.
+#[derive(Clone, Default)]
+struct Seen {
+    mark: Option<Mark>,
+    commit: Commit,
+    vectors: Arc<[Vectors]>,
+}
+
+/// What a commit says besides its documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Commit {
+    /// The position up to which the store is in the index.
+    upto: u64,
+}
+
+/// One commit.
+struct View {
+    searcher: Searcher,
+    fields: Fields,
+    /// Those of each segment.
+    vectors: Arc<[Vectors]>,
+    watermark: u64,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct About {
+    format: u32,
+    model: String,
+}
+
+impl About {
+    fn needed() -> Self {
+        Self {
+            format: FORMAT,
+            model: DIGEST.to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Display for About {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let model: String = self.model.chars().take(12).collect();
+        write!(f, "with format {} and model {model}", self.format)
+    }
+}
+
+impl FolderIndex {
+    /// Opens the index in a folder, making an empty one where there is none.
+    ///
+    /// Fails with [`RecallError::Stale`] if it was made by another version or model, and
+    /// with [`RecallError::Damaged`] if it cannot be read: [`FolderIndex::clear`] it then, open
+    /// it again, and feed it from the beginning.
+    pub fn open(folder: &Path) -> Result<Self, RecallError> {
+        fs::create_dir_all(folder).during("making its folder")?;
+        let about = folder.join("about.json");
+        if !about.exists() {
+            // Whoever gets here first makes it; the others wait.
+            let lock = lock_file(folder)?;
+            lock.lock().during("waiting to make the index")?;
+            if !about.exists() {
+                make(folder)?;
+            }
+        }
+        let made = fs::read(&about).during("reading what made the index")?;
+        match serde_json::from_slice::<About>(&made) {
+            Ok(made) if made == About::needed() => {}
+            Ok(made) => {
+                return Err(RecallError::Stale {
+                    place: folder.display().to_string(),
+                    made: made.to_string(),
+                    needed: About::needed().to_string(),
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let damaged = |source| RecallError::Damaged {
+            folder: folder.to_owned(),
+            source,
+        };
+        let (engine, fields) = open_engine(folder).map_err(damaged)?;
+        let reader = engine
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .doc_store_cache_num_blocks(200)
+            .try_into()
+            .map_err(damaged)?;
+        let index = Self(Arc::new(Open {
+            folder: folder.to_owned(),
+            engine,
+            fields,
+            reader,
+            seen: Mutex::default(),
+            encodings: Encodings::within(folder),
+        }));
+        index.view()?;
+        Ok(index)
+    }
+
+    /// Deletes everything in an index's folder, so that it can be fed from the beginning.
+    ///
+    /// Fails with [`RecallError::Busy`] while another process feeds it. Indexes that are
+    /// open in other processes go on reading what was there until they are opened again.
+    pub fn clear(folder: &Path) -> Result<(), RecallError> {
+        if !folder.exists() {
+            return Ok(());
+        }
+        let Some(_lock) = try_lock(folder)? else {
+            return Err(RecallError::Busy(folder.to_owned()));
+        };
+        let during = "deleting the index";
+        for name in ["about.json", "text", encoded::FOLDER] {
+            let file = folder.join(name);
+            let deleted = if file.is_dir() {
+                fs::remove_dir_all(&file)
+            } else {
+                fs::remove_file(&file)
+            };
+            match deleted {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error).during(during);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn engine(&self) -> &tantivy::Index {
+        &self.0.engine
+    }
+
+    /// The newest commit, whoever made it.
+    fn view(&self) -> Result<View, RecallError> {
+        let Open {
+            folder,
+            engine,
+            fields,
+            reader,
+            seen,
+            ..
+        } = &*self.0;
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mark = Mark::of(folder);
+        if mark.is_none() || seen.mark != mark {
+            // The watermark first: should a commit come between, it is behind what is
+            // seen, and never ahead of it.
+            let meta = engine.load_metas().during("reading the last commit")?;
+            let commit = match meta.payload.as_deref() {
+                Some(payload) => serde_json::from_str(payload)?,
+                None => Commit::default(),
+            };
+            reader.reload().during("opening the last commit")?;
+            let searcher = reader.searcher();
+            let vectors = searcher.segment_readers().iter().map(Vectors::of);
+            let vectors: Result<_, _> = vectors.collect();
+            *seen = Seen {
+                mark,
+                commit,
+                vectors: vectors.during("opening the last commit")?,
+            };
+        }
+        Ok(View {
+            searcher: reader.searcher(),
+            fields: *fields,
+            vectors: Arc::clone(&seen.vectors),
+            watermark: seen.commit.upto,
+        })
+    }
+}
+
+impl Index for FolderIndex {
+    fn feeder(&self) -> Result<Option<Feeder>, RecallError> {
+        let Some(lock) = try_lock(&self.0.folder)? else {
+            return Ok(None);
+        };
+        Ok(Some(Feeder::new(FolderStock::new(self.clone(), lock)?)))
+    }
+
+    fn watermark(&self) -> Result<u64, RecallError> {
+        Ok(self.view()?.watermark)
+    }
+
+    fn passages(&self) -> Result<u64, RecallError> {
+        Ok(self.view()?.searcher.num_docs())
+    }
+
+    fn sight(&self, scope: &Scope, phrases: &[String]) -> Result<Box<dyn Sight + '_>, RecallError> {
+        let view = self.view()?;
+        let filter = Filter::new(&view, scope, phrases)?;
+        Ok(Box::new(FolderSight { view, filter }))
+    }
+
+    fn encoded(&self, model: &Digest) -> Result<Arc<Encoded>, RecallError> {
+        Ok(self.0.encodings.of(model))
+    }
+}
+
+impl std::fmt::Debug for FolderIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("FolderIndex").field(&self.0.folder).finish()
+    }
+}
+
+/// What the engine's list of files looks like from outside: it is replaced, never
+/// written to, and so differs after every commit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    written: std::time::SystemTime,
+    length: u64,
+    file: u64,
+}
+
+impl Mark {
+    fn of(folder: &Path) -> Option<Self> {
+        let meta = fs::metadata(folder.join("text/meta.json")).ok()?;
+        #[cfg(unix)]
+        let file = std::os::unix::fs::MetadataExt::ino(&meta);
+        #[cfg(not(unix))]
+        let file = 0;
+        Some(Self {
+            written: meta.modified().ok()?,
+            length: meta.len(),
+            file,
+        })
+    }
+}
+
+fn make(folder: &Path) -> Result<(), RecallError> {
+    let during = "making the index";
+    let text = folder.join("text");
+    // What a crash left of an earlier attempt.
+    if text.exists() {
+        fs::remove_dir_all(&text).during(during)?;
+    }
+    fs::create_dir(&text).during(during)?;
+    let (schema, _) = schema();
+    tantivy::Index::builder()
+        .schema(schema)
+        .register_plugin(Arc::new(VectorPlugin))
+        .create_in_dir(&text)
+        .during(during)?;
+    // Last, and at once: an index with it is complete.
+    let about = serde_json::to_vec(&About::needed())?;
+    let unfinished = folder.join("about.json.new");
+    fs::write(&unfinished, about).during(during)?;
+    fs::rename(&unfinished, folder.join("about.json")).during(during)
+}
+
+fn open_engine(folder: &Path) -> tantivy::Result<(tantivy::Index, Fields)> {
+    let (schema, fields) = schema();
+    let directory = MmapDirectory::open(folder.join("text"))?;
+    let mut engine = tantivy::Index::open(directory)?;
+    if engine.schema() != schema {
+        let what = "its fields are others".to_owned();
+        return Err(tantivy::TantivyError::SchemaError(what));
+    }
+    engine.register_plugin(Arc::new(VectorPlugin));
+    let prepared = PreparedTokenizer::default();
+    engine.tokenizers().register(PREPARED, prepared);
+    Ok((engine, fields))
+}
+
+fn lock_file(folder: &Path) -> Result<File, RecallError> {
+    File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(folder.join("feeding.lock"))
+        .during("opening its lock")
+}
+
+fn try_lock(folder: &Path) -> Result<Option<File>, RecallError> {
+    let file = lock_file(folder)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(error)) => Err(error).during("taking its lock"),
+    }
+}

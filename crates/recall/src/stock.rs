@@ -1,0 +1,51 @@
+//! What a feeder writes to: where passages are kept.
+
+use std::ops::Range;
+
+use throughline_model::{Owner, Seq, SessionId};
+
+use crate::{Document, Passage, RecallError};
+
+/// One session of one owner.
+pub type Place = (Owner, SessionId);
+
+/// Where passages are kept, open for writing to one feeder.
+///
+/// Between [`Stock::begin`] and [`Stock::commit`] what is asked is answered as of the
+/// beginning.
+pub trait Stock: Send {
+    /// Begins a batch; tells the watermark.
+    fn begin(&mut self) -> Result<u64, RecallError>;
+
+    /// The passages that have the words of one in them, or of any of a session's; more of
+    /// them do no harm. Those of a session that is itself asked about need not be told.
+    fn around(&mut self, place: &Place, seq: Option<Seq>)
+    -> Result<Vec<(Place, Seq)>, RecallError>;
+
+    /// The first or the last `count` passages of a session within a range, in order.
+    fn passages(
+        &self,
+        place: &Place,
+        range: Range<Seq>,
+        count: usize,
+        last: bool,
+    ) -> Result<Vec<Passage>, RecallError>;
+
+    /// Takes out a passage, or all of a session's.
+    fn remove(&mut self, place: &Place, seq: Option<Seq>) -> Result<(), RecallError>;
+
+    /// Puts in a passage, in place of what was there of it, where it `is_known`.
+    fn put(&mut self, document: Document, is_known: bool) -> Result<(), RecallError>;
+
+    /// Makes the batch durable, and with it the watermark.
+    fn commit(&mut self, upto: u64) -> Result<(), RecallError>;
+
+    /// Undoes a batch, as far as it went.
+    fn undo(&mut self);
+
+    /// Takes what was removed off the disk, as far as that is ours to do.
+    fn scrub(&mut self) -> Result<(), RecallError>;
+
+    /// Ends what still goes on behind the last commit.
+    fn finish(self: Box<Self>) -> Result<(), RecallError>;
+}

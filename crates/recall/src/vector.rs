@@ -1,0 +1,71 @@
+//! What a passage means, in bytes.
+
+use crate::model::{DIM, dot, widened};
+
+/// A vector as it is kept: bytes, and the scale that gives it length one.
+pub(crate) const ROW: usize = DIM + 4;
+
+/// The vector of a passage: a byte a number, and a scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vector([u8; ROW]);
+
+impl Vector {
+    /// A vector, rounded, of length one.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "scaled to between -127 and 127"
+    )]
+    pub(crate) fn of(vector: &[f32]) -> Self {
+        let mut row = [0; ROW];
+        let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+        if largest > 0.0 {
+            for (byte, x) in row.iter_mut().zip(vector) {
+                *byte = ((x / largest * 127.0).round() as i8).cast_unsigned();
+            }
+            let length = dot(&row[..DIM], &widened(&row[..DIM])).sqrt();
+            row[DIM..].copy_from_slice(&(1.0 / length).to_le_bytes());
+        }
+        Self(row)
+    }
+
+    /// The vector in these bytes; `None` if they are not of one.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
+    /// The bytes to be kept.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Its numbers.
+    pub fn numbers(&self) -> impl Iterator<Item = f32> {
+        let (bytes, scale) = split(&self.0);
+        bytes
+            .iter()
+            .map(move |byte| scale * f32::from(byte.cast_signed()))
+    }
+
+    /// How like another vector it is.
+    pub fn likeness(&self, vector: &[f32]) -> f32 {
+        let (bytes, scale) = split(&self.0);
+        likeness(bytes, scale, vector)
+    }
+}
+
+/// The bytes of a kept vector, and their scale.
+#[inline]
+pub(crate) fn split(row: &[u8]) -> (&[u8], f32) {
+    let (bytes, scale) = row.split_at(DIM);
+    let scale = [scale[0], scale[1], scale[2], scale[3]];
+    (bytes, f32::from_le_bytes(scale))
+}
+
+/// How alike a kept vector and another are.
+pub(crate) fn likeness(bytes: &[u8], scale: f32, vector: &[f32]) -> f32 {
+    let products = bytes.iter().zip(vector);
+    scale
+        * products
+            .map(|(byte, x)| f32::from(byte.cast_signed()) * x)
+            .sum::<f32>()
+}

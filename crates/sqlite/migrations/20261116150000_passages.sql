@@ -1,0 +1,2 @@
+-- Nothing here: what can be found is in a folder beside this file, and derived. The
+-- PostgreSQL twin keeps it in tables.
