@@ -68,9 +68,9 @@ fn callers_choose_among_the_models_and_agents_that_are_listed() {
     let tl = Tl::new();
     let at = |name: &str| format!("base_url={}/v1 model={name}", stand_in.url());
     let config = format!("model = {:?}\nmodels = {:?}\n", at("large"), at("small"));
-    std::fs::write(tl.home().join("config.toml"), config).unwrap();
     let agents = tl.home().join("agents");
     std::fs::create_dir_all(&agents).unwrap();
+    std::fs::write(tl.home().join("config.toml"), config).unwrap();
     std::fs::write(agents.join("poet.md"), "You speak in verse.\n").unwrap();
     let served = Served::start(&tl);
     let (_, voices) = served.ask("GET", "/api/voices", None, "");
