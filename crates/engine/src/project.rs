@@ -1,6 +1,7 @@
 //! Recognising a project by its marks.
 
 use throughline_model::{Mark, Project, ProjectId};
+use throughline_store::Filter;
 
 use crate::{Error, Throughline};
 
@@ -40,6 +41,16 @@ impl Throughline {
     /// The owner's projects.
     pub async fn projects(&self) -> Result<Vec<Project>, Error> {
         Ok(self.store.projects(&self.owner).await?)
+    }
+
+    /// Whether a session belongs to a project with this id. Programs elsewhere name projects
+    /// that have no folder here, and so are not among [`projects`](Self::projects).
+    pub async fn is_project(&self, id: &ProjectId) -> Result<bool, Error> {
+        let filter = Filter {
+            project: Some(id.clone()),
+            ..Filter::default()
+        };
+        Ok(!self.list(&filter, None, 1).await?.items.is_empty())
     }
 }
 

@@ -35,7 +35,10 @@ impl Mcp {
                 one.id.as_str(),
                 other.id.as_str()
             ))),
-            (None, _) => Err(Error::NoSuchProject(named.to_owned()).into()),
+            (None, _) => match named.parse() {
+                Ok(id) if self.tl.is_project(&id).await? => Ok(Some(id)),
+                _ => Err(Error::NoSuchProject(named.to_owned()).into()),
+            },
         }
     }
 

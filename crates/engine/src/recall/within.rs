@@ -84,9 +84,13 @@ impl Throughline {
         let found = projects
             .iter()
             .find(|project| project.id.as_str() == name || project.name == name);
-        found
-            .map(|project| project.id.clone())
-            .ok_or_else(|| Error::NoSuchProject(name.to_owned()))
+        if let Some(project) = found {
+            return Ok(project.id.clone());
+        }
+        match name.parse() {
+            Ok(id) if self.is_project(&id).await? => Ok(id),
+            _ => Err(Error::NoSuchProject(name.to_owned())),
+        }
     }
 }
 
