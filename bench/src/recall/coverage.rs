@@ -160,15 +160,9 @@ async fn request(
     let message = Content::text(&question.text);
     let request = session
         .request(&Asking {
-            policy,
             budget: Some(budget),
-            window: policy.window(WINDOW),
-            encoding: Encoding::O200k,
-            agent: None,
-            documents: &[],
             message: Some(&message),
-            before: None,
-            model: None,
+            ..Asking::new(policy, policy.window(WINDOW), Encoding::O200k)
         })
         .await?;
     let texts = request.messages.iter().map(|one| one.content.to_text());

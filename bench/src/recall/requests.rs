@@ -39,15 +39,9 @@ pub(crate) fn measure(
     let build = |policy: &Policy, number: u64| -> Result<f64> {
         let message = Content::text(words.question(number, messages));
         let asking = Asking {
-            policy,
             budget: Some(8_000),
-            window: 200_000,
-            encoding: Encoding::O200k,
-            agent: None,
-            documents: &[],
             message: Some(&message),
-            before: None,
-            model: None,
+            ..Asking::new(policy, 200_000, Encoding::O200k)
         };
         let start = Instant::now();
         runtime.block_on(session.request(&asking))?;

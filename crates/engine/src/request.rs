@@ -52,7 +52,23 @@ pub struct Asking<'a> {
     pub model: Option<&'a str>,
 }
 
-impl Asking<'_> {
+impl<'a> Asking<'a> {
+    /// By a policy, for a model with this window: of what was said alone, and all of it that
+    /// fits.
+    pub fn new(policy: &'a Policy, window: u64, encoding: Encoding) -> Self {
+        Self {
+            policy,
+            budget: None,
+            window,
+            encoding,
+            agent: None,
+            documents: &[],
+            message: None,
+            before: None,
+            model: None,
+        }
+    }
+
     /// How many tokens the request may have.
     pub fn allowance(&self) -> u64 {
         let window = self.policy.window(self.window);

@@ -72,7 +72,11 @@ impl Session {
 
     /// Appends one thing after whatever is there; it is durable when this returns.
     pub async fn append(&self, body: impl Into<Body>) -> Result<Entry, Error> {
-        let new = self.tl.entry(body.into());
+        self.append_new(self.tl.entry(body.into())).await
+    }
+
+    /// Appends one entry that has its id already.
+    pub(crate) async fn append_new(&self, new: NewEntry) -> Result<Entry, Error> {
         let appended = self
             .append_all(vec![new], Expect::Any, Conflict::Reject)
             .await?;

@@ -288,13 +288,7 @@ impl Session {
     /// Keeps an answer under the id it was announced by.
     async fn kept(&self, id: EntryId, answer: Message) -> Result<Entry, Error> {
         let new = NewEntry::new(id, self.tl.now(), Body::Message(answer));
-        let appended = self
-            .append_all(vec![new], Expect::Any, Conflict::Reject)
-            .await?;
-        let mut entries = appended.entries;
-        entries
-            .pop()
-            .ok_or_else(|| throughline_store::StoreError::NothingToAppend.into())
+        self.append_new(new).await
     }
 
     /// What to send, after a compaction where the policy calls for one.

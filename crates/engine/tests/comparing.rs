@@ -133,15 +133,8 @@ async fn recalled(session: &Session) -> usize {
         ..Policy::default()
     };
     let asking = Asking {
-        policy: &policy,
-        budget: None,
-        window: 10_000,
-        encoding: Encoding::Rough,
-        agent: None,
-        documents: &[],
         message: Some(&message),
-        before: None,
-        model: None,
+        ..Asking::new(&policy, 10_000, Encoding::Rough)
     };
     let request = session.request(&asking).await.unwrap();
     request

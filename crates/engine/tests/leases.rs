@@ -131,17 +131,7 @@ fn a_turn_that_was_overtaken_is_sent_what_the_other_left() {
             let [one, two] = two_engines(&place).await;
             let model = Counting::default();
             let compacting = compacting(&model);
-            let asking = Asking {
-                policy: compacting.policy,
-                budget: None,
-                window: WINDOW,
-                encoding: Encoding::Rough,
-                agent: None,
-                documents: &[],
-                message: None,
-                before: None,
-                model: None,
-            };
+            let asking = Asking::new(compacting.policy, WINDOW, Encoding::Rough);
             let (done, asked) = tokio::join!(
                 one.compact(&compacting),
                 two.request_compacted(&asking, Some(&model), None)

@@ -8,8 +8,8 @@ use jiff::tz::TimeZone;
 use throughline::context::{Encoding, Policy, SectionName};
 use throughline::recalling::Mode;
 use throughline::{
-    Asking, Content, Message, NewSession, Owner, Patience, Position, ProjectId, Role, Searching,
-    Seq, Session, Throughline,
+    Asking, Conflict, Content, Expect, Message, NewSession, Owner, Patience, Position, ProjectId,
+    Role, Searching, Seq, Session, Throughline,
 };
 use throughline_postgres::trial::Trial;
 use throughline_recall::{FolderIndex, Index as _};
@@ -119,15 +119,9 @@ async fn recalled(session: &Session, message: &str, policy: &str) -> Vec<Seq> {
     let policy = Policy::preset(policy).unwrap();
     let message = Content::text(message);
     let asking = Asking {
-        policy: &policy,
         budget: Some(2_000),
-        window: 100_000,
-        encoding: Encoding::Rough,
-        agent: None,
-        documents: &[],
         message: Some(&message),
-        before: None,
-        model: None,
+        ..Asking::new(&policy, 100_000, Encoding::Rough)
     };
     let request = session.request(&asking).await.unwrap();
     let section = request.section(SectionName::Recalled).unwrap();
@@ -297,7 +291,13 @@ fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("s.db").display());
         let tl = Throughline::open(&store).await.unwrap();
-        session(&tl, "old", project("p"), &["Redis listens on port 6380"]).await;
+        let old = session(&tl, "old", project("p"), &["Redis listens on port 6380"]).await;
+        // A small index is fed in no time, and so is waited for.
+        let talk = |number| old.entry(Message::text(Role::User, format!("Step {number}")));
+        let talk = (0..1_000).map(talk).collect();
+        old.append_all(talk, Expect::Any, Conflict::Reject)
+            .await
+            .unwrap();
         let new = session(&tl, "new", project("p"), &[]).await;
         let indexed = indexed(&tl).await;
         let index = FolderIndex::open(&folder.path().join("s.index")).unwrap();
@@ -312,7 +312,7 @@ fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
 
         // Nobody can feed the index now, and what is there is found all the same.
         let question = "Which port does Redis listen on?";
-        assert_eq!(recalled(&new, question, "default").await, [Seq(1)]);
+        assert_eq!(recalled(&new, question, "default").await[0], Seq(1));
         assert_eq!(tl.watermark().await.unwrap(), indexed);
 
         drop(feeder);

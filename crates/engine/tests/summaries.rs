@@ -31,17 +31,7 @@ async fn say(session: &Session, role: Role, text: &str) {
 
 async fn messages_sent(session: &Session) -> usize {
     let policy = Policy::default();
-    let asking = Asking {
-        policy: &policy,
-        budget: None,
-        window: 10_000,
-        encoding: Encoding::Rough,
-        agent: None,
-        documents: &[],
-        message: None,
-        before: None,
-        model: None,
-    };
+    let asking = Asking::new(&policy, 10_000, Encoding::Rough);
     session.request(&asking).await.unwrap().messages.len()
 }
 

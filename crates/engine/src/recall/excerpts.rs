@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use throughline_context::{EntryRef, Excerpt, Keep};
 use throughline_llm::{OFFLINE_PROVIDER, Quote};
 use throughline_model::{Entry, Message, Record, Role, SessionId, redact};
-use throughline_recall::{Hit, Query, Scope, Stretch, says_something};
-use throughline_store::{Change, Read, What};
+use throughline_recall::{Found, Hit, Query, Scope, Stretch, says_something};
+use throughline_store::{Change, Position, Read, What};
 
 use super::{Lately, Patience};
 use crate::{Asking, Error, Session};
@@ -26,6 +26,8 @@ const PATIENCE: Patience = Patience::For(Duration::from_millis(1_500));
 /// So much at most may have been said that the index lacks: in changes, and in bytes.
 const JUST_SAID: usize = 16;
 const JUST_SAID_BYTES: usize = 8_000;
+/// From this position on an index is large.
+const LARGE: u64 = 1_000;
 /// How much of a passage an excerpt has, in characters.
 const LONGEST: usize = 1_200;
 
@@ -137,41 +139,57 @@ impl Session {
         }
         self.tl.get_ready_to_compare();
         let at = self.tl.store.last_position().await?;
-        let whole = if self.has_enough(text, may_lack).await? {
-            self.tl.catch_up_behind();
-            true
-        } else {
-            self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?.behind == 0
-        };
         let mut scope = Scope::new(self.reference.owner.clone());
         scope.sessions = Some(self.stretches(record).await?);
         let mut query = Query {
             limit: HITS,
             ..Query::new(text, scope)
         };
-        if let Some(hits) = self.tl.shelf.lately(&query, at) {
-            return Ok(hits);
+        let lately = self.tl.shelf.lately(&query, at);
+        let watermark = match &lately {
+            Some(lately) => lately.watermark,
+            // One that cannot be read is made anew below.
+            None => self.tl.watermark().await.unwrap_or_default(),
+        };
+        let enough = self.has_enough(watermark, text, may_lack).await?;
+        match lately {
+            Some(lately) if enough => return Ok(lately.hits),
+            _ if enough => {}
+            _ => {
+                self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
+            }
         }
-        let mut hits = self.found_for_request(&query).await?;
-        let all = hits.len() < HITS;
-        once_each(&mut hits, text);
-        if !all && hits.len() < QUOTES {
+        let mut found = self.found_for_request(&query).await?;
+        let all = found.hits.len() < HITS;
+        once_each(&mut found.hits, text);
+        if !all && found.hits.len() < QUOTES {
             query.limit = MANY_HITS;
-            hits = self.found_for_request(&query).await?;
-            once_each(&mut hits, text);
-            hits.truncate(HITS);
+            found = self.found_for_request(&query).await?;
+            once_each(&mut found.hits, text);
+            found.hits.truncate(HITS);
             query.limit = HITS;
         }
-        if whole {
-            let hits = hits.clone();
-            self.tl.shelf.remember(Lately { query, at, hits });
+        if enough {
+            // Not before: what is found must not depend on how far it has got.
+            self.tl.catch_up_behind();
         }
+        let hits = found.hits;
+        self.tl.shelf.remember(Lately {
+            query,
+            at,
+            watermark: Position(found.watermark),
+            hits: hits.clone(),
+        });
         Ok(hits)
     }
 
     /// Whether the index has everything but the text itself and what it may lack.
-    async fn has_enough(&self, text: &str, may_lack: MayLack) -> Result<bool, Error> {
-        let watermark = self.tl.watermark().await?;
+    async fn has_enough(
+        &self,
+        watermark: Position,
+        text: &str,
+        may_lack: MayLack,
+    ) -> Result<bool, Error> {
         let since = self.tl.store.changes(watermark, JUST_SAID + 1).await?;
         let mut bytes = 0;
         let mut may_wait = |change: &Change| {
@@ -187,13 +205,16 @@ impl Session {
                 _ => false,
             }
         };
-        let all = since.len() <= JUST_SAID && since.iter().all(&mut may_wait);
-        Ok(all && bytes <= may_lack.bytes())
+        if since.is_empty() {
+            return Ok(true);
+        }
+        // A small index is fed in no time, and each passage changes which words are rare.
+        let all = watermark.0 >= LARGE && since.len() <= JUST_SAID;
+        Ok(all && since.iter().all(&mut may_wait) && bytes <= may_lack.bytes())
     }
 
-    async fn found_for_request(&self, query: &Query) -> Result<Vec<Hit>, Error> {
-        let found = self.tl.found(query.clone(), |within| within.request);
-        Ok(found.await?.hits)
+    async fn found_for_request(&self, query: &Query) -> Result<Found, Error> {
+        self.tl.found(query.clone(), |within| within.request).await
     }
 
     /// This session, and the others of its project.

@@ -82,11 +82,12 @@ impl Opened {
     }
 }
 
-/// What a search came to, when the store was at a position.
-#[derive(Debug)]
+/// What a search came to, when the store was at a position and the index at another.
+#[derive(Clone, Debug)]
 struct Lately {
     query: Query,
     at: Position,
+    watermark: Position,
     hits: Vec<Hit>,
 }
 
@@ -142,10 +143,10 @@ impl Shelf {
     }
 
     /// What the same search came to, if nothing has happened since.
-    fn lately(&self, query: &Query, at: Position) -> Option<Vec<Hit>> {
+    fn lately(&self, query: &Query, at: Position) -> Option<Lately> {
         let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |one: &&Lately| one.query == *query && one.at == at;
-        lately.as_ref().filter(same).map(|one| one.hits.clone())
+        lately.as_ref().filter(same).cloned()
     }
 
     fn remember(&self, lately: Lately) {
