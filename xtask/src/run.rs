@@ -11,10 +11,22 @@ pub(crate) fn workspace() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// The cargo that runs this.
+/// The cargo that runs this, as if a person had started it.
+///
+/// What cargo told us about ourselves is left out: build scripts look at the names, and would
+/// build half the tree anew each time one switches between `cargo` and `cargo xtask`.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace());
+    for (name, _) in std::env::vars_os() {
+        let about_us = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if about_us
+            .iter()
+            .any(|start| name.to_string_lossy().starts_with(start))
+        {
+            cargo.env_remove(name);
+        }
+    }
     cargo
 }
 
