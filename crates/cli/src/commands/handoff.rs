@@ -141,7 +141,12 @@ async fn file(
     };
     let uuid = head.uuid(agent.name());
     let root = importing::kept_by(app, agent).into_iter().next();
-    let root = root.unwrap_or_default();
+    let root = root.ok_or_else(|| {
+        Refusal::invalid(format!(
+            "there is no home folder in which {agent} keeps sessions"
+        ))
+        .hint("set HOME, or hand off with --to prompt")
+    })?;
     let path = root.join(place);
     let command = command(args.to, &head, &path);
     if !args.write {

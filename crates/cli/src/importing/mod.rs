@@ -57,10 +57,9 @@ pub(crate) struct Bringing {
 
 /// Where an agent keeps its sessions on this machine.
 pub(crate) fn kept_by(app: &App, agent: Agent) -> Vec<PathBuf> {
-    let home = app.places.home.clone().unwrap_or_default();
     let variable = |name: &str| app.places.variable(name).map(ToOwned::to_owned);
     agent.places(&Around {
-        home: &home,
+        home: app.places.home.as_deref(),
         folder: &app.places.folder,
         variable: &variable,
     })

@@ -28,8 +28,8 @@ pub struct Source {
 
 /// Where to look: the person's folders and the environment.
 pub struct Around<'a> {
-    /// The home folder.
-    pub home: &'a Path,
+    /// The home folder, where there is one.
+    pub home: Option<&'a Path>,
     /// The working folder.
     pub folder: &'a Path,
     /// A variable of the environment.
@@ -42,56 +42,49 @@ impl Around<'_> {
         Some(self.folder.join(value))
     }
 
-    /// The folder a variable names, or one under the home folder.
-    fn base(&self, variable: &str, default: &str) -> PathBuf {
-        self.named(variable)
-            .unwrap_or_else(|| self.home.join(default))
+    fn at_home(&self, name: &str) -> Option<PathBuf> {
+        self.home.map(|home| home.join(name))
     }
 
-    fn data(&self, name: &str) -> PathBuf {
-        self.base("XDG_DATA_HOME", ".local/share").join(name)
+    /// What is in the folder a variable names, or else in one under the home folder.
+    fn base(&self, variable: &str, default: &str, within: &str) -> Option<PathBuf> {
+        let base = self.named(variable).or_else(|| self.at_home(default))?;
+        Some(base.join(within))
+    }
+
+    fn data(&self, within: &str) -> Option<PathBuf> {
+        self.base("XDG_DATA_HOME", ".local/share", within)
     }
 }
 
 impl Agent {
     /// Where it keeps its sessions, whether or not that is there.
     pub fn places(self, around: &Around<'_>) -> Vec<PathBuf> {
-        match self {
-            Self::ClaudeCode => vec![around.base("CLAUDE_CONFIG_DIR", ".claude").join("projects")],
-            Self::Codex => {
-                let base = around.base("CODEX_HOME", ".codex");
-                vec![
-                    base.join("sessions"),
-                    base.join("archived_sessions"),
-                    base.join("session_index.jsonl"),
-                ]
-            }
-            Self::Gemini => vec![around.base("GEMINI_CLI_HOME", "").join(".gemini/tmp")],
+        let here = |name: &str| Some(around.folder.join(name));
+        let places = match self {
+            Self::ClaudeCode => vec![around.base("CLAUDE_CONFIG_DIR", ".claude", "projects")],
+            Self::Codex => ["sessions", "archived_sessions", "session_index.jsonl"]
+                .map(|within| around.base("CODEX_HOME", ".codex", within))
+                .to_vec(),
+            Self::Gemini => vec![around.base("GEMINI_CLI_HOME", "", ".gemini/tmp")],
             Self::OpenCode => vec![around.data("opencode")],
-            Self::Goose => vec![around.data("goose").join("sessions")],
-            Self::Pi => vec![
-                around
-                    .base("PI_CODING_AGENT_DIR", ".pi/agent")
-                    .join("sessions"),
-            ],
+            Self::Goose => vec![around.data("goose/sessions")],
+            Self::Pi => vec![around.base("PI_CODING_AGENT_DIR", ".pi/agent", "sessions")],
             Self::Aider => {
                 let named = around.named("AIDER_CHAT_HISTORY_FILE");
-                vec![named.unwrap_or_else(|| around.folder.join(".aider.chat.history.md"))]
+                vec![named.or_else(|| here(".aider.chat.history.md"))]
             }
             Self::Llm => {
-                let base = around.base("LLM_USER_PATH", ".config/io.datasette.llm");
-                vec![base.join("logs.db")]
+                vec![around.base("LLM_USER_PATH", ".config/io.datasette.llm", "logs.db")]
             }
-            Self::AiArmy => vec![
-                around.home.join(".aiarmy/sessions"),
-                around.folder.join(".aiarmy/sessions"),
-            ],
-            Self::ChatLoop => vec![around.home.join("agent-conversations")],
-            Self::Bot => vec![around.folder.join("data/sessions.json")],
-            Self::AgentCli => vec![around.home.join(".agent/sessions")],
-            Self::Dagent => vec![around.folder.join(".dagent-worktrees")],
+            Self::AiArmy => vec![around.at_home(".aiarmy/sessions"), here(".aiarmy/sessions")],
+            Self::ChatLoop => vec![around.at_home("agent-conversations")],
+            Self::Bot => vec![here("data/sessions.json")],
+            Self::AgentCli => vec![around.at_home(".agent/sessions")],
+            Self::Dagent => vec![here(".dagent-worktrees")],
             Self::ChatGpt | Self::OpenAiAgents | Self::Conversations | Self::Plain => Vec::new(),
-        }
+        };
+        places.into_iter().flatten().collect()
     }
 
     /// The sources in a folder, or the file itself. In the order of their paths, and those

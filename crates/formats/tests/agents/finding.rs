@@ -67,7 +67,7 @@ fn a_folder_gives_its_sources_in_order_and_names_last() {
 fn the_environment_says_where_to_look() {
     let none = |_: &str| None;
     let around = Around {
-        home: Path::new("/home/me"),
+        home: Some(Path::new("/home/me")),
         folder: Path::new("/work"),
         variable: &none,
     };
@@ -93,6 +93,13 @@ fn the_environment_says_where_to_look() {
         ..around
     };
     assert_eq!(places(Agent::ClaudeCode, &around), ["/work/conf/projects"]);
+    let around = Around {
+        home: None,
+        ..around
+    };
+    assert_eq!(places(Agent::ClaudeCode, &around), ["/work/conf/projects"]);
+    assert!(places(Agent::Codex, &around).is_empty());
+    assert_eq!(places(Agent::AiArmy, &around), ["/work/.aiarmy/sessions"]);
 }
 
 #[test]
