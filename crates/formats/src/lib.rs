@@ -45,6 +45,7 @@ mod members;
 mod memory_section;
 mod message;
 mod object;
+mod string;
 mod surrogate;
 mod writers;
 

@@ -3,6 +3,8 @@
 //! They are looked at one by one, still as text, so that an error can name the one
 //! that is wrong and so that nothing is limited in depth.
 
+use std::borrow::Cow;
+
 use jiff::{SignedDuration, Timestamp, Unit};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,6 +12,7 @@ use throughline_model::{Usage, to_micros};
 
 use crate::LineError;
 use crate::error::reason;
+use crate::string::string;
 
 /// Decodes an object, and only an object: an array would pass for a struct otherwise.
 pub(crate) fn object<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
@@ -25,11 +28,11 @@ pub(crate) fn text(
     member: &'static str,
     raw: Option<&RawValue>,
 ) -> Result<Option<String>, LineError> {
-    let bad = |_| LineError::BadMember {
+    let bad = || LineError::BadMember {
         member,
         expected: "a text",
     };
-    raw.map(|raw| serde_json::from_str(raw.get()).map_err(bad))
+    raw.map(|raw| string(raw).map(Cow::into_owned).ok_or_else(bad))
         .transpose()
 }
 
@@ -86,8 +89,7 @@ pub(crate) fn time(raw: Option<&RawValue>) -> Result<Option<Timestamp>, LineErro
     let read = || {
         let json = raw.get();
         if json.starts_with('"') {
-            let text: String = serde_json::from_str(json).ok()?;
-            return text.trim().parse().ok();
+            return string(raw)?.trim().parse().ok();
         }
         let number: f64 = serde_json::from_str(json).ok()?;
         let in_millis = number.abs() > SECONDS;

@@ -6,12 +6,15 @@
 //!
 //! Invariant: only lone halves change, each into `\ufffd`, and the length stays.
 
+use memchr::memmem;
+
 /// The text with every lone surrogate escape replaced, or nothing if it has none.
 pub(crate) fn repair(json: &str) -> Option<String> {
-    if !json.contains("\\ud") && !json.contains("\\uD") {
+    let bytes = json.as_bytes();
+    let mut escapes = memmem::find_iter(bytes, b"\\u");
+    if !escapes.any(|at| matches!(bytes.get(at + 2), Some(b'd' | b'D'))) {
         return None;
     }
-    let bytes = json.as_bytes();
     let mut mended = String::new();
     let mut copied = 0;
     let mut at = 0;

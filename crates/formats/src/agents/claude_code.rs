@@ -17,7 +17,7 @@ use throughline_model::{
     Body, Happened, Identity, Message, Origin, Role, Summary, Timestamp, Usage,
 };
 
-use super::content::{content_of, text};
+use super::content::{content_of, text, word};
 use super::line_format::LineFormat;
 use super::telling::Telling;
 use crate::members;
@@ -132,11 +132,11 @@ impl LineFormat for ClaudeCode {
             uuid: text(record.uuid),
             when: members::time(record.timestamp).ok().flatten(),
         };
-        match text(record.r#type).as_deref() {
+        match word(record.r#type).as_deref() {
             Some("user" | "assistant") if record.message.is_some() => {
                 self.message(telling, &record, &at);
             }
-            Some("system") if text(record.subtype).as_deref() == Some("compact_boundary") => {
+            Some("system") if word(record.subtype).as_deref() == Some("compact_boundary") => {
                 let before = text(record.logical_parent_uuid).or_else(|| self.last.clone());
                 self.stands_after(at.uuid.as_deref(), before);
                 telling.passed(place, "compact boundary");
@@ -192,7 +192,7 @@ impl ClaudeCode {
             .message
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .unwrap_or_default();
-        let assistant = text(record.r#type).as_deref() == Some("assistant");
+        let assistant = word(record.r#type).as_deref() == Some("assistant");
         let side = record.is_sidechain == Some(true) && !self.sub_agent;
         let content = content_of(telling, said.content);
         let prompt =

@@ -12,7 +12,7 @@ use throughline_model::{
     Usage,
 };
 
-use super::content::{any, text};
+use super::content::{any, word};
 use super::item::item;
 use super::line_format::LineFormat;
 use super::telling::Telling;
@@ -111,7 +111,7 @@ impl LineFormat for Codex {
         }
         let record: Record<'_> = members::object(line.trim_start())?;
         let at = members::time(record.timestamp).ok().flatten();
-        let type_of = text(record.r#type);
+        let type_of = word(record.r#type);
         let (Some(type_of), Some(payload)) = (type_of, record.payload) else {
             return Err("it has no `type` or no `payload`".to_owned());
         };
@@ -145,7 +145,7 @@ impl LineFormat for Codex {
             telling.session(found);
             self.begun = true;
         }
-        match type_of.as_str() {
+        match &*type_of {
             "response_item" => {
                 if self.item(telling, place, number, at, payload).is_err() {
                     telling.foreign(place, Some(number.to_string()), at, line);

@@ -11,6 +11,7 @@ use throughline_model::{Block, Content, Json, ToolCall, ToolResult};
 
 use super::telling::Telling;
 use crate::blocks;
+use crate::string::string;
 
 /// How deep results of tools may stand in results of tools.
 const MAX_NESTING: usize = 4;
@@ -56,10 +57,12 @@ struct Members<'a> {
 
 /// A text, where it is one.
 pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
-    let raw = raw?;
-    raw.get()
-        .starts_with('"')
-        .then(|| serde_json::from_str(raw.get()).ok())?
+    word(raw).map(Cow::into_owned)
+}
+
+/// The same to be looked at only, as a rule without a copy.
+pub(super) fn word(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    string(raw?)
 }
 
 /// Anything, where it is that.
@@ -121,7 +124,7 @@ pub(super) fn foreign(json: &str) -> Block {
 }
 
 fn known(telling: &mut Telling<'_>, members: &Members<'_>, depth: usize) -> Option<Block> {
-    let type_of = text(members.r#type);
+    let type_of = word(members.r#type);
     Some(match type_of.as_deref() {
         Some("text" | "input_text" | "output_text" | "summary_text" | "reasoning_text") => {
             Block::Text(text(members.text)?)

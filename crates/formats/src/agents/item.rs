@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use throughline_model::{Block, Content, Message, Role, ToolCall, ToolResult};
 
-use super::content::{any, content, content_of, foreign, text};
+use super::content::{any, content, content_of, foreign, text, word};
 use super::telling::Telling;
 use crate::blocks;
 
@@ -48,7 +48,7 @@ pub(super) struct Item {
 pub(super) fn item(telling: &mut Telling<'_>, json: &str) -> Result<Item, String> {
     let members: Members<'_> = crate::members::object(json.trim())?;
     let id = text(members.id).filter(|id| !id.is_empty());
-    let type_of = text(members.r#type);
+    let type_of = word(members.r#type);
     let message = match type_of.as_deref() {
         Some("message") | None if members.role.is_some() => said(telling, &members)?,
         Some("reasoning") => thought(telling, &members),
@@ -63,8 +63,8 @@ pub(super) fn item(telling: &mut Telling<'_>, json: &str) -> Result<Item, String
 }
 
 fn said(telling: &mut Telling<'_>, members: &Members<'_>) -> Result<Message, String> {
-    let role = text(members.role).unwrap_or_default();
-    let role = match role.as_str() {
+    let role = word(members.role).unwrap_or_default();
+    let role = match &*role {
         "user" => Role::User,
         "assistant" => Role::Assistant,
         "system" | "developer" => Role::System,
@@ -72,7 +72,7 @@ fn said(telling: &mut Telling<'_>, members: &Members<'_>) -> Result<Message, Str
         other => return Err(format!("{other:?} is not a role")),
     };
     let mut message = Message::new(role, content_of(telling, members.content));
-    message.incomplete = text(members.status).as_deref() == Some("incomplete");
+    message.incomplete = word(members.status).as_deref() == Some("incomplete");
     Ok(message)
 }
 

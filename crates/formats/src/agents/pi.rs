@@ -11,7 +11,7 @@ use throughline_model::{
     Usage,
 };
 
-use super::content::{any, content_of, text};
+use super::content::{any, content_of, text, word};
 use super::line_format::LineFormat;
 use super::telling::Telling;
 use crate::members;
@@ -97,7 +97,7 @@ impl LineFormat for Pi {
     fn line(&mut self, telling: &mut Telling<'_>, place: u64, line: &str) -> Result<(), String> {
         let entry: Entry<'_> = members::object(line.trim_start())?;
         let at = members::time(entry.timestamp).ok().flatten();
-        let type_of = text(entry.r#type).ok_or("it has no `type`")?;
+        let type_of = word(entry.r#type).ok_or("it has no `type`")?;
         if type_of == "session" {
             self.begin(telling, &entry, at);
             return Ok(());
@@ -110,7 +110,7 @@ impl LineFormat for Pi {
         let identity = id
             .clone()
             .map_or_else(|| Identity::Place(place.to_string()), Identity::Own);
-        match type_of.as_str() {
+        match &*type_of {
             "message" => {
                 let said: Said<'_> =
                     any(entry.message).ok_or("its message cannot be understood")?;
@@ -168,7 +168,7 @@ impl Pi {
         if self.begun {
             return;
         }
-        let header = text(entry.r#type).as_deref() == Some("session");
+        let header = word(entry.r#type).as_deref() == Some("session");
         if let Some(id) = text(entry.id).filter(|_| header) {
             self.session = id;
         }
@@ -213,8 +213,8 @@ fn own_id(stem: &str) -> &str {
 }
 
 fn message(telling: &mut Telling<'_>, said: &Said<'_>) -> Option<Message> {
-    let role = text(said.role)?;
-    Some(match role.as_str() {
+    let role = word(said.role)?;
+    Some(match &*role {
         "user" => Message::new(Role::User, content_of(telling, said.content)),
         "assistant" => {
             let mut message = Message::new(Role::Assistant, content_of(telling, said.content));

@@ -31,26 +31,64 @@ pub(super) struct Head {
 /// Where the text is that a session was gathered from.
 pub(super) enum Kept {
     /// In a file, whose lines may be many.
-    File(File),
+    File(Window),
     /// In a document that was read whole.
     Whole(String),
+}
+
+/// A stretch of a file: most messages are told in the order they stand in, and the next one
+/// is there already.
+pub(super) struct Window {
+    file: File,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    /// About as many bytes are read at a time.
+    const AHEAD: u64 = 256 * 1024;
+
+    pub(super) fn of(file: File) -> Self {
+        Self {
+            file,
+            start: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    fn bytes(&mut self, at: &Range<u64>) -> io::Result<&[u8]> {
+        if at.start < self.start || at.end > self.start + self.bytes.len() as u64 {
+            let wanted = (at.end - at.start).max(Self::AHEAD);
+            self.start = self.file.seek(SeekFrom::Start(at.start))?;
+            self.bytes.clear();
+            self.bytes.shrink_to(place(Self::AHEAD)?);
+            self.bytes.reserve(place(wanted)?);
+            (&mut self.file).take(wanted).read_to_end(&mut self.bytes)?;
+        }
+        let stretch = place(at.start - self.start)?..place(at.end - self.start)?;
+        self.bytes.get(stretch).ok_or_else(shorter)
+    }
+}
+
+fn place(offset: u64) -> io::Result<usize> {
+    usize::try_from(offset).map_err(io::Error::other)
+}
+
+fn shorter() -> io::Error {
+    io::Error::other("the text is shorter than it was")
 }
 
 impl Kept {
     /// The text of a stretch.
     pub(super) fn text(&mut self, at: &Range<u64>) -> io::Result<Cow<'_, str>> {
         match self {
-            Self::File(file) => {
-                file.seek(SeekFrom::Start(at.start))?;
-                let mut text = String::new();
-                file.take(at.end - at.start).read_to_string(&mut text)?;
-                Ok(Cow::Owned(repair(&text).unwrap_or(text)))
+            Self::File(window) => {
+                let text = std::str::from_utf8(window.bytes(at)?).map_err(io::Error::other)?;
+                Ok(repair(text).map_or(Cow::Borrowed(text), Cow::Owned))
             }
             Self::Whole(text) => {
-                let place = |offset: u64| usize::try_from(offset).map_err(io::Error::other);
                 let stretch = text.get(place(at.start)?..place(at.end)?);
-                let gone = || io::Error::other("the text is shorter than it was");
-                stretch.map(Cow::Borrowed).ok_or_else(gone)
+                stretch.map(Cow::Borrowed).ok_or_else(shorter)
             }
         }
     }

@@ -24,7 +24,7 @@ use super::{ReadError, document, is_lines};
 use crate::lines::Lines;
 use crate::members;
 use crate::surrogate::repair;
-use log::{Event, Kept, Log, within};
+use log::{Event, Kept, Log, Window, within};
 
 /// How a message begins that the program says in the person's name.
 const INJECTED: &str = "<session_context>";
@@ -104,7 +104,7 @@ fn lines(telling: &mut Telling<'_>) -> Result<(Log, Kept), ReadError> {
         }
         telling.go_on()?;
     }
-    Ok((log, Kept::File(file)))
+    Ok((log, Kept::File(Window::of(file))))
 }
 
 /// The one document of older versions.
