@@ -26,9 +26,11 @@ const FEWER: u64 = 100_000;
 const ROUNDS: usize = 3;
 const FORMATS: [Agent; 4] = [Agent::ClaudeCode, Agent::Codex, Agent::Gemini, Agent::Pi];
 /// Bytes of a session in one file; and of one line, which is held whole.
-const LONG: [u64; 3] = [50_000_000, 500_000_000, 2_000_000_000];
+const LONG: [u64; 3] = [50_000_000, 500_000_000, 5_000_000_000];
 const WIDE: usize = 50_000_000;
-const NOTE: &str = "Generated history, one session a file of 10,000 messages. Ours is read, \
+const NOTE: &str = "Generated history, one session a file of 10,000 messages: in turn a \
+                    question, a thought with the call of a tool, the fifty lines it read, and an \
+                    answer; 1 kB a message on average. Ours is read, \
                     turned into entries and durable in a SQLite store; indexing comes after, in \
                     the background, and is not in it. The other reads the same bytes and parses \
                     every line with serde_json, and keeps nothing. Importing again and memory are \
@@ -60,6 +62,10 @@ pub(crate) fn run(args: &ImportArgs) -> Result<()> {
             let place = folder.path().join(format!("{agent}-{messages}"));
             let bytes = history::write(agent, &place, messages)?;
             speed(&mut findings, agent, &place, messages, bytes)?;
+            // The command's are Claude Code's; the others' room is wanted.
+            if agent != Agent::ClaudeCode {
+                fs::remove_dir_all(&place)?;
+            }
         }
     }
     if all {
@@ -126,7 +132,8 @@ fn import(agent: Agent, place: &Path, store: &Path, messages: u64) -> Result<Dur
     let appended = runtime.block_on(async {
         let tl = Throughline::open(&format!("sqlite:{}", store.display())).await?;
         let (sender, mut receiver) = tokio::sync::mpsc::channel(16);
-        let reader = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().name("reader".to_owned());
+        let reader = thread.spawn(move || {
             for source in sources {
                 let mut handful = Vec::with_capacity(512);
                 let read = read_source(agent, &source.path, None, &mut |incoming| {
@@ -141,7 +148,7 @@ fn import(agent: Agent, place: &Path, store: &Path, messages: u64) -> Result<Dur
                     break;
                 }
             }
-        });
+        })?;
         let mut importer = Importer::new(tl.clone());
         while let Some(handful) = receiver.recv().await {
             for incoming in handful {

@@ -1,0 +1,158 @@
+//! A turn as each agent writes it down.
+
+use serde_json::{Value, json};
+use throughline_formats::Agent;
+
+use super::turn::Turn;
+
+pub(super) fn file_name(agent: Agent, session: &str) -> String {
+    match agent {
+        Agent::Codex => format!("rollout-2026-01-02T10-00-00-{session}.jsonl"),
+        Agent::Pi => format!("2026-01-02T10-00-00-000Z_{session}.jsonl"),
+        Agent::Gemini => format!("chats/session-2026-01-02T10-00-{session}.jsonl"),
+        _ => format!("{session}.jsonl"),
+    }
+}
+
+/// What stands at the beginning of a session.
+pub(super) fn head(agent: Agent, session: &str) -> Option<Value> {
+    let at = "2026-01-02T10:00:00.000Z";
+    match agent {
+        Agent::Codex => Some(json!({"timestamp": at, "type": "session_meta",
+            "payload": {"id": session, "timestamp": at, "cwd": "/nowhere/app"}})),
+        Agent::Pi => Some(json!({"type": "session", "version": 3, "id": session,
+            "timestamp": at, "cwd": "/nowhere/app"})),
+        Agent::Gemini => Some(
+            json!({"sessionId": session, "projectHash": "0", "startTime": at,
+            "lastUpdated": at, "kind": "main", "directories": ["/nowhere/app"]}),
+        ),
+        _ => None,
+    }
+}
+
+/// The records of a turn.
+pub(super) fn turn(agent: Agent, session: &str, turn: &Turn) -> Vec<Value> {
+    match agent {
+        Agent::Codex => codex(turn),
+        Agent::Pi => pi(turn),
+        Agent::Gemini => gemini(session, turn),
+        _ => claude_code(session, turn),
+    }
+}
+
+fn claude_code(session: &str, turn: &Turn) -> Vec<Value> {
+    let call = format!("toolu_{:08x}", turn.number);
+    let answer = |content: Value, stop: &str| {
+        json!({"id": format!("msg_{:08x}_{stop}", turn.number), "type": "message",
+            "role": "assistant", "model": "claude-x", "content": content, "stop_reason": stop,
+            "usage": {"input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0}})
+    };
+    let messages = [
+        json!({"role": "user", "content": turn.asked}),
+        answer(
+            json!([{"type": "thinking", "thinking": turn.thought, "signature": "c2lnbmVk"},
+                {"type": "tool_use", "id": call, "name": "Read",
+                    "input": {"file_path": turn.file}}]),
+            "tool_use",
+        ),
+        json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": call,
+            "content": turn.read}]}),
+        answer(json!([{"type": "text", "text": turn.answered}]), "end_turn"),
+    ];
+    let id = |number: u64| format!("{number:08x}-{}", &session[..8]);
+    let first = turn.number * Turn::MESSAGES;
+    let records = (0..).zip(messages).map(|(index, message)| {
+        let parent = (first + index > Turn::MESSAGES).then(|| id(first + index - 1));
+        json!({"parentUuid": parent, "isSidechain": false, "userType": "external",
+            "cwd": "/nowhere/app", "sessionId": session, "version": "2.1.0", "gitBranch": "main",
+            "type": message["role"], "message": message, "uuid": id(first + index),
+            "timestamp": turn.at(index)})
+    });
+    records.collect()
+}
+
+fn codex(turn: &Turn) -> Vec<Value> {
+    let call = format!("call_{:08x}", turn.number);
+    let arguments = json!({"command": ["cat", "-n", turn.file]}).to_string();
+    let records = [
+        (
+            "response_item",
+            json!({"type": "message", "role": "user",
+            "content": [{"type": "input_text", "text": turn.asked}]}),
+        ),
+        (
+            "response_item",
+            json!({"type": "function_call", "name": "shell", "call_id": call,
+            "arguments": arguments}),
+        ),
+        (
+            "response_item",
+            json!({"type": "function_call_output", "call_id": call,
+            "output": turn.read}),
+        ),
+        (
+            "event_msg",
+            json!({"type": "agent_message", "message": turn.answered}),
+        ),
+        (
+            "response_item",
+            json!({"type": "message", "role": "assistant",
+            "content": [{"type": "output_text", "text": turn.answered}]}),
+        ),
+    ];
+    let records = (0..).zip(records).map(|(index, (kind, payload))| {
+        json!({"timestamp": turn.at(index), "type": kind, "payload": payload})
+    });
+    records.collect()
+}
+
+fn gemini(session: &str, turn: &Turn) -> Vec<Value> {
+    let id = |index: u64| format!("{:08x}-{}-{index}", turn.number, &session[..8]);
+    let tokens = json!({"input": 10, "output": 5, "cached": 0, "thoughts": 3, "tool": 0,
+        "total": 18});
+    vec![
+        json!({"id": id(0), "timestamp": turn.at(0), "type": "user", "content": turn.asked}),
+        json!({"id": id(1), "timestamp": turn.at(1), "type": "gemini", "content": "",
+            "thoughts": [{"subject": "The port", "description": turn.thought,
+                "timestamp": turn.at(1)}],
+            "toolCalls": [{"id": format!("read-{}", turn.number), "name": "read_file",
+                "args": {"absolute_path": turn.file}, "status": "success",
+                "timestamp": turn.at(2), "result": [{"functionResponse": {
+                    "id": format!("read-{}", turn.number), "name": "read_file",
+                    "response": {"output": turn.read}}}]}],
+            "tokens": tokens, "model": "gemini-x"}),
+        json!({"id": id(3), "timestamp": turn.at(3), "type": "gemini", "content": turn.answered,
+            "tokens": tokens, "model": "gemini-x"}),
+    ]
+}
+
+fn pi(turn: &Turn) -> Vec<Value> {
+    let call = format!("call_{:08x}", turn.number);
+    let answer = |content: Value, stop: &str| {
+        json!({"role": "assistant", "content": content, "api": "anthropic-messages",
+            "provider": "anthropic", "model": "claude-x", "stopReason": stop,
+            "usage": {"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0}})
+    };
+    let messages = [
+        json!({"role": "user", "content": [{"type": "text", "text": turn.asked}]}),
+        answer(
+            json!([{"type": "thinking", "thinking": turn.thought, "thinkingSignature": "c2ln"},
+                {"type": "toolCall", "id": call, "name": "read",
+                    "arguments": {"path": turn.file}}]),
+            "toolUse",
+        ),
+        json!({"role": "toolResult", "toolCallId": call, "toolName": "read", "isError": false,
+            "content": [{"type": "text", "text": turn.read}]}),
+        answer(json!([{"type": "text", "text": turn.answered}]), "stop"),
+    ];
+    let first = turn.number * Turn::MESSAGES;
+    let records = (0..).zip(messages).map(|(index, mut message)| {
+        let number = first + index;
+        message["timestamp"] = json!(1_767_348_000_000 + number);
+        let parent = (number > Turn::MESSAGES).then(|| format!("{:08x}", number - 1));
+        json!({"type": "message", "id": format!("{number:08x}"), "parentId": parent,
+            "timestamp": turn.at(index), "message": message})
+    });
+    records.collect()
+}

@@ -1,0 +1,72 @@
+//! What is said in a turn, whoever writes it down.
+
+use std::fmt::Write;
+
+/// One turn of a session that works on code.
+pub(super) struct Turn {
+    pub(super) number: u64,
+    pub(super) asked: String,
+    pub(super) thought: String,
+    pub(super) file: String,
+    /// What the tool read: some fifty lines.
+    pub(super) read: String,
+    pub(super) answered: String,
+}
+
+impl Turn {
+    /// What is asked, the call of a tool, what it gave, and what is answered.
+    pub(super) const MESSAGES: u64 = 4;
+
+    pub(super) fn new(number: u64) -> Self {
+        let (module, port) = (number % 977, 1_024 + number % 60_000);
+        let file = format!("src/module_{module}.rs");
+        let asked = format!(
+            "Step {number}: module {module} of the gateway is to listen on port {port}. What has \
+             to change for that, and which tests go through it?"
+        );
+        let thought = format!(
+            "The port of module {module} is read when the gateway starts. Before I say what \
+             changes I should look at {file}, since the tests may have the old number in them."
+        );
+        let answered = format!(
+            "`listen` in `{file}` takes the port from the settings and falls back to a number of \
+             its own, so two places change:\n\n1. the fallback becomes {port};\n2. the test \
+             `listens_where_it_is_told` expects the old one.\n\nNothing else names it. Run the \
+             tests of module {module} before the next step, and write down what failed and why, \
+             so that nobody has to find it out again."
+        );
+        Self {
+            number,
+            asked,
+            thought,
+            read: code(module, port),
+            file,
+            answered,
+        }
+    }
+
+    /// When one of the messages was said.
+    pub(super) fn at(&self, message: u64) -> String {
+        let second = self.number * Self::MESSAGES + message;
+        let (hour, minute) = (second / 3600 % 24, second / 60 % 60);
+        format!("2026-01-02T{hour:02}:{minute:02}:{:02}.000Z", second % 60)
+    }
+}
+
+/// A file as a tool shows it, each line with its number.
+fn code(module: u64, port: u64) -> String {
+    let mut text = String::new();
+    for number in (1..50).step_by(4) {
+        let lines = [
+            format!("    /// Route {number} of module {module}, \"as it was told\"."),
+            format!("    pub fn route_{number}(&self, to: &str) -> Result<Port, Error> {{"),
+            format!("        self.listen(to, {})", port + number),
+            "    }".to_owned(),
+        ];
+        for (number, line) in (number..).zip(lines) {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{number:6}\t{line}");
+        }
+    }
+    text
+}
