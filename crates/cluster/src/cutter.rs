@@ -11,6 +11,9 @@ use std::time::Duration;
 /// How a commit is told in the wire's simple form.
 const COMMIT: &[u8] = b"Q\x00\x00\x00\x0bCOMMIT\x00";
 
+/// How the statement begins that appends and commits by itself.
+const COMMITS_ITSELF: &[u8] = b"SELECT throughline.append(";
+
 /// Long enough for a database to commit what nobody will hear of.
 const UNHEARD: Duration = Duration::from_millis(30);
 
@@ -170,13 +173,14 @@ fn pass_on(client: TcpStream, server: Box<dyn Way>, shared: &Arc<Shared>) -> io:
 
 fn questions(client: &mut TcpStream, server: &mut dyn Way, shared: &Shared) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
+    let mut commits = Commits::default();
     loop {
         let read = client.read(&mut buffer)?;
         if read == 0 || shared.shut.load(Ordering::Relaxed) {
             return Ok(());
         }
         let asked = &buffer[..read];
-        let commits = asked.windows(COMMIT.len()).any(|part| part == COMMIT);
+        let commits = commits.are_in(asked);
         match if commits { shared.cut() } else { None } {
             Some(false) => return Ok(()),
             Some(true) => {
@@ -188,5 +192,31 @@ fn questions(client: &mut TcpStream, server: &mut dyn Way, shared: &Shared) -> i
             }
             None => server.write_all(asked)?,
         }
+    }
+}
+
+/// What commits on a connection: the word, and the statement that does so by itself, by the
+/// name it was prepared under here.
+#[derive(Default)]
+struct Commits {
+    statement: Option<Vec<u8>>,
+}
+
+impl Commits {
+    fn are_in(&mut self, asked: &[u8]) -> bool {
+        let find = |part: &[u8]| asked.windows(part.len()).position(|here| here == part);
+        if let Some(at) = find(COMMITS_ITSELF) {
+            // "P", the length, the name, a zero, and then the statement.
+            let before = &asked[..at.saturating_sub(1)];
+            let name = before.iter().rposition(|byte| *byte == b'P');
+            let name = name.and_then(|start| before.get(start + 5..));
+            self.statement = name.map(|name| [b"\0", name, b"\0"].concat());
+        }
+        // "B", the length, no portal's name, and then the statement's.
+        let bound = |name: &Vec<u8>| {
+            let at = find(name)?;
+            at.checked_sub(5).filter(|start| asked[*start] == b'B')
+        };
+        find(COMMIT).is_some() || self.statement.as_ref().and_then(bound).is_some()
     }
 }

@@ -231,6 +231,21 @@ impl Content {
         })
     }
 
+    /// About how many bytes it has, before anything in it is escaped.
+    pub fn bytes(&self) -> usize {
+        let of = |block: &Block| match block {
+            Block::Text(text) => text.len(),
+            Block::Thinking { text, signature } => {
+                text.len() + signature.as_ref().map_or(0, String::len)
+            }
+            Block::ToolCall(call) => call.id.len() + call.name.len() + call.input.as_str().len(),
+            Block::ToolResult(result) => result.call_id.len() + result.content.bytes(),
+            Block::Attachment(_) => 128,
+            Block::Foreign(raw) => raw.as_str().len(),
+        };
+        self.0.iter().map(|block| of(block) + 32).sum()
+    }
+
     /// The attachments in it, those inside tool results included.
     pub fn attachments(&self) -> impl Iterator<Item = &Attachment> {
         self.0.iter().flat_map(|block| {

@@ -404,6 +404,15 @@ impl Body {
         }
     }
 
+    /// About how many bytes what it says has: of what is not said in words, a guess.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Message(message) => message.content.bytes(),
+            Self::Foreign { data, .. } => data.as_str().len(),
+            _ => 256,
+        }
+    }
+
     /// Decodes a payload that says it is of this kind.
     pub(crate) fn decode(kind: &str, payload: &str) -> Result<Self, serde_json::Error> {
         use serde_json::from_str;

@@ -49,16 +49,32 @@ impl NewEntry {
 
     /// The payload to store; `rebased` is the head its writer believed in, where wrong.
     pub fn encode(&self, rebased: Option<Seq>) -> Result<String, serde_json::Error> {
-        if let Body::Unknown { payload, .. } = &self.body {
-            return Ok(payload.as_str().to_owned());
-        }
-        serde_json::to_string(&Payload {
-            body: &self.body,
-            author: self.author.as_deref(),
-            external_id: self.external_id.as_deref(),
-            rebased,
-        })
+        let (author, external_id) = (self.author.as_deref(), self.external_id.as_deref());
+        encode(&self.body, author, external_id, rebased)
     }
+}
+
+/// The payload of an entry that says this, whatever its id and time are.
+pub fn encode(
+    body: &Body,
+    author: Option<&str>,
+    external_id: Option<&str>,
+    rebased: Option<Seq>,
+) -> Result<String, serde_json::Error> {
+    if let Body::Unknown { payload, .. } = body {
+        return Ok(payload.as_str().to_owned());
+    }
+    let payload = Payload {
+        body,
+        author,
+        external_id,
+        rebased,
+    };
+    // Room for what is around the texts, and for what is escaped in them.
+    let texts = body.bytes();
+    let mut json = Vec::with_capacity(texts + texts / 16 + 256);
+    serde_json::to_writer(&mut json, &payload)?;
+    String::from_utf8(json).map_err(serde::ser::Error::custom)
 }
 
 /// One thing that happened to a session. Never changed once acknowledged.

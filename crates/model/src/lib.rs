@@ -43,7 +43,7 @@ pub use body::{
 pub use card::{Card, PREVIEW_CHARS, Status};
 pub use checkpoint_view::{CheckpointStats, CheckpointSummary, CheckpointView, CompactionInfo};
 pub use digest::{Digest, GENESIS};
-pub use entry::{DecodeError, Entry, NewEntry, StoredEntry};
+pub use entry::{DecodeError, Entry, NewEntry, StoredEntry, encode};
 pub use facts::{Fact, Facts};
 pub use files::{files_in, files_touched};
 pub use fold::{Record, fold};

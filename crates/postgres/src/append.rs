@@ -8,14 +8,13 @@ use throughline_model::{
     Birth, Digest, EntryId, Owner, Record, Seq, SessionId, SessionRef, StoredEntry, to_micros,
 };
 use throughline_store::{
-    Append, Appended, Created, Event, How, OnConflict, Prepared, Read, StoreError, decode, encode,
-    refuse_large_entry,
+    Append, Appended, Created, Event, How, OnConflict, Prepared, StoreError, encode,
 };
 use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
 
 use crate::error::{Fault, during};
 use crate::feed::Notes;
-use crate::log::writing;
 use crate::open::PostgresStore;
 use crate::patience::patiently;
 use crate::read;
@@ -110,6 +109,19 @@ impl NewRows {
         let sending = client.execute(insert, values);
         sending.await.map_err(during("appending"))?;
         Ok(())
+    }
+
+    /// Them all, as a statement's values; without positions.
+    pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 7] {
+        [
+            &self.owners,
+            &self.logs,
+            &self.seqs,
+            &self.ids,
+            &self.ats,
+            &self.digests,
+            &self.payloads,
+        ]
     }
 
     /// Writes them, at these positions.
@@ -292,17 +304,6 @@ impl PostgresStore {
             how,
         })
     }
-
-    pub(crate) async fn adopt_log(
-        &self,
-        owner: &Owner,
-        birth: &Birth,
-        entries: &[StoredEntry],
-    ) -> Result<u64, StoreError> {
-        let adopted = writing!(self, owner, |tx| adopt(tx, owner, birth, entries).await)?;
-        self.shared.writer.woke();
-        Ok(adopted)
-    }
 }
 
 async fn create(tx: &Tx, owner: &Owner, birth: &Birth) -> Result<Created, Fault> {
@@ -468,7 +469,7 @@ pub(crate) async fn hold_blobs(tx: &Tx, owner: &Owner, digests: &[Digest]) -> Re
     Ok(())
 }
 
-async fn hold_blob(tx: &Tx, owner: &Owner, digest: &Digest) -> Result<bool, Fault> {
+pub(crate) async fn hold_blob(tx: &Tx, owner: &Owner, digest: &Digest) -> Result<bool, Fault> {
     let row = tx
         .optional(
             "looking up attachments",
@@ -497,117 +498,5 @@ pub(crate) async fn use_blobs(
         params![owner.as_str(), log, digests],
     )
     .await?;
-    Ok(())
-}
-
-/// Brings in a log as it is, after checking that it continues what is there.
-async fn adopt(
-    tx: &Tx,
-    owner: &Owner,
-    birth: &Birth,
-    entries: &[StoredEntry],
-) -> Result<u64, Fault> {
-    let to = owner.session(&birth.id);
-    let mut notes = Notes::default();
-    if rows::find(tx, &to).await?.is_none() {
-        refuse_taken_key(tx, owner, birth).await?;
-        insert_session(tx, owner, birth, Seq::ZERO, &Record::new(birth)).await?;
-        notes.add(owner, &birth.id, Event::Created);
-    }
-    let found = rows::lock_live(tx, &to).await?;
-    refuse_divergence(tx, owner, &found, entries).await?;
-    let mut record = rows::record(tx, owner, found.log).await?;
-    let (mut new_rows, mut kept) = (NewRows::default(), Vec::new());
-    let mut attachments = Vec::new();
-    for stored in entries {
-        let card = &record.card;
-        let diverged = || StoreError::Moved {
-            id: birth.id.clone(),
-            expected: Seq(stored.seq.0.saturating_sub(1)),
-            found: card.head,
-        };
-        if stored.seq <= found.head {
-            continue;
-        }
-        if stored.seq != card.head.next() {
-            return Err(diverged().into());
-        }
-        refuse_large_entry(&stored.payload)?;
-        stored
-            .verify(&card.digest)
-            .map_err(|source| StoreError::Damaged {
-                id: birth.id.clone(),
-                seq: stored.seq,
-                source,
-            })?;
-        let entry = decode(&to.id, stored)?;
-        record.apply(&entry);
-        new_rows.push(owner, found.log, stored.clone());
-        if is_kept(stored.seq) {
-            kept.push(record.clone());
-        }
-        let message = entry.message().into_iter();
-        attachments.extend(
-            message
-                .flat_map(|m| m.content.attachments())
-                .map(|a| a.blob),
-        );
-    }
-    let new = new_rows.len();
-    if new > 0 {
-        let positions = notes.positions(tx, new).await?;
-        new_rows.write(tx, &positions).await?;
-        rows::write_card(tx, owner, found.log, &record).await?;
-        for record in &kept {
-            write_snapshot(tx, owner, found.log, record).await?;
-        }
-        // Those that are not here may yet come.
-        let mut here = Vec::new();
-        for digest in attachments {
-            if hold_blob(tx, owner, &digest).await? {
-                here.push(digest);
-            }
-        }
-        use_blobs(tx, owner, found.log, &here).await?;
-    } else {
-        notes.write(tx).await?;
-    }
-    Ok(new as u64)
-}
-
-/// Refuses a log that differs from what is there.
-async fn refuse_divergence(
-    tx: &Tx,
-    owner: &Owner,
-    found: &Found,
-    entries: &[StoredEntry],
-) -> Result<(), Fault> {
-    let old: Vec<_> = entries.iter().filter(|e| e.seq <= found.head).collect();
-    let (Some(first), Some(last)) = (old.first(), old.last()) else {
-        return Ok(());
-    };
-    let mut kept = Vec::new();
-    let mut next = first.seq;
-    while next <= last.seq {
-        let page = read::page(tx, owner, found, Read::between(next, last.seq, 1_000)).await?;
-        let Some(last) = page.last() else {
-            break;
-        };
-        next = last.seq.next();
-        kept.extend(page.iter().map(|entry| (entry.seq, entry.digest)));
-    }
-    for stored in old {
-        let same = kept
-            .binary_search_by_key(&stored.seq, |(seq, _)| *seq)
-            .is_ok_and(|place| kept[place].1 == stored.digest);
-        if !same {
-            return Err(StoreError::Moved {
-                id: found.id.clone(),
-                expected: Seq(stored.seq.0.saturating_sub(1)),
-                found: found.head,
-            }
-            .into());
-        }
-    }
     Ok(())
 }

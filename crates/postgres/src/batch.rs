@@ -1,9 +1,9 @@
 //! One batch of appends in one transaction.
 //!
-//! Two trips to the database, as a rule: the first begins, locks the sessions in the order
-//! of their numbers, looks the entry ids up and takes positions; the second writes
-//! everything and commits. In between, each append is settled by itself: one that is
-//! refused leaves nothing behind and nobody else out.
+//! Two trips to the database, where one is not enough ([`Foreseen`]): the first begins, locks
+//! the sessions in the order of their numbers, looks the entry ids up and takes positions;
+//! the second writes everything and commits. In between, each append is settled by itself:
+//! one that is refused leaves nothing behind and nobody else out.
 //!
 //! What is known of sessions lately written is remembered, so that an append need not read
 //! what it is about to change. It is trusted only if the locked row has the same head
@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::append::{self, Answer, NewRows};
 use crate::error::{Fault, during};
+use crate::foreseen::Foreseen;
 use crate::rows::{self, Counts, Shown};
 use crate::tx::{Behalf, Purpose, Tx};
 use crate::writer::{Job, Lane};
@@ -37,16 +38,47 @@ impl Cache {
     pub(crate) fn clear(&mut self) {
         self.sessions.clear();
     }
+
+    pub(crate) fn knows(&self, session: &SessionRef) -> bool {
+        self.sessions.contains_key(session)
+    }
+
+    pub(crate) fn take(&mut self, session: &SessionRef) -> Option<Live> {
+        self.sessions.remove(session)
+    }
+
+    pub(crate) fn remember<T>(&mut self, sessions: T)
+    where
+        T: IntoIterator<Item = (SessionRef, Live)>,
+        T::IntoIter: ExactSizeIterator,
+    {
+        let sessions = sessions.into_iter();
+        if self.sessions.len() + sessions.len() > REMEMBERED {
+            self.clear();
+        }
+        self.sessions.extend(sessions);
+    }
 }
 
 /// A session in use, as the writer knows it.
 #[derive(Clone, Debug)]
-struct Live {
-    log: i64,
-    epoch: i64,
-    record: Record,
+pub(crate) struct Live {
+    pub(crate) log: i64,
+    pub(crate) epoch: i64,
+    pub(crate) record: Record,
     /// The card as it was last written whole.
     saved: Card,
+}
+
+impl Live {
+    pub(crate) fn head(&self) -> Seq {
+        self.record.card.head
+    }
+
+    /// Whether more of its card has changed than the counts.
+    pub(crate) fn shows_otherwise(&self) -> bool {
+        !rows::differ_in_counts_only(&self.saved, &self.record.card)
+    }
 }
 
 /// A session whose row is locked.
@@ -66,11 +98,15 @@ const LOCK: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
     ORDER BY h.owner, h.log
     FOR NO KEY UPDATE OF h";
 
-/// Finds entries by id: `$1` owners, `$2` session ids, `$3` entry ids.
+/// Finds entries by id: `$1` owners, `$2` session ids, `$3` entry ids. One by one, so that
+/// the index is asked for a log's and not for all the owner's.
 const LOCATE: &str = "SELECT s.owner, s.id, e.id, e.seq
     FROM unnest($1::text[], $2::text[], $3::uuid[]) AS a (owner, id, entry)
     JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
-    JOIN throughline.entry e ON e.owner = s.owner AND e.log = s.log AND e.id = a.entry";
+    CROSS JOIN LATERAL (
+        SELECT id, seq FROM throughline.entry
+        WHERE owner = s.owner AND log = s.log AND id = a.entry OFFSET 0
+    ) AS e";
 
 /// Writes what every append touches.
 const TOUCH: &str = "UPDATE throughline.head h
@@ -95,6 +131,11 @@ pub(crate) async fn attempt(
     cache: &mut Cache,
     batch: &mut [Job],
 ) -> Result<(), Fault> {
+    if let Some(foreseen) = Foreseen::of(cache, batch)
+        && foreseen.commit(lane, cache, batch).await?
+    {
+        return Ok(());
+    }
     let asked = Asked::of(batch);
     let owners = asked.owners();
     let behalf = Behalf::Owners(&owners);
@@ -388,10 +429,7 @@ impl Batching {
         } else {
             tx.release();
         }
-        if cache.sessions.len() + self.lives.len() > REMEMBERED {
-            cache.clear();
-        }
-        cache.sessions.extend(self.lives.drain());
+        cache.remember(self.lives.drain());
         Ok(())
     }
 
@@ -447,10 +485,10 @@ impl Batching {
             let Some(live) = self.lives.get_mut(of) else {
                 continue;
             };
-            let (card, saved) = (&live.record.card, &live.saved);
-            if rows::differ_in_counts_only(saved, card) {
+            if !live.shows_otherwise() {
                 continue;
             }
+            let (card, saved) = (&live.record.card, &live.saved);
             let shown = Shown::of(card)?;
             owners.push(key.0.clone());
             logs.push(key.1);
@@ -490,7 +528,7 @@ impl Batching {
 
 /// Heads to be written.
 #[derive(Debug, Default)]
-struct Touched {
+pub(crate) struct Touched {
     owners: Vec<String>,
     logs: Vec<i64>,
     heads: Vec<i64>,
@@ -502,7 +540,11 @@ struct Touched {
 }
 
 impl Touched {
-    fn add(&mut self, (owner, log): &(String, i64), card: &Card) -> Result<(), StoreError> {
+    pub(crate) fn add(
+        &mut self,
+        (owner, log): &(String, i64),
+        card: &Card,
+    ) -> Result<(), StoreError> {
         let counts = Counts::of(card)?;
         self.owners.push(owner.clone());
         self.logs.push(*log);
@@ -515,7 +557,7 @@ impl Touched {
         Ok(())
     }
 
-    fn params(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 8] {
+    pub(crate) fn params(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 8] {
         [
             &self.owners,
             &self.logs,

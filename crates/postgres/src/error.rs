@@ -72,6 +72,11 @@ impl Fault {
         }
     }
 
+    /// Whether the database said one of these.
+    pub(crate) fn is_one_of(&self, codes: &[SqlState]) -> bool {
+        self.code().is_some_and(|code| codes.contains(code))
+    }
+
     /// Whether the connection is lost, and with it the word of what became of a commit.
     pub(crate) fn is_cut(&self) -> bool {
         match self {
@@ -103,7 +108,7 @@ impl Fault {
             // Somebody else made the same thing at the same time: it is there now.
             SqlState::UNIQUE_VIOLATION,
         ];
-        self.is_cut() || self.is_stale() || self.code().is_some_and(|c| in_the_way.contains(c))
+        self.is_cut() || self.is_stale() || self.is_one_of(&in_the_way)
     }
 
     /// Whether statements prepared earlier no longer hold: the schema has changed, or a

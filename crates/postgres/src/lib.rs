@@ -20,6 +20,7 @@ macro_rules! params {
 }
 
 mod access;
+mod adopt;
 mod append;
 mod batch;
 mod blob;
@@ -27,6 +28,7 @@ mod check;
 mod erase;
 mod error;
 mod feed;
+mod foreseen;
 mod fork;
 mod lease;
 mod list;

@@ -55,6 +55,20 @@ const TELL: &str = "SELECT set_config('role', $1, true),
     set_config('idle_in_transaction_session_timeout', '60s', true),
     CASE WHEN $4 <> '' THEN set_config('synchronous_commit', $4, true) END";
 
+/// The same for a batch of appends, whose statements look few rows up by their keys however
+/// large the tables are. The database plans them once, and must not do so by how large the
+/// tables were then: it would go on reading whole tables after they have grown.
+const TELL_BATCH: &str = "SELECT set_config('role', $1, true),
+    set_config('throughline.owners', ($2::text[])::text, true),
+    set_config('throughline.servant', $3, true),
+    set_config('idle_in_transaction_session_timeout', '60s', true),
+    CASE WHEN $4 <> '' THEN set_config('synchronous_commit', $4, true) END,
+    set_config('plan_cache_mode', 'force_generic_plan', true),
+    set_config('jit', 'off', true),
+    set_config('enable_seqscan', 'off', true),
+    set_config('enable_hashjoin', 'off', true),
+    set_config('enable_mergejoin', 'off', true)";
+
 /// A transaction under way. Dropped before its end, it takes its connection with it.
 pub(crate) struct Tx {
     client: Option<Object>,
@@ -73,7 +87,11 @@ impl Tx {
             .get()
             .await
             .map_err(|error| Fault::no_connection("connecting to the database", error))?;
-        let tell = client.prepare_cached(TELL).await.map_err(failed)?;
+        let tell = match behalf {
+            Behalf::Owners(_) => TELL_BATCH,
+            Behalf::Owner(_) | Behalf::Servant => TELL,
+        };
+        let tell = client.prepare_cached(tell).await.map_err(failed)?;
         let owners = match behalf {
             Behalf::Owner(owner) => vec![owner.as_str()],
             Behalf::Owners(owners) => owners.iter().map(String::as_str).collect(),

@@ -25,6 +25,9 @@ const CHANNEL: &str = "throughline";
 /// How long it takes until a lost connection for listening is made again.
 const AGAIN: Duration = Duration::from_millis(500);
 
+/// How long it is quiet after a word: each costs the database a transaction.
+const BETWEEN_WORDS: Duration = Duration::from_millis(5);
+
 /// Tells and is told that something happened.
 pub(crate) struct Wake {
     pool: Pool,
@@ -72,6 +75,8 @@ impl Wake {
                 while let Some(wake) = wake.upgrade() {
                     wake.tell().await;
                     drop(wake);
+                    // The next word is for all that happens meanwhile.
+                    tokio::time::sleep(BETWEEN_WORDS).await;
                     told.notified().await;
                 }
             }));

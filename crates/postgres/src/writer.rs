@@ -158,8 +158,13 @@ async fn run(lane: Lane, mut waiting: mpsc::UnboundedReceiver<Job>) {
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
         // What cannot be settled beside the rest of a batch comes in the next one.
         while !batch.is_empty() {
+            let several = batch.len() > 1;
             batch = commit(&lane, &mut cache, batch).await;
             lane.wake.announce();
+            if several {
+                // Those who were answered may have more to say, and it shares the next commit.
+                tokio::task::yield_now().await;
+            }
         }
     }
 }

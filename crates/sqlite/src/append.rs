@@ -1,8 +1,9 @@
 //! Making sessions and appending to them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{CachedStatement, OptionalExtension, params};
 use throughline_model::{
     Birth, Body, Digest, Entry, EntryId, Owner, Record, Seq, SessionId, SessionRef, StoredEntry,
     Timestamp, to_micros,
@@ -167,8 +168,13 @@ fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Answe
     let holds = lease::holds(tx, &to.owner, prepared.append.fence.as_ref())?;
     let live = tx.live(to)?;
     let (pk, shared, end) = (live.pk, live.shared, live.anchors.end());
-    let ids = prepared.append.entries.iter().map(|new| new.id);
-    let found = locate(tx.connection, pk, shared, ids)?;
+    let ids = || prepared.append.entries.iter().map(|new| new.id);
+    let all_new = |known: &HashSet<EntryId>| !ids().any(|id| known.contains(&id));
+    let found = if live.ids.as_ref().is_some_and(all_new) {
+        vec![None; prepared.append.entries.len()]
+    } else {
+        locate(tx.connection, pk, shared, ids())?
+    };
     match settle(&to.id, end.head, &prepared.append, &found, holds)? {
         Settled::Repeat(start) => Ok(Answer::Repeated(Appended {
             session: to.id.clone(),
@@ -244,6 +250,9 @@ fn push(
     rebased: Option<Seq>,
 ) -> Result<Vec<(Seq, Digest)>, StoreError> {
     let mut live = tx.take(to)?;
+    let new_ids = prepared.append.entries.iter().map(|new| new.id);
+    let remembered = live.ids.as_mut().map(|ids| ids.extend(new_ids)).is_some();
+    let mut insert = Insert::new(tx)?;
     let mut places = Vec::with_capacity(prepared.append.entries.len());
     for (new, (payload, hash)) in prepared.append.entries.iter().zip(&prepared.payloads) {
         let marked = rebased.map(|_| encode(new, rebased)).transpose()?;
@@ -258,10 +267,13 @@ fn push(
             digest,
             payload,
         };
-        write(tx, &mut live, &row, &new.body)?;
+        insert.write(tx, &mut live, &row, &new.body)?;
         places.push((seq, digest));
     }
     tx.put(to, live);
+    if remembered {
+        tx.remember_ids(places.len());
+    }
     Ok(places)
 }
 
@@ -274,39 +286,48 @@ struct NewRow<'a> {
     payload: &'a str,
 }
 
-/// Writes one entry after the head and takes it into the record.
-fn write(
-    tx: &mut Tx<'_>,
-    live: &mut Live,
-    row: &NewRow<'_>,
-    body: &Body,
-) -> Result<(), StoreError> {
-    let failed = during("appending");
-    let (back, jump) = live.anchors.next();
-    let position = tx.position()?;
-    tx.change(
-        "INSERT INTO entry (pk, session, seq, back, jump, id, at, digest, payload)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-    )
-    .map_err(failed)?
-    .execute(params![
-        position,
-        live.pk,
-        rows::seq(row.seq),
-        back,
-        jump,
-        row.id.as_bytes(),
-        row.at.as_microsecond(),
-        row.digest.as_bytes(),
-        row.payload,
-    ])
-    .map_err(failed)?;
-    live.anchors.push(row.seq, position);
-    live.record.apply_body(row.seq, row.at, row.digest, body);
-    if is_kept(row.seq) {
-        write_snapshot(tx, live.pk, &live.record)?;
+/// The statement that writes entries, made once for all that are written together.
+struct Insert<'a>(CachedStatement<'a>);
+
+impl<'a> Insert<'a> {
+    fn new(tx: &mut Tx<'a>) -> Result<Self, StoreError> {
+        let insert = tx.change(
+            "INSERT INTO entry (pk, session, seq, back, jump, id, at, digest, payload)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        );
+        Ok(Self(insert.map_err(during("appending"))?))
     }
-    Ok(())
+
+    /// Writes one entry after the head and takes it into the record.
+    fn write(
+        &mut self,
+        tx: &mut Tx<'_>,
+        live: &mut Live,
+        row: &NewRow<'_>,
+        body: &Body,
+    ) -> Result<(), StoreError> {
+        let (back, jump) = live.anchors.next();
+        let position = tx.position()?;
+        self.0
+            .execute(params![
+                position,
+                live.pk,
+                rows::seq(row.seq),
+                back,
+                jump,
+                row.id.as_bytes(),
+                row.at.as_microsecond(),
+                row.digest.as_bytes(),
+                row.payload,
+            ])
+            .map_err(during("appending"))?;
+        live.anchors.push(row.seq, position);
+        live.record.apply_body(row.seq, row.at, row.digest, body);
+        if is_kept(row.seq) {
+            write_snapshot(tx, live.pk, &live.record)?;
+        }
+        Ok(())
+    }
 }
 
 /// Whether the record is kept at this entry.
@@ -407,7 +428,8 @@ fn adopt(
             digest: stored.digest,
             payload: &stored.payload,
         };
-        write(tx, &mut live, &row, &entry.body)?;
+        live.ids = None;
+        Insert::new(tx)?.write(tx, &mut live, &row, &entry.body)?;
         tx.put(&to, live);
         note_attachments(tx, &to, pk, &entry)?;
         new += 1;

@@ -5,10 +5,10 @@
 //! says that no other connection has written. Cards are written once a session and
 //! transaction, however many appends it got.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
-use throughline_model::{Birth, Card, Owner, Record, Seq, SessionId, SessionRef};
+use throughline_model::{Birth, Card, EntryId, Owner, Record, Seq, SessionId, SessionRef};
 use throughline_store::{Event, StoreError};
 
 use crate::error::{damaged, during};
@@ -17,6 +17,8 @@ use crate::rows;
 
 /// How many sessions' records are remembered.
 const REMEMBERED: usize = 4_096;
+/// How many entries' ids are remembered, of all of them together.
+const REMEMBERED_IDS: usize = 1 << 18;
 
 /// What the writer remembers between transactions.
 #[derive(Debug, Default)]
@@ -26,6 +28,8 @@ pub(crate) struct Cache {
     /// The last position in the feed, where it is known.
     position: Option<i64>,
     version: i64,
+    /// How many ids the sessions remember.
+    ids: usize,
 }
 
 impl Cache {
@@ -33,6 +37,18 @@ impl Cache {
         self.sessions.clear();
         self.owners.clear();
         self.position = None;
+        self.ids = 0;
+    }
+
+    /// So many more ids are remembered; if they are too many, none are.
+    fn remember_ids(&mut self, more: usize) {
+        self.ids += more;
+        if self.ids > REMEMBERED_IDS {
+            self.ids = 0;
+            for live in self.sessions.values_mut() {
+                live.ids = None;
+            }
+        }
     }
 }
 
@@ -49,6 +65,9 @@ pub(crate) struct Live {
     pub(crate) record: Record,
     /// What its next entries will lead back to.
     pub(crate) anchors: Anchors,
+    /// The ids of all its own entries, where it was made lately and they are remembered:
+    /// then none need be looked up to know that an entry is new.
+    pub(crate) ids: Option<HashSet<EntryId>>,
     /// What of `record` has been written.
     saved_standing: Seq,
     /// The card as it was last written whole.
@@ -64,6 +83,7 @@ impl Live {
             owner,
             shared,
             anchors,
+            ids: None,
             saved_standing: record.standing.changed,
             saved_card: Some(record.card.clone()),
             record,
@@ -225,6 +245,11 @@ impl<'a> Tx<'a> {
         self.cache.sessions.insert(session.clone(), live);
     }
 
+    /// So many more entries' ids are remembered of sessions.
+    pub(crate) fn remember_ids(&mut self, more: usize) {
+        self.cache.remember_ids(more);
+    }
+
     /// Forgets a session: its rows were changed otherwise.
     pub(crate) fn forget_all(&mut self) {
         self.cache.sessions.clear();
@@ -281,6 +306,7 @@ impl<'a> Tx<'a> {
         // A fork starts with tags and standing that are not yet written for it.
         live.saved_card = None;
         live.saved_standing = Seq::ZERO;
+        live.ids = Some(HashSet::new());
         self.put(&owner.session(&birth.id), live);
         crate::feed::note(self, owner, birth.id.as_str(), Event::Created)?;
         Ok(pk)

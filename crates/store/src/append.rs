@@ -4,7 +4,7 @@
 //! transaction: what an append comes to, given the head it finds.
 
 use serde::{Deserialize, Serialize};
-use throughline_model::{Birth, Entry, EntryId, NewEntry, Seq, SessionId};
+use throughline_model::{Birth, Digest, Entry, EntryId, NewEntry, Seq, SessionId};
 
 use crate::{Fence, StoreError};
 
@@ -48,6 +48,9 @@ pub enum OnConflict {
     Fork(Box<Birth>),
 }
 
+/// The payload of an entry, and the hash of it.
+pub type Encoded = (String, Digest);
+
 /// An append: all of it happens or none.
 #[derive(Clone, Debug)]
 pub struct Append {
@@ -57,6 +60,8 @@ pub struct Append {
     pub on_conflict: OnConflict,
     /// What to append.
     pub entries: Vec<NewEntry>,
+    /// Their payloads, where they were encoded beforehand; empty where not.
+    pub encoded: Vec<Encoded>,
     /// The lease it is appended under, if any: refused once that is another's.
     pub fence: Option<Fence>,
 }
@@ -68,6 +73,7 @@ impl Append {
             expect: Expect::Any,
             on_conflict: OnConflict::Reject,
             entries,
+            encoded: Vec::new(),
             fence: None,
         }
     }

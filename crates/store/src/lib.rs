@@ -29,8 +29,8 @@ pub mod conformance;
 
 pub use access::Access;
 pub use append::{
-    Append, Appended, Expect, How, MAX_ENTRY_BYTES, OnConflict, Settled, refuse_large_entry,
-    repeat_of, settle,
+    Append, Appended, Encoded, Expect, How, MAX_ENTRY_BYTES, OnConflict, Settled,
+    refuse_large_entry, repeat_of, settle,
 };
 pub use blob::{BlobStore, MAX_BLOB_BYTES, admit_blob};
 pub use catalog::{Candidate, Catalog, Cursor, CursorError, Filter, Page, Scope, Trashed};
@@ -40,7 +40,7 @@ pub use feed::{Change, Event, Feed, Position, What};
 pub use lease::{Fence, Lease, Leases};
 pub use log::{Created, LogStore, Read, refuse_unknown_entries};
 pub use memory::MemoryStore;
-pub use prepared::{Prepared, decode, encode};
+pub use prepared::{Prepared, decode, encode, encode_beforehand};
 pub use tokens::TokenStore;
 
 /// Every migration there has been, oldest first, with its name. The names are the same for
@@ -55,6 +55,7 @@ macro_rules! migrations {
             "20261116090000_tokens",
             "20261116100000_leases",
             "20261116150000_passages",
+            "20261116170000_append",
         ]
     };
     ($($name:literal),+ $(,)?) => {

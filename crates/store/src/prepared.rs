@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use throughline_model::{Body, Digest, Entry, NewEntry, Seq, SessionId, StoredEntry, to_micros};
 
-use crate::{Append, StoreError, refuse_large_entry};
+use crate::{Append, Encoded, StoreError, refuse_large_entry};
 
 /// An append with everything done that needs no transaction: whoever appends pays for
 /// encoding and hashing, not the one writer.
@@ -14,18 +14,22 @@ pub struct Prepared {
     /// What is to be appended.
     pub append: Append,
     /// Each entry's payload, and the hash of it.
-    pub payloads: Vec<(String, Digest)>,
+    pub payloads: Vec<Encoded>,
     /// The attachments of all of them.
     pub attachments: Vec<Digest>,
 }
 
 impl Prepared {
     /// Encodes an append; refuses an entry that is too large.
-    pub fn new(append: Append) -> Result<Self, StoreError> {
-        let mut payloads = Vec::with_capacity(append.entries.len());
+    pub fn new(mut append: Append) -> Result<Self, StoreError> {
+        let mut payloads = std::mem::take(&mut append.encoded);
+        if payloads.len() != append.entries.len() {
+            let encoded = append.entries.iter().map(|new| encode(new, None));
+            payloads = encoded.collect::<Result<_, _>>()?;
+        }
         let mut attachments = Vec::new();
-        for new in &append.entries {
-            payloads.push(encode(new, None)?);
+        for (new, (payload, _)) in append.entries.iter().zip(&payloads) {
+            refuse_large_entry(payload)?;
             if let Some(message) = new.body.message() {
                 attachments.extend(message.content.attachments().map(|a| a.blob));
             }
@@ -97,12 +101,29 @@ impl Prepared {
 
 /// An entry's payload and the hash of it, marked where it was rebased; refuses one that is
 /// too large.
-pub fn encode(new: &NewEntry, rebased: Option<Seq>) -> Result<(String, Digest), StoreError> {
-    let payload = new.encode(rebased).map_err(|source| StoreError::Backend {
+pub fn encode(new: &NewEntry, rebased: Option<Seq>) -> Result<Encoded, StoreError> {
+    let encoded = encode_beforehand(
+        &new.body,
+        new.author.as_deref(),
+        new.external_id.as_deref(),
+        rebased,
+    )?;
+    refuse_large_entry(&encoded.0)?;
+    Ok(encoded)
+}
+
+/// The payload of an entry that is still to get its id and time.
+pub fn encode_beforehand(
+    body: &Body,
+    author: Option<&str>,
+    external_id: Option<&str>,
+    rebased: Option<Seq>,
+) -> Result<Encoded, StoreError> {
+    let payload = throughline_model::encode(body, author, external_id, rebased);
+    let payload = payload.map_err(|source| StoreError::Backend {
         during: "encoding an entry",
         source: source.into(),
     })?;
-    refuse_large_entry(&payload)?;
     let hash = Digest::of(payload.as_bytes());
     Ok((payload, hash))
 }

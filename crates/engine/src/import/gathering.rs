@@ -14,6 +14,8 @@ pub(super) struct Gathering {
     /// What it is to meet; away while entries are being appended.
     pub(super) meeting: Option<Meeting>,
     pub(super) waiting: Vec<Waiting>,
+    /// Whether what comes is new, as far as is known: then it is encoded as it comes.
+    pub(super) all_new: bool,
     /// How often each entry without an id of its own has come.
     seen: HashMap<Digest, u32>,
 }
@@ -23,6 +25,7 @@ impl Gathering {
         Self {
             meeting: Some(Meeting::new(session)),
             waiting: Vec::new(),
+            all_new: true,
             seen: HashMap::new(),
         }
     }
@@ -54,15 +57,17 @@ impl Gathering {
                 Identity::Content => Identity::Content,
             };
             let description = Some(title.clone());
-            self.waiting.push(Waiting {
-                entry: IncomingEntry {
-                    identity,
-                    what: Happened::Body(Body::Described { description }),
-                    ..entry.clone()
-                },
-                times: 0,
-            });
+            let described = IncomingEntry {
+                identity,
+                what: Happened::Body(Body::Described { description }),
+                ..entry.clone()
+            };
+            self.waiting.push(Waiting::new(described, 0));
         }
-        self.waiting.push(Waiting { entry, times });
+        let mut waiting = Waiting::new(entry, times);
+        if self.all_new {
+            waiting.encode();
+        }
+        self.waiting.push(waiting);
     }
 }

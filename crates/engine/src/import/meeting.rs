@@ -7,7 +7,7 @@ use throughline_model::{
     Birth, Digest, Entry, EntryId, Happened, Identity, IncomingEntry, IncomingSession, Lineage,
     NewEntry, Origin, Seq, SessionId, SessionRef, Timestamp,
 };
-use throughline_store::{Append, Read, StoreError};
+use throughline_store::{Append, Encoded, Read, StoreError, encode};
 
 use super::place::{self, Place};
 use super::resolving::resolved;
@@ -46,6 +46,24 @@ enum Met {
     Otherwise(usize),
 }
 
+/// Entries to be appended, each with what it is stored as.
+#[derive(Default)]
+struct New {
+    entries: Vec<NewEntry>,
+    encoded: Vec<Encoded>,
+}
+
+impl New {
+    fn push(&mut self, entry: NewEntry, encoded: Option<Encoded>) -> Result<(), Error> {
+        self.encoded.push(match encoded {
+            Some(encoded) => encoded,
+            None => encode(&entry, None)?,
+        });
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
 impl Meeting {
     pub(super) fn new(session: IncomingSession) -> Self {
         Self {
@@ -57,6 +75,11 @@ impl Meeting {
             last: None,
             sharing: None,
         }
+    }
+
+    /// Whether the session was made by this import, which knows all that is in it.
+    pub(super) fn knows_all(&self) -> bool {
+        self.made.is_some()
     }
 
     /// Lets go of what need not be remembered.
@@ -289,15 +312,15 @@ impl Meeting {
         report: &mut ImportReport,
     ) -> Result<Vec<Waiting>, Error> {
         let mut taken = HashSet::new();
-        let mut new: Vec<NewEntry> = Vec::with_capacity(waiting.len());
+        let mut new = New::default();
         let mut all = waiting.into_iter().zip(ids.iter().zip(known));
-        while let Some((next, (id, known))) = all.next() {
+        while let Some((mut next, (id, known))) = all.next() {
             if known.is_some() || !taken.insert(*id) {
                 report.known += u64::from(next.is_message());
                 self.last = self.last.max(*known);
                 continue;
             }
-            if new.is_empty() && self.gone_on(tl, to).await? {
+            if new.entries.is_empty() && self.gone_on(tl, to).await? {
                 let at = self.last.unwrap_or(Seq::ZERO);
                 self.fork(tl, to, at, &next, report).await?;
                 let mut left = vec![next];
@@ -310,11 +333,8 @@ impl Meeting {
                 return Ok(left);
             }
             let at = self.time(&next.entry).unwrap_or_else(|| tl.now());
-            let external_id = match &next.entry.identity {
-                Identity::Own(own) => Some(own.clone()),
-                Identity::Place(_) | Identity::Content => None,
-            };
-            let author = next.entry.author.clone();
+            let external_id = next.own_id().map(ToOwned::to_owned);
+            let (author, encoded) = (next.entry.author.clone(), next.encoded.take());
             let body = match next.entry.what {
                 Happened::Body(body) => body,
                 _ => match next.plain_body() {
@@ -330,11 +350,12 @@ impl Meeting {
                     }
                 },
             };
-            new.push(NewEntry {
+            let entry = NewEntry {
                 external_id,
                 author,
                 ..NewEntry::new(*id, at, body)
-            });
+            };
+            new.push(entry, encoded)?;
         }
         self.append_now(tl, to, new, report).await?;
         Ok(Vec::new())
@@ -354,17 +375,22 @@ impl Meeting {
         &mut self,
         tl: &Throughline,
         to: &SessionRef,
-        new: Vec<NewEntry>,
+        new: New,
         report: &mut ImportReport,
     ) -> Result<(), Error> {
-        if new.is_empty() {
+        if new.entries.is_empty() {
             return Ok(());
         }
-        let messages = new
+        let of_messages = new
+            .entries
             .iter()
-            .filter(|new| new.body.message().is_some())
-            .count();
-        let appended = tl.store.append(to, Append::any(new)).await?;
+            .filter(|new| new.body.message().is_some());
+        let messages = of_messages.count();
+        let append = Append {
+            encoded: new.encoded,
+            ..Append::any(new.entries)
+        };
+        let appended = tl.store.append(to, append).await?;
         self.last = appended.entries.last().map(|entry| entry.seq).or(self.last);
         report.appended += messages as u64;
         Ok(())

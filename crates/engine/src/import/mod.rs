@@ -24,7 +24,7 @@ use std::fmt;
 
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::poll;
-use throughline_model::{Block, Happened, Incoming, IncomingEntry, IncomingSession, Passed};
+use throughline_model::{Happened, Incoming, IncomingEntry, IncomingSession, Passed};
 
 use crate::{Error, Throughline};
 use gathering::Gathering;
@@ -206,6 +206,7 @@ impl Importer {
         for appended in done {
             self.report.add(appended.report);
             if let Some(gathering) = self.sessions.get_mut(&appended.name) {
+                gathering.all_new = appended.meeting.knows_all();
                 gathering.meeting = Some(appended.meeting);
                 gathering.waiting.splice(..0, appended.left);
             }
@@ -246,23 +247,9 @@ async fn append(
 }
 
 fn size(entry: &IncomingEntry) -> usize {
-    let text = match &entry.what {
-        Happened::Body(body) => match body.message() {
-            Some(message) => message
-                .content
-                .0
-                .iter()
-                .map(|block| match block {
-                    Block::Text(text) | Block::Thinking { text, .. } => text.len(),
-                    Block::ToolCall(call) => call.input.as_str().len(),
-                    Block::ToolResult(result) => result.content.to_text().len(),
-                    Block::Foreign(raw) => raw.as_str().len(),
-                    _ => 64,
-                })
-                .sum(),
-            None => 256,
-        },
+    let said = match &entry.what {
+        Happened::Body(body) => body.bytes(),
         _ => 256,
     };
-    text + 256
+    said + 256
 }

@@ -6,7 +6,7 @@
 use throughline_model::{
     Body, EntryId, Happened, Identity, IncomingEntry, NamedBy, SessionId, Tag, Timestamp,
 };
-use throughline_store::StoreError;
+use throughline_store::{Encoded, StoreError, encode_beforehand};
 
 use super::place;
 use crate::Error;
@@ -17,9 +17,37 @@ pub(super) struct Waiting {
     pub(super) entry: IncomingEntry,
     /// Which of those that are the same.
     pub(super) times: u32,
+    /// What it will be stored as, where that was worth finding out before.
+    pub(super) encoded: Option<Encoded>,
 }
 
 impl Waiting {
+    pub(super) fn new(entry: IncomingEntry, times: u32) -> Self {
+        Self {
+            entry,
+            times,
+            encoded: None,
+        }
+    }
+
+    /// Finds out what it will be stored as, while there is time: the store may be busy with
+    /// those before it.
+    pub(super) fn encode(&mut self) {
+        if let Happened::Body(body) = &self.entry.what {
+            let author = self.entry.author.as_deref();
+            // If it cannot be encoded, whoever appends it is told why.
+            self.encoded = encode_beforehand(body, author, self.own_id(), None).ok();
+        }
+    }
+
+    /// What its system calls it.
+    pub(super) fn own_id(&self) -> Option<&str> {
+        match &self.entry.identity {
+            Identity::Own(own) => Some(own),
+            Identity::Place(_) | Identity::Content => None,
+        }
+    }
+
     /// The id of the entry in a session.
     pub(super) fn id(&self, session: &SessionId) -> Result<EntryId, Error> {
         Ok(match &self.entry.identity {

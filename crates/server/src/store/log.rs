@@ -39,7 +39,7 @@ impl Answered for wire::Append {
             expect: self.expect,
             on_conflict: self.on_conflict,
             fence: self.fence,
-            entries: entries.collect::<Result<_, _>>()?,
+            ..Append::any(entries.collect::<Result<_, _>>()?)
         };
         let to = asker.session(&self.session);
         let appended = asker.store().append(&to, append).await?;

@@ -1,0 +1,136 @@
+//! Appends whose outcome the writer foresees, where it turns out otherwise.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::{append, at, birth, entry, open, owner, run, session};
+use throughline_model::{Entry, Seq};
+use throughline_postgres::PostgresStore;
+use throughline_postgres::trial::Trial;
+use throughline_store::{Append, Catalog, Feed, How, LogStore, Read, StoreError, Upkeep};
+
+/// What is said in a session.
+async fn said(store: &PostgresStore, name: &str) -> Vec<String> {
+    let entries = store
+        .read(&session(name), Read::from(Seq(1), 100))
+        .await
+        .unwrap();
+    let texts = entries.iter().filter_map(Entry::message);
+    texts
+        .map(|message| message.content.to_text().into_owned())
+        .collect()
+}
+
+#[test]
+fn what_another_server_said_meanwhile_stays() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
+        one.create(&owner(), birth("s")).await.unwrap();
+        append(&one, &session("s"), entry("1", "one")).await;
+        append(&one, &session("s"), entry("2", "two")).await;
+
+        append(&other, &session("s"), entry("3", "three")).await;
+        append(&one, &session("s"), entry("4", "four")).await;
+        append(&other, &session("s"), entry("5", "five")).await;
+
+        assert_eq!(
+            said(&one, "s").await,
+            ["one", "two", "three", "four", "five"]
+        );
+        let report = one.check(&|_, _| ()).await.unwrap();
+        assert_eq!(report.findings, []);
+    });
+}
+
+#[test]
+fn an_append_at_a_head_that_another_server_moved_is_refused() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
+        one.create(&owner(), birth("s")).await.unwrap();
+        append(&one, &session("s"), entry("1", "one")).await;
+        append(&one, &session("s"), entry("2", "two")).await;
+        append(&other, &session("s"), entry("3", "three")).await;
+
+        let late = Append::after(Seq(2), vec![entry("4", "late")]);
+        let refused = one.append(&session("s"), late).await.unwrap_err();
+
+        let moved = matches!(refused, StoreError::Moved { found: Seq(3), .. });
+        assert!(moved, "{refused}");
+        assert_eq!(said(&one, "s").await, ["one", "two", "three"]);
+    });
+}
+
+#[test]
+fn an_append_that_another_server_made_is_a_repeat() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
+        one.create(&owner(), birth("s")).await.unwrap();
+        append(&one, &session("s"), entry("1", "one")).await;
+        let again = || Append::any(vec![entry("2", "two")]);
+        other.append(&session("s"), again()).await.unwrap();
+
+        let appended = one.append(&session("s"), again()).await.unwrap();
+
+        assert_eq!(appended.how, How::Repeated);
+        assert_eq!(said(&one, "s").await, ["one", "two"]);
+    });
+}
+
+#[test]
+fn a_session_that_another_server_threw_away_takes_nothing() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
+        one.create(&owner(), birth("s")).await.unwrap();
+        append(&one, &session("s"), entry("1", "one")).await;
+        append(&one, &session("s"), entry("2", "two")).await;
+        other.trash(&session("s"), at(9)).await.unwrap();
+
+        let late = Append::any(vec![entry("3", "late")]);
+        let refused = one.append(&session("s"), late).await.unwrap_err();
+
+        assert!(matches!(refused, StoreError::InTrash(_)), "{refused}");
+    });
+}
+
+#[test]
+fn one_that_is_refused_keeps_nobody_else_in_its_batch_from_being_appended() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
+        for name in ["a", "b", "c"] {
+            one.create(&owner(), birth(name)).await.unwrap();
+            append(&one, &session(name), entry(&format!("{name}1"), "first")).await;
+        }
+        let start = one.last_position().await.unwrap();
+        append(&other, &session("b"), entry("b2", "other")).await;
+
+        let second = |name: &str, expect| {
+            let new = vec![entry(&format!("{name}-late"), "second")];
+            let session = session(name);
+            let one = &one;
+            async move { one.append(&session, Append::after(Seq(expect), new)).await }
+        };
+        let (a, b, c) = tokio::join!(second("a", 1), second("b", 1), second("c", 1));
+
+        assert!(a.is_ok() && c.is_ok(), "{a:?} {c:?}");
+        assert!(matches!(b, Err(StoreError::Moved { .. })), "{b:?}");
+        assert_eq!(said(&one, "b").await, ["first", "other"]);
+        let changes = one.changes(start, 10).await.unwrap();
+        assert_eq!(changes.len(), 3, "{changes:?}");
+    });
+}
