@@ -1,0 +1,272 @@
+//! What is remembered: who sees it, what replaces it, and when it comes up.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod place;
+mod proposed;
+mod requests;
+
+use throughline::{
+    AddedHow, Error, ErrorKind, Filter, MemoryScope, NewFact, NewSession, Owner, Purge, Seq,
+    Similar,
+};
+
+use place::{Place, add, of, places, remembered_for, session_of, texts};
+
+#[tokio::test]
+async fn what_is_remembered_is_in_the_requests_of_its_project_and_of_no_other() {
+    for Place { tl, .. } in places().await {
+        add(&of(&tl, "dir:/app"), "Deploys happen on Tuesday").await;
+        add(&of(&tl, "dir:/else"), "Deploys never happen here").await;
+        add(&tl.memory(MemoryScope::Owner), "Answer in English").await;
+        let other = tl.on_behalf_of("bob".parse::<Owner>().unwrap());
+        add(&of(&other, "dir:/app"), "Bob keeps this to himself").await;
+
+        let app = session_of(&tl, "dir:/app").await;
+        let mine = remembered_for(&app, "hi").await;
+        let homeless = tl.create(NewSession::default()).await.unwrap();
+        let bobs = session_of(&other, "dir:/app").await;
+
+        assert_eq!(mine, ["Deploys happen on Tuesday", "Answer in English"]);
+        assert_eq!(remembered_for(&homeless, "hi").await, ["Answer in English"]);
+        assert_eq!(
+            remembered_for(&bobs, "hi").await,
+            ["Bob keeps this to himself"]
+        );
+        assert_eq!(
+            texts(&of(&tl, "dir:/else")).await,
+            ["Deploys never happen here"]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_memory_is_no_session_of_anybodys() {
+    for Place { tl, .. } in places().await {
+        let memory = of(&tl, "dir:/app");
+        add(&memory, "a fact to keep").await;
+        let session = memory.session().await.unwrap().unwrap();
+
+        assert_eq!(tl.count(&Filter::default()).await.unwrap(), 0);
+        let last = tl.resolve(&"last".parse().unwrap(), &[]).await;
+        assert!(matches!(last, Err(Error::NoSessions)));
+        let start = &session.id().as_str()[..20];
+        let prefix = tl.resolve(&start.parse().unwrap(), &[]).await;
+        assert!(matches!(prefix, Err(Error::NoMatch(_))), "{prefix:?}");
+        let whole = tl
+            .resolve(&session.id().as_str().parse().unwrap(), &[])
+            .await;
+        assert_eq!(whole.unwrap().id(), session.id());
+        let purge = Purge {
+            max_sessions: Some(0),
+            ..Purge::default()
+        };
+        assert!(tl.purge(purge).await.unwrap().trashed.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn nobody_else_can_take_a_key_of_the_programs_own() {
+    let tl = &places().await[0].tl;
+    let new = || NewSession {
+        key: Some("throughline:memory:owner".parse().unwrap()),
+        ..NewSession::default()
+    };
+    let made = tl.create(new()).await.unwrap_err();
+    assert!(matches!(made, Error::ReservedKey(_)));
+    assert_eq!(made.kind(), ErrorKind::Invalid);
+    let session = tl.create(NewSession::default()).await.unwrap();
+    assert!(matches!(
+        session.fork(None, new()).await,
+        Err(Error::ReservedKey(_))
+    ));
+}
+
+#[tokio::test]
+async fn what_is_known_is_not_remembered_twice() {
+    for Place { tl, .. } in places().await {
+        let memory = of(&tl, "dir:/app");
+        let first = add(&memory, "The port is 8080.").await;
+
+        let again = memory.add(NewFact::said("the port is 8080")).await.unwrap();
+
+        assert_eq!((again.fact.seq, again.how), (first, AddedHow::Known));
+        assert_eq!(
+            memory
+                .session()
+                .await
+                .unwrap()
+                .unwrap()
+                .record()
+                .await
+                .unwrap()
+                .card
+                .head,
+            Seq(1)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_semantic_model_recognises_what_words_do_not() {
+    let tl = places()
+        .await
+        .remove(0)
+        .tl
+        .comparing_with(Similar::new(|_, _| 0.95));
+    let memory = of(&tl, "dir:/app");
+    let first = add(&memory, "we ship on tuesdays").await;
+    assert_eq!(
+        add(&memory, "releases go out every second day of the week").await,
+        first
+    );
+}
+
+#[tokio::test]
+async fn a_newer_fact_replaces_the_one_it_contradicts_and_both_stay_readable() {
+    for Place { tl, .. } in places().await {
+        let memory = of(&tl, "dir:/app");
+        let old = add(&memory, "The port is 8080").await;
+        add(&memory, "The admin port is 7070").await;
+        let new = add(&memory, "The port is 9090").await;
+
+        assert_eq!(
+            texts(&memory).await,
+            ["The admin port is 7070", "The port is 9090"]
+        );
+        let facts = memory.facts().await.unwrap();
+        assert_eq!(facts.get(old).unwrap().superseded_by, Some(new));
+        let told: Vec<Seq> = memory
+            .history(Some(new))
+            .await
+            .unwrap()
+            .iter()
+            .map(|e| e.seq)
+            .collect();
+        assert_eq!(told, [old, new]);
+        assert_eq!(memory.history(None).await.unwrap().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_fact_can_be_corrected_forgotten_and_said_again() {
+    for Place { tl, .. } in places().await {
+        let memory = of(&tl, "dir:/app");
+        let first = add(&memory, "Ask Ada about billing").await;
+        let edited = memory
+            .edit(first, "Ask Bob about billing", false)
+            .await
+            .unwrap()
+            .fact;
+        let stale = memory.edit(first, "Ask nobody", false).await.unwrap_err();
+        assert_eq!(stale.kind(), ErrorKind::Conflict);
+
+        assert!(
+            memory
+                .forget(edited.seq, Some("he left"))
+                .await
+                .unwrap()
+                .forgotten
+        );
+        memory.forget(edited.seq, None).await.unwrap();
+        assert!(texts(&memory).await.is_empty());
+
+        let again = memory
+            .add(NewFact::said("Ask Bob about billing"))
+            .await
+            .unwrap();
+        assert_eq!(again.how, AddedHow::New);
+        assert_eq!(
+            memory.forget(Seq(99), None).await.unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_replacement_by_hand_is_possible_where_words_do_not_tell() {
+    let tl = &places().await[0].tl;
+    let memory = of(tl, "dir:/app");
+    let old = add(&memory, "We deploy with a shell script").await;
+    let new = NewFact {
+        supersedes: vec![old],
+        ..NewFact::said("Deploys are done by the pipeline")
+    };
+    memory.add(new).await.unwrap();
+    assert_eq!(texts(&memory).await, ["Deploys are done by the pipeline"]);
+}
+
+#[tokio::test]
+async fn a_secret_is_refused_and_not_repeated() {
+    let tl = &places().await[0].tl;
+    let memory = of(tl, "dir:/app");
+    let secret = NewFact::said("the password is hunter2");
+    let refused = memory.add(secret.clone()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(!refused.to_string().contains("hunter2"));
+    memory
+        .add(NewFact {
+            force: true,
+            ..secret
+        })
+        .await
+        .unwrap();
+    assert_eq!(texts(&memory).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_promoted_fact_is_there_for_every_project() {
+    for Place { tl, .. } in places().await {
+        let memory = of(&tl, "dir:/app");
+        let seq = add(&memory, "Answer in English").await;
+        let promoted = memory.promote(seq).await.unwrap().fact;
+
+        assert!(texts(&memory).await.is_empty());
+        let everywhere = tl.memory(MemoryScope::Owner);
+        assert_eq!(texts(&everywhere).await, ["Answer in English"]);
+        let source = promoted.source.unwrap();
+        assert_eq!(
+            (&source.session, source.seq),
+            (memory.session().await.unwrap().unwrap().id(), seq)
+        );
+        assert_eq!(
+            everywhere.promote(promoted.seq).await.unwrap_err().kind(),
+            ErrorKind::Invalid
+        );
+    }
+}
+
+/// A session with a summary left behind that says these things.
+
+#[tokio::test]
+async fn a_search_finds_facts_by_their_words_the_best_first() {
+    for Place { tl, .. } in places().await {
+        let memory = of(&tl, "dir:/app");
+        for text in [
+            "The admin port is 7070",
+            "The port of Hamburg is large",
+            "Deploys happen on Tuesday",
+        ] {
+            add(&memory, text).await;
+        }
+        let found = memory.search("admin port").await.unwrap();
+        let found: Vec<&str> = found.iter().map(|found| found.fact.text.as_str()).collect();
+        assert_eq!(
+            found,
+            ["The admin port is 7070", "The port of Hamburg is large"]
+        );
+        assert!(memory.search("kubernetes").await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn writers_at_the_same_time_remember_a_thing_once() {
+    for Place { tl, .. } in places().await {
+        let memory = of(&tl, "dir:/app");
+        let writers = (0..8).map(|_| memory.add(NewFact::said("The port is 8080")));
+        for added in futures_util::future::join_all(writers).await {
+            added.unwrap();
+        }
+        assert_eq!(texts(&memory).await.len(), 1);
+    }
+}
