@@ -119,6 +119,10 @@ async fn list(
         conditions.sql,
         conditions.values.len()
     );
+    if filter.scope == Scope::Live && filter.status.is_none() && filter.parent.is_none() {
+        // In the order of the heads. Others are few, and found by their own indexes.
+        tx.along_an_index().await?;
+    }
     let found = tx
         .query("listing sessions", &sql, &conditions.params())
         .await?;

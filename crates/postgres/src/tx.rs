@@ -69,6 +69,11 @@ const TELL_BATCH: &str = "SELECT set_config('role', $1, true),
     set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true)";
 
+/// Asks for rows as they come from an index.
+const ALONG_AN_INDEX: &str = "SELECT set_config('enable_sort', 'off', true),
+    set_config('enable_bitmapscan', 'off', true),
+    set_config('jit', 'off', true)";
+
 /// A transaction under way. Dropped before its end, it takes its connection with it.
 pub(crate) struct Tx {
     client: Option<Object>,
@@ -123,6 +128,17 @@ impl Tx {
         self.client
             .as_ref()
             .ok_or(Fault::Store(throughline_store::StoreError::Closed))
+    }
+
+    /// What is asked next is read along an index and in its order, however few rows the
+    /// database believes there are to be sorted.
+    pub(crate) async fn along_an_index(&self) -> Result<(), Fault> {
+        let client = self.client()?;
+        let tell = client.prepare_cached(ALONG_AN_INDEX).await;
+        let tell = tell.map_err(during("starting a transaction"))?;
+        // Sent with what comes next, and refused with it.
+        let _ = client.query(&tell, &[]).now_or_never();
+        Ok(())
     }
 
     /// The rows that a statement gives.

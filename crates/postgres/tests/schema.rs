@@ -132,3 +132,21 @@ fn what_is_no_address_is_told_without_the_password() {
         assert!(!format!("{away:?}").contains("hunter2"));
     });
 }
+
+#[test]
+fn nothing_is_counted_of_who_owns_rows() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let _store = open(&trial.url()).await;
+        let admin = trial.connect().await;
+        let counted =
+            "SELECT attrelid::regclass::text FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+            WHERE c.relnamespace = 'throughline'::regnamespace AND c.relkind IN ('r', 'p')
+                AND attname = 'owner' AND attstattarget <> 0";
+        let rows = admin.query(counted, &[]).await.unwrap();
+        let tables: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(tables, [""; 0]);
+    });
+}

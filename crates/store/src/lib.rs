@@ -56,6 +56,7 @@ macro_rules! migrations {
             "20261116100000_leases",
             "20261116150000_passages",
             "20261116170000_append",
+            "20261116180000_estimates",
         ]
     };
     ($($name:literal),+ $(,)?) => {

@@ -1,0 +1,2 @@
+-- Nothing here: every query names its index by what it asks. The PostgreSQL twin tells the
+-- database not to guess.
