@@ -1,7 +1,7 @@
 //! Bringing in a log as it is, digests and all.
 
 use throughline_model::{Birth, Owner, Record, Seq, StoredEntry};
-use throughline_store::{Event, Read, StoreError, decode, refuse_large_entry};
+use throughline_store::{Event, Read, StoreError, decode, refuse_large_entry, verify};
 
 use crate::append::{
     self, NewRows, hold_blob, insert_session, is_kept, refuse_taken_key, use_blobs,
@@ -60,13 +60,7 @@ async fn adopt(
             return Err(diverged().into());
         }
         refuse_large_entry(&stored.payload)?;
-        stored
-            .verify(&card.digest)
-            .map_err(|source| StoreError::Damaged {
-                id: birth.id.clone(),
-                seq: stored.seq,
-                source,
-            })?;
+        verify(&to.id, stored, &card.digest)?;
         let entry = decode(&to.id, stored)?;
         record.apply(&entry);
         new_rows.push(owner, found.log, stored.clone());

@@ -21,7 +21,7 @@ use crate::append::{self, Answer, NewRows};
 use crate::error::{Fault, during};
 use crate::foreseen::Foreseen;
 use crate::rows::{self, Counts, Shown};
-use crate::tx::{Behalf, Purpose, Tx};
+use crate::tx::{Behalf, Plan, Purpose, Tx};
 use crate::writer::{Job, Lane};
 use crate::{feed, lease, tx};
 
@@ -141,6 +141,7 @@ pub(crate) async fn attempt(
     let behalf = Behalf::Owners(&owners);
     let tx = Tx::begin(&lane.pool, &lane.manner, Purpose::Write, behalf).await?;
     let settling = async {
+        tx.plan(Plan::ByKeys).await?;
         let mut batching = asked.look(&tx, cache).await?;
         for job in batch.iter_mut() {
             batching.settle(&tx, job).await?;

@@ -18,7 +18,7 @@ use crate::batch::{Cache, Live, Touched};
 use crate::error::{Fault, during};
 use crate::tx::{Manner, Params};
 use crate::writer::{Job, Lane};
-use crate::{feed, rows};
+use crate::{feed, rows, tx};
 
 /// One statement, which is a transaction of its own.
 const APPEND: &str = "SELECT throughline.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
@@ -115,17 +115,11 @@ impl Foreseen {
     }
 
     async fn send(&self, lane: &Lane) -> Result<bool, Fault> {
-        let client = lane.pool.get().await;
-        let client =
-            client.map_err(|error| Fault::no_connection("connecting to the database", error))?;
+        let client = tx::connect(&lane.pool).await?;
+        let otherwise = [SqlState::from_code(OTHERWISE), SqlState::UNIQUE_VIOLATION];
         match self.send_on(&client, &lane.manner).await {
             Ok(()) => Ok(true),
-            Err(fault)
-                if fault
-                    .is_one_of(&[SqlState::from_code(OTHERWISE), SqlState::UNIQUE_VIOLATION]) =>
-            {
-                Ok(false)
-            }
+            Err(fault) if fault.is_one_of(&otherwise) => Ok(false),
             Err(fault) => {
                 if fault.is_cut() || fault.is_stale() {
                     drop(Object::take(client));

@@ -13,7 +13,7 @@ use crate::error::{Fault, damaged};
 use crate::log::{reading, writing};
 use crate::open::PostgresStore;
 use crate::rows::{self, CARD, CARD_COLUMNS, SESSIONS};
-use crate::tx::{Params, Tx};
+use crate::tx::{Params, Plan, Tx};
 
 /// The keys of the program's own sessions, as a range that the index of keys can answer:
 /// the colon that ends their prefix is followed by a semicolon.
@@ -121,7 +121,7 @@ async fn list(
     );
     if filter.scope == Scope::Live && filter.status.is_none() && filter.parent.is_none() {
         // In the order of the heads. Others are few, and found by their own indexes.
-        tx.along_an_index().await?;
+        tx.plan(Plan::AlongAnIndex).await?;
     }
     let found = tx
         .query("listing sessions", &sql, &conditions.params())

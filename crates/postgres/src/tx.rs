@@ -55,24 +55,42 @@ const TELL: &str = "SELECT set_config('role', $1, true),
     set_config('idle_in_transaction_session_timeout', '60s', true),
     CASE WHEN $4 <> '' THEN set_config('synchronous_commit', $4, true) END";
 
-/// The same for a batch of appends, whose statements look few rows up by their keys however
-/// large the tables are. The database plans them once, and must not do so by how large the
-/// tables were then: it would go on reading whole tables after they have grown.
-const TELL_BATCH: &str = "SELECT set_config('role', $1, true),
-    set_config('throughline.owners', ($2::text[])::text, true),
-    set_config('throughline.servant', $3, true),
-    set_config('idle_in_transaction_session_timeout', '60s', true),
-    CASE WHEN $4 <> '' THEN set_config('synchronous_commit', $4, true) END,
-    set_config('plan_cache_mode', 'force_generic_plan', true),
-    set_config('jit', 'off', true),
-    set_config('enable_seqscan', 'off', true),
-    set_config('enable_hashjoin', 'off', true),
-    set_config('enable_mergejoin', 'off', true)";
+/// How what is asked in a transaction is to be planned, whatever the database believes of
+/// its tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Plan {
+    /// Few rows are looked up by their keys, however large the tables are. The database plans
+    /// such statements once, and must not do so by how large the tables were then: it would
+    /// go on reading whole tables after they have grown.
+    ByKeys,
+    /// Rows are read along an index and in its order, however few there seem to be to sort.
+    AlongAnIndex,
+}
 
-/// Asks for rows as they come from an index.
-const ALONG_AN_INDEX: &str = "SELECT set_config('enable_sort', 'off', true),
-    set_config('enable_bitmapscan', 'off', true),
-    set_config('jit', 'off', true)";
+impl Plan {
+    fn sql(self) -> &'static str {
+        match self {
+            Self::ByKeys => {
+                "SELECT set_config('plan_cache_mode', 'force_generic_plan', true),
+                     set_config('jit', 'off', true),
+                     set_config('enable_seqscan', 'off', true),
+                     set_config('enable_hashjoin', 'off', true),
+                     set_config('enable_mergejoin', 'off', true)"
+            }
+            Self::AlongAnIndex => {
+                "SELECT set_config('enable_sort', 'off', true),
+                     set_config('enable_bitmapscan', 'off', true),
+                     set_config('jit', 'off', true)"
+            }
+        }
+    }
+}
+
+/// A connection of the pool's.
+pub(crate) async fn connect(pool: &Pool) -> Result<Object, Fault> {
+    let connected = pool.get().await;
+    connected.map_err(|error| Fault::no_connection("connecting to the database", error))
+}
 
 /// A transaction under way. Dropped before its end, it takes its connection with it.
 pub(crate) struct Tx {
@@ -88,15 +106,8 @@ impl Tx {
         behalf: Behalf<'_>,
     ) -> Result<Self, Fault> {
         let failed = during("starting a transaction");
-        let client = pool
-            .get()
-            .await
-            .map_err(|error| Fault::no_connection("connecting to the database", error))?;
-        let tell = match behalf {
-            Behalf::Owners(_) => TELL_BATCH,
-            Behalf::Owner(_) | Behalf::Servant => TELL,
-        };
-        let tell = client.prepare_cached(tell).await.map_err(failed)?;
+        let client = connect(pool).await?;
+        let tell = client.prepare_cached(TELL).await.map_err(failed)?;
         let owners = match behalf {
             Behalf::Owner(owner) => vec![owner.as_str()],
             Behalf::Owners(owners) => owners.iter().map(String::as_str).collect(),
@@ -130,11 +141,10 @@ impl Tx {
             .ok_or(Fault::Store(throughline_store::StoreError::Closed))
     }
 
-    /// What is asked next is read along an index and in its order, however few rows the
-    /// database believes there are to be sorted.
-    pub(crate) async fn along_an_index(&self) -> Result<(), Fault> {
+    /// What is asked from here on is planned like this.
+    pub(crate) async fn plan(&self, plan: Plan) -> Result<(), Fault> {
         let client = self.client()?;
-        let tell = client.prepare_cached(ALONG_AN_INDEX).await;
+        let tell = client.prepare_cached(plan.sql()).await;
         let tell = tell.map_err(during("starting a transaction"))?;
         // Sent with what comes next, and refused with it.
         let _ = client.query(&tell, &[]).now_or_never();

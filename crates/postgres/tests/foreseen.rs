@@ -10,6 +10,16 @@ use throughline_postgres::PostgresStore;
 use throughline_postgres::trial::Trial;
 use throughline_store::{Append, Catalog, Feed, How, LogStore, Read, StoreError, Upkeep};
 
+/// Two servers; the first has said these things in a session, and remembers it.
+async fn servers(trial: &Trial, said: &[&str]) -> (PostgresStore, PostgresStore) {
+    let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
+    one.create(&owner(), birth("s")).await.unwrap();
+    for (number, text) in (1..).zip(said) {
+        append(&one, &session("s"), entry(&format!("{number}"), text)).await;
+    }
+    (one, other)
+}
+
 /// What is said in a session.
 async fn said(store: &PostgresStore, name: &str) -> Vec<String> {
     let entries = store
@@ -28,10 +38,7 @@ fn what_another_server_said_meanwhile_stays() {
         return;
     };
     run(async {
-        let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
-        one.create(&owner(), birth("s")).await.unwrap();
-        append(&one, &session("s"), entry("1", "one")).await;
-        append(&one, &session("s"), entry("2", "two")).await;
+        let (one, other) = servers(&trial, &["one", "two"]).await;
 
         append(&other, &session("s"), entry("3", "three")).await;
         append(&one, &session("s"), entry("4", "four")).await;
@@ -52,10 +59,7 @@ fn an_append_at_a_head_that_another_server_moved_is_refused() {
         return;
     };
     run(async {
-        let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
-        one.create(&owner(), birth("s")).await.unwrap();
-        append(&one, &session("s"), entry("1", "one")).await;
-        append(&one, &session("s"), entry("2", "two")).await;
+        let (one, other) = servers(&trial, &["one", "two"]).await;
         append(&other, &session("s"), entry("3", "three")).await;
 
         let late = Append::after(Seq(2), vec![entry("4", "late")]);
@@ -73,9 +77,7 @@ fn an_append_that_another_server_made_is_a_repeat() {
         return;
     };
     run(async {
-        let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
-        one.create(&owner(), birth("s")).await.unwrap();
-        append(&one, &session("s"), entry("1", "one")).await;
+        let (one, other) = servers(&trial, &["one"]).await;
         let again = || Append::any(vec![entry("2", "two")]);
         other.append(&session("s"), again()).await.unwrap();
 
@@ -92,10 +94,7 @@ fn a_session_that_another_server_threw_away_takes_nothing() {
         return;
     };
     run(async {
-        let (one, other) = (open(&trial.url()).await, open(&trial.url()).await);
-        one.create(&owner(), birth("s")).await.unwrap();
-        append(&one, &session("s"), entry("1", "one")).await;
-        append(&one, &session("s"), entry("2", "two")).await;
+        let (one, other) = servers(&trial, &["one", "two"]).await;
         other.trash(&session("s"), at(9)).await.unwrap();
 
         let late = Append::any(vec![entry("3", "late")]);

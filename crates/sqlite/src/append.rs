@@ -10,7 +10,7 @@ use throughline_model::{
 };
 use throughline_store::{
     Append, Appended, Created, How, OnConflict, Prepared, Read, Settled, StoreError, decode,
-    encode, refuse_large_entry, settle,
+    encode, refuse_large_entry, settle, verify,
 };
 
 use crate::error::{damaged, during};
@@ -412,13 +412,7 @@ fn adopt(
             return Err(diverged());
         }
         refuse_large_entry(&stored.payload)?;
-        stored
-            .verify(&digest)
-            .map_err(|source| StoreError::Damaged {
-                id: birth.id.clone(),
-                seq: stored.seq,
-                source,
-            })?;
+        verify(&to.id, stored, &digest)?;
         let entry = decode(&to.id, stored)?;
         let mut live = tx.take(&to)?;
         let row = NewRow {

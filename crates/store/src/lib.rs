@@ -40,7 +40,7 @@ pub use feed::{Change, Event, Feed, Position, What};
 pub use lease::{Fence, Lease, Leases};
 pub use log::{Created, LogStore, Read, refuse_unknown_entries};
 pub use memory::MemoryStore;
-pub use prepared::{Prepared, decode, encode, encode_beforehand};
+pub use prepared::{Prepared, decode, encode, encode_beforehand, verify};
 pub use tokens::TokenStore;
 
 /// Every migration there has been, oldest first, with its name. The names are the same for

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use throughline_model::{Body, Digest, Entry, NewEntry, Seq, SessionId, StoredEntry, to_micros};
+use throughline_model::{
+    Body, DecodeError, Digest, Entry, NewEntry, Seq, SessionId, StoredEntry, to_micros,
+};
 
 use crate::{Append, Encoded, StoreError, refuse_large_entry};
 
@@ -130,9 +132,15 @@ pub fn encode_beforehand(
 
 /// An entry of a session as it was said, or which one is damaged.
 pub fn decode(of: &SessionId, stored: &StoredEntry) -> Result<Entry, StoreError> {
-    stored.decode().map_err(|source| StoreError::Damaged {
-        id: of.clone(),
-        seq: stored.seq,
-        source,
-    })
+    stored.decode().map_err(damaged(of, stored))
+}
+
+/// Refuses an entry of a session that does not follow the one with this digest unharmed.
+pub fn verify(of: &SessionId, stored: &StoredEntry, previous: &Digest) -> Result<(), StoreError> {
+    stored.verify(previous).map_err(damaged(of, stored))
+}
+
+fn damaged(of: &SessionId, stored: &StoredEntry) -> impl FnOnce(DecodeError) -> StoreError {
+    let (id, seq) = (of.clone(), stored.seq);
+    move |source| StoreError::Damaged { id, seq, source }
 }

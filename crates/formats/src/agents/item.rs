@@ -63,7 +63,7 @@ pub(super) fn item(telling: &mut Telling<'_>, json: &str) -> Result<Item, String
 }
 
 fn said(telling: &mut Telling<'_>, members: &Members<'_>) -> Result<Message, String> {
-    let role = word(members.role).unwrap_or_default();
+    let role = word(members.role).ok_or("its `role` is no text")?;
     let role = match &*role {
         "user" => Role::User,
         "assistant" => Role::Assistant,

@@ -167,13 +167,7 @@ pub(crate) fn verify(
     of: &SessionId,
 ) -> Result<(), StoreError> {
     for entry in entries {
-        entry
-            .verify(&previous)
-            .map_err(|source| StoreError::Damaged {
-                id: of.clone(),
-                seq: entry.seq,
-                source,
-            })?;
+        throughline_store::verify(of, entry, &previous)?;
         previous = entry.digest;
     }
     Ok(())

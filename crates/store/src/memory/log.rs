@@ -6,8 +6,10 @@ use async_trait::async_trait;
 use throughline_model::{Birth, EntryId, Owner, Record, Seq, SessionRef, StoredEntry};
 
 use super::feed::Told;
-use super::{MemoryStore, Session, decode, encoding, fold, usize_of};
-use crate::{Append, Appended, Created, LogStore, Read, StoreError, refuse_large_entry};
+use super::{MemoryStore, Session, encoding, fold, usize_of};
+use crate::{
+    Append, Appended, Created, LogStore, Read, StoreError, decode, refuse_large_entry, verify,
+};
 
 #[async_trait]
 impl LogStore for MemoryStore {
@@ -158,12 +160,7 @@ impl LogStore for MemoryStore {
                     });
                 }
                 refuse_large_entry(&stored.payload)?;
-                let damaged = |source| StoreError::Damaged {
-                    id: id.clone(),
-                    seq: stored.seq,
-                    source,
-                };
-                stored.verify(&card.digest).map_err(damaged)?;
+                verify(&id, &stored, &card.digest)?;
                 next.record.apply(&decode(&id, &stored)?);
                 next.log.push(Arc::new(stored));
                 new += 1;

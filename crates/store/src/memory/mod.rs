@@ -23,7 +23,8 @@ use throughline_model::{
 
 use crate::append::{Settled, settle};
 use crate::{
-    Append, Appended, Created, How, Lease, OnConflict, Position, StoreError, refuse_large_entry,
+    Append, Appended, Created, How, Lease, OnConflict, Position, StoreError, decode,
+    refuse_large_entry,
 };
 use feed::{Happened, Told};
 
@@ -300,14 +301,6 @@ fn encoding(source: crate::BoxError) -> StoreError {
 
 fn usize_of(seq: Seq) -> usize {
     usize::try_from(seq.0).unwrap_or(usize::MAX)
-}
-
-fn decode(id: &SessionId, stored: &StoredEntry) -> Result<Entry, StoreError> {
-    stored.decode().map_err(|source| StoreError::Damaged {
-        id: id.clone(),
-        seq: stored.seq,
-        source,
-    })
 }
 
 fn fold(birth: &Birth, log: &[Arc<StoredEntry>]) -> Result<Record, StoreError> {
