@@ -37,6 +37,11 @@ use config::{Config, Flags};
 use places::Places;
 use ui::{Color, Ui};
 
+/// Threads hand entries to each other here by the million. An allocator that gives each
+/// thread a heap of its own, and keeps what others free in it, would only ever grow.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Sessions that last, for AI agents
 ///
 /// Everything said is saved the moment it happens, and can be found, resumed, forked

@@ -59,6 +59,7 @@ on_every_store!(
     a_question_asked_a_hundred_times_does_not_hide_its_answer,
     what_another_window_just_said_is_waited_for,
     the_offline_agent_quotes_what_was_said_just_before,
+    large_entries_are_fed_a_few_at_a_time,
 );
 
 fn project(id: &str) -> ProjectId {
@@ -277,6 +278,22 @@ async fn the_offline_agent_quotes_what_was_said_just_before(tl: Throughline) {
     let message = Content::text("Which port does Redis listen on?");
     let agent = new.offline(&message, &TimeZone::UTC).await.unwrap();
     assert!(format!("{agent:?}").contains("6380"), "{agent:?}");
+}
+
+async fn large_entries_are_fed_a_few_at_a_time(tl: Throughline) {
+    let log = session(&tl, "log", None, &[]).await;
+    let much = format!("Redis listens on port 6380{}", " ".repeat(36_000));
+    let read = |_| log.entry(Message::text(Role::User, much.clone()));
+    let read = (0..300).map(read).collect();
+    log.append_all(read, Expect::Any, Conflict::Reject)
+        .await
+        .unwrap();
+    let mut done = Vec::new();
+    let mut fed = |so_far, _| done.push(so_far);
+    let caught = tl.catch_up(Patience::Endless, &mut fed).await.unwrap();
+    assert_eq!(caught.behind, 0);
+    done.dedup();
+    assert_eq!(done.len(), 2, "{done:?}");
 }
 
 /// Waits until the index has everything.

@@ -34,9 +34,9 @@ use waiting::Waiting;
 /// Entries read from the store at a time.
 const PAGE: usize = 500;
 /// How many entries are gathered before they are appended.
-const GATHERED: usize = 8_192;
+const GATHERED: usize = 2_048;
 /// And how many bytes of them, about.
-const GATHERED_BYTES: usize = 16 * 1024 * 1024;
+const GATHERED_BYTES: usize = 4 * 1024 * 1024;
 /// How many entries are taken before it is looked whether the store wants something.
 const TAKEN: usize = 128;
 

@@ -15,6 +15,10 @@ use crate::{Error, Throughline};
 
 /// Changes fed at once: a commit each, so few of them.
 const BATCH: usize = 4_000;
+/// And about how many bytes of them: what a tool answered may be large.
+const BATCH_BYTES: usize = 8 << 20;
+/// Changes read at once.
+const PAGE: usize = 250;
 /// How often another process is looked after that feeds the index.
 const LOOK_AGAIN: Duration = Duration::from_millis(15);
 
@@ -137,20 +141,26 @@ impl Throughline {
         target: Position,
         origins: &mut Origins,
     ) -> Result<Feeder, Error> {
-        let changes = self.store.changes(after, BATCH).await?;
-        let last = changes.last().map(|change| change.position);
-        let full = changes.len() == BATCH;
         let mut batch = Batch {
             after: after.0,
-            // Positions at the end may belong to what is gone.
-            upto: match last {
-                Some(last) if full => last.0,
-                last => last.map_or(target.0, |last| last.0.max(target.0)),
-            },
+            upto: after.0,
             ..Batch::default()
         };
-        for change in changes {
-            self.take(change, &mut batch, origins).await?;
+        let (mut count, mut bytes) = (0, 0);
+        while count < BATCH && bytes < BATCH_BYTES {
+            let changes = self.store.changes(Position(batch.upto), PAGE).await?;
+            let more = changes.len() == PAGE;
+            count += changes.len();
+            for change in changes {
+                batch.upto = change.position.0;
+                bytes += size(&change);
+                self.take(change, &mut batch, origins).await?;
+            }
+            if !more {
+                // Positions at the end may belong to what is gone.
+                batch.upto = batch.upto.max(target.0);
+                break;
+            }
         }
         let scrub = !batch.removed.is_empty();
         aside(move || {
@@ -230,5 +240,12 @@ impl Throughline {
         };
         known.insert(key, origin.clone());
         Ok(origin)
+    }
+}
+
+fn size(change: &Change) -> usize {
+    match &change.what {
+        What::Appended(stored) => stored.payload.len(),
+        _ => 0,
     }
 }

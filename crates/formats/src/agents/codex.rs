@@ -13,7 +13,7 @@ use throughline_model::{
 };
 
 use super::content::{any, word};
-use super::item::item;
+use super::item;
 use super::line_format::LineFormat;
 use super::telling::Telling;
 use crate::members;
@@ -205,16 +205,12 @@ impl Codex {
         at: Option<Timestamp>,
         payload: &RawValue,
     ) -> Result<(), String> {
-        #[derive(Deserialize)]
-        struct Tagged {
-            r#type: Option<String>,
-        }
-        let tagged: Option<Tagged> = any(Some(payload));
-        if tagged.and_then(|tagged| tagged.r#type).as_deref() == Some("ghost_snapshot") {
+        let item = item::Members::of(payload.get())?;
+        if item.type_of().as_deref() == Some("ghost_snapshot") {
             telling.passed(place, "ghost_snapshot");
             return Ok(());
         }
-        let mut message = item(telling, payload.get())?.message;
+        let mut message = item.message(telling, payload.get())?;
         if message.role == Role::User && is_injected(&message) {
             message.role = Role::System;
         }

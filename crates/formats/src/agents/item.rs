@@ -1,5 +1,7 @@
 //! Items of OpenAI's Responses and Conversations APIs, which several systems store.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use throughline_model::{Block, Content, Message, Role, ToolCall, ToolResult};
@@ -8,8 +10,9 @@ use super::content::{any, content, content_of, foreign, text, word};
 use super::telling::Telling;
 use crate::blocks;
 
+/// The members of an item that mean something, still as text.
 #[derive(Deserialize)]
-struct Members<'a> {
+pub(super) struct Members<'a> {
     #[serde(borrow)]
     r#type: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -46,20 +49,36 @@ pub(super) struct Item {
 
 /// Reads an item; what is of no known type becomes a message with it in it, as it is.
 pub(super) fn item(telling: &mut Telling<'_>, json: &str) -> Result<Item, String> {
-    let members: Members<'_> = crate::members::object(json.trim())?;
-    let id = text(members.id).filter(|id| !id.is_empty());
-    let type_of = word(members.r#type);
-    let message = match type_of.as_deref() {
-        Some("message") | None if members.role.is_some() => said(telling, &members)?,
-        Some("reasoning") => thought(telling, &members),
-        Some("function_call" | "custom_tool_call" | "local_shell_call") => called(&members)?,
-        Some("function_call_output" | "custom_tool_call_output" | "local_shell_call_output") => {
-            answered(telling, &members)?
-        }
-        Some(_) => Message::new(Role::Assistant, Content(vec![foreign(json.trim())])),
-        None => return Err("it has neither `type` nor `role`".to_owned()),
-    };
-    Ok(Item { id, message })
+    let members = Members::of(json)?;
+    Ok(Item {
+        id: text(members.id).filter(|id| !id.is_empty()),
+        message: members.message(telling, json)?,
+    })
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn of(json: &'a str) -> Result<Self, String> {
+        crate::members::object(json.trim())
+    }
+
+    /// What the item says it is.
+    pub(super) fn type_of(&self) -> Option<Cow<'a, str>> {
+        word(self.r#type)
+    }
+
+    /// The message that the item is, which was read from this text.
+    pub(super) fn message(&self, telling: &mut Telling<'_>, json: &str) -> Result<Message, String> {
+        Ok(match self.type_of().as_deref() {
+            Some("message") | None if self.role.is_some() => said(telling, self)?,
+            Some("reasoning") => thought(telling, self),
+            Some("function_call" | "custom_tool_call" | "local_shell_call") => called(self)?,
+            Some(
+                "function_call_output" | "custom_tool_call_output" | "local_shell_call_output",
+            ) => answered(telling, self)?,
+            Some(_) => Message::new(Role::Assistant, Content(vec![foreign(json.trim())])),
+            None => return Err("it has neither `type` nor `role`".to_owned()),
+        })
+    }
 }
 
 fn said(telling: &mut Telling<'_>, members: &Members<'_>) -> Result<Message, String> {

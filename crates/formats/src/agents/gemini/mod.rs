@@ -303,19 +303,25 @@ fn answer(
 /// What a tool answered: Google's parts around a function's response.
 fn result(telling: &mut Telling<'_>, raw: Option<&RawValue>) -> Content {
     #[derive(Deserialize)]
-    struct Part<'a> {
-        #[serde(borrow, rename = "functionResponse")]
-        function: Option<Function<'a>>,
+    struct Part<T> {
+        #[serde(rename = "functionResponse")]
+        function: Function<T>,
     }
     #[derive(Deserialize)]
-    struct Function<'a> {
-        #[serde(borrow)]
-        response: Option<&'a RawValue>,
+    struct Function<T> {
+        response: T,
     }
     #[derive(Deserialize)]
     struct Response<'a> {
         #[serde(borrow, alias = "error")]
-        output: Option<&'a RawValue>,
+        output: &'a RawValue,
+    }
+    let said = |part: Part<Response<'_>>| text(Some(part.function.response.output));
+    // As a rule all of it is texts, which are found without looking at each part by itself.
+    let parts: Option<Vec<Part<Response<'_>>>> = any(raw);
+    let texts: Option<Vec<String>> = parts.and_then(|parts| parts.into_iter().map(said).collect());
+    if let Some(texts) = texts {
+        return Content(texts.into_iter().map(Block::Text).collect());
     }
     let parts: Option<Vec<&RawValue>> = any(raw);
     let Some(parts) = parts else {
@@ -323,16 +329,12 @@ fn result(telling: &mut Telling<'_>, raw: Option<&RawValue>) -> Content {
     };
     let mut blocks = Vec::new();
     for part in parts {
-        let function = any::<Part<'_>>(Some(part)).and_then(|part| part.function);
-        match function.and_then(|function| function.response) {
-            Some(response) => {
-                let output = any::<Response<'_>>(Some(response)).and_then(|r| r.output);
-                match text(output) {
-                    Some(text) => blocks.push(Block::Text(text)),
-                    None => blocks.push(foreign(response.get())),
-                }
-            }
-            None => blocks.extend(content_of(telling, Some(part)).0),
+        if let Some(text) = any(Some(part)).and_then(said) {
+            blocks.push(Block::Text(text));
+        } else if let Some(part) = any::<Part<&RawValue>>(Some(part)) {
+            blocks.push(foreign(part.function.response.get()));
+        } else {
+            blocks.extend(content_of(telling, Some(part)).0);
         }
     }
     Content(blocks)
