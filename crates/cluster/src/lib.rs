@@ -7,6 +7,7 @@
 //! connections.
 
 mod cutter;
+mod guard;
 mod programs;
 
 use std::path::{Path, PathBuf};
@@ -17,12 +18,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 pub use cutter::{Cutter, Database};
+use guard::Guard;
 pub use programs::{Programs, VARIABLE, is_root};
 
 /// The port in the names of sockets, where nothing listens on a real one.
 const PORT: u16 = 5432;
 
-/// A server in a folder of its own, stopped and removed with this.
+/// A server in a folder of its own, stopped and removed with this, and also if this process
+/// is killed.
 #[derive(Debug)]
 pub struct Cluster {
     programs: Programs,
@@ -31,6 +34,8 @@ pub struct Cluster {
     /// The port it listens on, where it is to be reached over TCP.
     port: Option<u16>,
     running: Option<Child>,
+    /// Dropped last: there is nothing left for it to do then.
+    _guard: Guard,
 }
 
 impl Cluster {
@@ -65,6 +70,7 @@ impl Cluster {
         programs.give(&folder)?;
         Ok(Self {
             programs: programs.clone(),
+            _guard: Guard::over(&folder, &data_in(&folder), programs)?,
             folder,
             settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
             port: None,
@@ -103,7 +109,7 @@ impl Cluster {
     }
 
     fn data(&self) -> PathBuf {
-        self.folder.join("data")
+        data_in(&self.folder)
     }
 
     /// Its address, by the socket in its folder.
@@ -251,6 +257,10 @@ impl Cluster {
     }
 }
 
+fn data_in(folder: &Path) -> PathBuf {
+    folder.join("data")
+}
+
 impl Drop for Cluster {
     fn drop(&mut self) {
         // What cannot be stopped or removed is in a folder for such things.
@@ -277,5 +287,51 @@ mod tests {
         assert_eq!(cluster.sql("SELECT 1").unwrap(), "1");
         drop(cluster);
         assert!(!folder.exists());
+    }
+
+    /// Not a test of its own: what the next one kills.
+    #[test]
+    #[ignore = "it is started by another test, and does not end"]
+    fn a_server_whose_owner_will_be_killed() {
+        let programs = Programs::for_tests().unwrap();
+        let cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
+        println!("folder: {}", cluster.folder().display());
+        loop {
+            std::thread::park();
+        }
+    }
+
+    #[test]
+    fn a_server_goes_when_its_owner_is_killed() {
+        use std::io::{BufRead as _, BufReader};
+        if Programs::for_tests().is_none() {
+            return;
+        }
+        let mut owner = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture"])
+            .arg("tests::a_server_whose_owner_will_be_killed")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(owner.stdout.take().unwrap()).lines();
+        let folder = lines
+            .map_while(Result::ok)
+            .find_map(|line| Some(PathBuf::from(line.split_once("folder: ")?.1)));
+        let folder = folder.unwrap();
+        let file = std::fs::read_to_string(data_in(&folder).join("postmaster.pid")).unwrap();
+        let server = file.lines().next().unwrap();
+        let runs = || {
+            let mut kill = std::process::Command::new("kill");
+            let asked = kill.args(["-0", server]).stderr(Stdio::null()).status();
+            asked.unwrap().success()
+        };
+        assert!(runs());
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        let killed = Instant::now();
+        while folder.exists() || runs() {
+            assert!(killed.elapsed() < Duration::from_secs(30), "it is left");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }

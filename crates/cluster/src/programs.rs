@@ -1,5 +1,6 @@
 //! PostgreSQL's programs: where they are, and whom they run as.
 
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -70,8 +71,20 @@ impl Programs {
 
     /// One of them, to be run in a folder.
     pub(crate) fn command(&self, name: &str, within: &Path) -> Command {
-        let mut command = Command::new(self.folder.join(name));
+        let mut command = self.as_user(self.folder.join(name));
         command.current_dir(within).env("LC_ALL", "C");
+        command
+    }
+
+    /// A script, run as they are and not stopped by what is typed at a terminal.
+    pub(crate) fn shell(&self, script: &str) -> Command {
+        let mut command = self.as_user("sh");
+        command.args(["-c", script, "sh"]).process_group(0);
+        command
+    }
+
+    fn as_user(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
         if let Some((user, group)) = self.user {
             command.uid(user).gid(group);
         }

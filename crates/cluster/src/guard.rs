@@ -1,0 +1,42 @@
+//! What takes a server down when whoever started it is killed.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::Programs;
+
+/// Waits until nobody holds the other end of its input, then stops the server and removes
+/// its folder: `$1` `pg_ctl`, `$2` the data, `$3` the folder.
+const WATCH: &str = r#"cat > /dev/null
+cd /
+[ -d "$3" ] || exit 0
+"$1" stop --mode=immediate --silent --pgdata "$2" 2> /dev/null
+rm -rf "$3""#;
+
+/// A process that is left when this one is killed, and clears up.
+#[derive(Debug)]
+pub(crate) struct Guard(Child);
+
+impl Guard {
+    pub(crate) fn over(folder: &Path, data: &Path, programs: &Programs) -> Result<Self> {
+        let child = programs
+            .shell(WATCH)
+            .arg(programs.folder().join("pg_ctl"))
+            .args([data, folder])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("nothing can be started that looks after PostgreSQL")?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
