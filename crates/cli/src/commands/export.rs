@@ -24,6 +24,7 @@ const PAGE: usize = 500;
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
     /// A transcript to read, with the summary at its end
+    #[value(alias = "md")]
     Markdown,
     /// One JSON document, complete but for the bytes of attachments
     Json,

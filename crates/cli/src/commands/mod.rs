@@ -58,6 +58,7 @@ use crate::markdown::safe;
 pub(crate) enum Command {
     Chat(chat::ChatArgs),
     Resume(ResumeArgs),
+    #[command(visible_aliases = ["ls", "list"])]
     Sessions(sessions::SessionsArgs),
     Search(search::SearchArgs),
     Show(show::ShowArgs),

@@ -23,6 +23,7 @@ pub(crate) struct TokenArgs {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Create(CreateArgs),
+    /// List the tokens there are
     List,
     Revoke(RevokeArgs),
 }

@@ -93,6 +93,17 @@ fn an_import_finds_what_is_on_this_machine() {
 }
 
 #[test]
+fn an_import_leaves_the_indexing_to_whoever_searches_next_if_asked_to() {
+    let tl = Tl::new();
+    home(&tl);
+    let behind = || tl.json(&["search", "--no-wait", "limiter"])["behind"].as_u64();
+    tl.ok(&["import", "--no-wait"]);
+    assert!(behind() > Some(0));
+    tl.ok(&["import"]);
+    assert_eq!(behind(), Some(0));
+}
+
+#[test]
 fn a_session_that_was_rewritten_elsewhere_becomes_a_fork() {
     let tl = Tl::new();
     let path = home(&tl);

@@ -4,6 +4,14 @@ use crate::assert_said;
 use crate::harness::{Tl, regex_escape};
 
 #[test]
+fn markdown_is_also_called_md() {
+    let tl = Tl::new();
+    tl.ok(&["new", "--name", "auth"]);
+    let written = tl.ok(&["export", "auth", "--format", "markdown"]);
+    assert_eq!(tl.ok(&["export", "auth", "--format", "md"]), written);
+}
+
+#[test]
 fn an_import_keeps_order_and_ids_and_doubles_nothing() {
     let tl = Tl::new();
     let lines = r#"{"session":"conv-1","role":"user","content":"hello","at":"2024-05-01T10:00:00Z","id":"D1:1","author":"Ada","name":"First Talk","project":"locals"}

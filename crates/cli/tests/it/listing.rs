@@ -21,6 +21,15 @@ fn a_listing_as_json_has_what_scripts_rely_on() {
 }
 
 #[test]
+fn sessions_are_listed_by_whatever_name_one_tries_first() {
+    let tl = Tl::new();
+    tl.ok(&["new", "--name", "auth"]);
+    let listed = tl.ok(&["sessions"]);
+    assert_eq!(tl.ok(&["ls"]), listed);
+    assert_eq!(tl.ok(&["list"]), listed);
+}
+
+#[test]
 fn pages_follow_one_another() {
     let tl = Tl::new();
     for n in 0..7 {

@@ -11,13 +11,13 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use throughline::glance::counted;
 use throughline::{
-    Birth, Identity, Importer, Incoming, IncomingEntry, IncomingSession, Patience, StoredEntry,
+    Birth, Identity, Importer, Incoming, IncomingEntry, IncomingSession, StoredEntry,
 };
 use throughline_formats::{LogItem, LogItems, MessageLines, is_log, read_document};
 
+use super::ImportArgs;
 use crate::app::App;
 use crate::commands::append::is_future;
-use crate::commands::search;
 use crate::report::Refusal;
 
 /// Entries of a log adopted in one go.
@@ -43,28 +43,22 @@ struct Done {
     bad: Vec<(u64, String)>,
 }
 
-pub(super) async fn run(
-    app: &App,
-    file: &Path,
-    format: Option<Format>,
-    dry: bool,
-) -> Result<ExitCode> {
-    if dry {
+pub(super) async fn run(app: &App, file: &Path, args: &ImportArgs) -> Result<ExitCode> {
+    if args.dry_run {
         return Err(Refusal::invalid("--dry-run is for the sessions of other agents").into());
     }
     let bar = app.ui.progress("Importing", "bytes");
     let (mut reader, size) = open(app, file)?;
     bar.set_length(size.unwrap_or(0));
-    let done = match (format, first_line(&mut reader)?) {
+    let done = match (args.format, first_line(&mut reader)?) {
         (Some(Format::Json), _) | (None, First::Document) => document(app, &mut reader).await,
         (_, First::Log) => log(app, reader, &bar).await,
         (_, First::Message | First::Document) => messages(app, reader, &bar).await,
     };
     bar.finish_and_clear();
-    let done = done?;
-    // Whoever has waited for this long finds it at once from now on.
-    search::catch_up(app, Patience::Endless).await?;
-    tell(app, &done)
+    let code = tell(app, &done?)?;
+    super::index(app, args).await?;
+    Ok(code)
 }
 
 type Input = BufReader<Box<dyn Read>>;

@@ -49,6 +49,9 @@ pub(crate) struct ImportArgs {
     /// Read everything, change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Leave the indexing to whoever searches next
+    #[arg(long)]
+    no_wait: bool,
 }
 
 pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
@@ -60,7 +63,7 @@ pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
                 named => named.to_vec(),
             };
             if args.format.is_some() || agents.is_empty() || file.as_os_str() == "-" {
-                return file::run(app, file, args.format, args.dry_run).await;
+                return file::run(app, file, &args).await;
             }
             let places = [file.clone()];
             let sources = importing::sources(app, &agents, &places);
@@ -102,14 +105,22 @@ pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
         .await;
     bar.finish_and_clear();
     let totals = Totals::of(brought?);
-    if !args.dry_run {
-        // Whoever has waited for this long finds it at once from now on.
-        search::catch_up(app, Patience::Endless).await?;
-    }
     let ok = importing::table(app, &totals, args.dry_run)?;
+    if !args.dry_run {
+        index(app, &args).await?;
+    }
     Ok(if ok {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(5)
     })
+}
+
+/// Brings the index up to what came in, which is told by then and stays if this is stopped.
+async fn index(app: &App, args: &ImportArgs) -> Result<()> {
+    if !args.no_wait {
+        // Whoever has waited for this long finds it at once from now on.
+        search::catch_up(app, Patience::Endless).await?;
+    }
+    Ok(())
 }
