@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use throughline::{Importer, Throughline};
+use throughline::{Arriving, Importer, Throughline};
 use throughline_formats::{Agent, read_source};
 
 use crate::chart::Chart;
@@ -139,7 +139,7 @@ fn import(agent: Agent, place: &Path, store: &Path, messages: u64) -> Result<Dur
             for source in sources {
                 let mut handful = Vec::with_capacity(512);
                 let read = read_source(agent, &source.path, None, &mut |incoming| {
-                    handful.push(incoming);
+                    handful.push(Arriving::encoded(incoming));
                     if handful.len() < 512 {
                         return true;
                     }

@@ -56,7 +56,7 @@ mod world;
 pub use chain::{Acknowledgement, Parent};
 pub use compact::{Compacted, Compacting, Compaction, CompactionEvent};
 pub use error::{Ambiguous, Error};
-pub use import::{ImportReport, Importer, Ledger, LedgerRow};
+pub use import::{Arriving, ImportReport, Importer, Ledger, LedgerRow};
 pub use memory::{
     Added, AddedHow, Found, Memory, MemoryError, MemoryScope, NewFact, Proposed, Proposing,
     Similar, word_overlap,

@@ -18,8 +18,8 @@ use anyhow::Result;
 use indicatif::ProgressBar;
 use jiff::Timestamp;
 use throughline::{
-    Happened, ImportReport, Importer, Incoming, IncomingEntry, IncomingSession, Ledger, LedgerRow,
-    Throughline,
+    Arriving, Happened, ImportReport, Importer, Incoming, IncomingEntry, IncomingSession, Ledger,
+    LedgerRow, Throughline,
 };
 use throughline_formats::{Agent, Around, Bookmark, Source, read_source};
 
@@ -116,7 +116,7 @@ impl Bringing {
         bar.set_length(jobs.iter().map(|job| job.source.bytes).sum());
         let mut done = 0;
         let mut current = Current::new(&self.tl);
-        let mut told = reading::start(jobs.clone());
+        let mut told = reading::start(jobs.clone(), self.dry);
         while let Some(next) = told.recv().await {
             match next {
                 Told::Items(items) => {
@@ -177,25 +177,24 @@ impl Bringing {
         }))
     }
 
-    async fn take(&mut self, current: &mut Current, mut incoming: Incoming) -> Result<()> {
-        match &mut incoming {
+    async fn take(&mut self, current: &mut Current, mut arriving: Arriving) -> Result<()> {
+        match arriving.incoming() {
             Incoming::Session(session) => {
                 current.sessions.insert(session.id.clone());
-                if !self.dry {
-                    self.settle(session).await?;
-                }
             }
             Incoming::Entry(entry) => {
                 current.messages += u64::from(is_message(entry));
             }
-            Incoming::Blob(_) if self.dry => return Ok(()),
             Incoming::Blob(_) => {}
             Incoming::Passed(_) => {
-                return Ok(current.importer.take(incoming).await?);
+                return Ok(current.importer.take(arriving).await?);
             }
         }
         if !self.dry {
-            current.importer.take(incoming).await?;
+            if let Some(session) = arriving.session_mut() {
+                self.settle(session).await?;
+            }
+            current.importer.take(arriving).await?;
         }
         Ok(())
     }

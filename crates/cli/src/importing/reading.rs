@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use throughline::{Digest, Incoming, LedgerRow};
+use throughline::{Arriving, Digest, Incoming, LedgerRow};
 use throughline_formats::{Bookmark, Source, read_source};
 use tokio::sync::mpsc;
 
@@ -27,7 +27,7 @@ pub(super) struct Job {
 
 /// What the thread tells.
 pub(super) enum Told {
-    Items(Vec<Incoming>),
+    Items(Vec<Arriving>),
     /// About how many bytes of the current source were read.
     Read(u64),
     /// A source was read to its end.
@@ -47,12 +47,12 @@ pub(super) struct End {
     pub(super) error: Option<String>,
 }
 
-/// Reads sources one after the other.
-pub(super) fn start(jobs: Vec<Job>) -> mpsc::Receiver<Told> {
+/// Reads sources one after the other. What is read to be stored is encoded right away.
+pub(super) fn start(jobs: Vec<Job>, dry: bool) -> mpsc::Receiver<Told> {
     let (sender, receiver) = mpsc::channel(WAITING);
     std::thread::spawn(move || {
         for (index, job) in jobs.iter().enumerate() {
-            let end = Box::new(read(job, &sender));
+            let end = Box::new(read(job, dry, &sender));
             if sender
                 .blocking_send(Told::Done { job: index, end })
                 .is_err()
@@ -64,7 +64,7 @@ pub(super) fn start(jobs: Vec<Job>) -> mpsc::Receiver<Told> {
     receiver
 }
 
-fn read(job: &Job, sender: &mpsc::Sender<Told>) -> End {
+fn read(job: &Job, dry: bool, sender: &mpsc::Sender<Told>) -> End {
     let path = &job.source.path;
     // What was read before must still be there for the reader to go on after it.
     let same = |bookmark: &&Bookmark| {
@@ -76,7 +76,11 @@ fn read(job: &Job, sender: &mpsc::Sender<Told>) -> End {
     let (mut bytes, mut told) = (0_u64, 0_u64);
     let mut heard = |incoming: Incoming| {
         bytes += weight(&incoming);
-        handful.push(incoming);
+        handful.push(if dry {
+            incoming.into()
+        } else {
+            Arriving::encoded(incoming)
+        });
         if handful.len() < AT_ONCE && bytes - told < AT_ONCE_BYTES {
             return true;
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use throughline_model::{Body, Digest, Happened, Identity, IncomingEntry, IncomingSession};
+use throughline_store::Encoded;
 
 use super::meeting::Meeting;
 use super::place;
@@ -14,8 +15,6 @@ pub(super) struct Gathering {
     /// What it is to meet; away while entries are being appended.
     pub(super) meeting: Option<Meeting>,
     pub(super) waiting: Vec<Waiting>,
-    /// Whether what comes is new, as far as is known: then it is encoded as it comes.
-    pub(super) all_new: bool,
     /// How often each entry without an id of its own has come.
     seen: HashMap<Digest, u32>,
 }
@@ -25,7 +24,6 @@ impl Gathering {
         Self {
             meeting: Some(Meeting::new(session)),
             waiting: Vec::new(),
-            all_new: true,
             seen: HashMap::new(),
         }
     }
@@ -38,7 +36,7 @@ impl Gathering {
     }
 
     /// Takes an entry, which waits until the next append.
-    pub(super) fn take(&mut self, entry: IncomingEntry) {
+    pub(super) fn take(&mut self, entry: Box<IncomingEntry>, encoded: Option<Encoded>) {
         let mut times = 0;
         if entry.identity == Identity::Content
             && let Some(content) = content(&entry)
@@ -60,14 +58,11 @@ impl Gathering {
             let described = IncomingEntry {
                 identity,
                 what: Happened::Body(Body::Described { description }),
-                ..entry.clone()
+                ..(*entry).clone()
             };
-            self.waiting.push(Waiting::new(described, 0));
+            self.waiting
+                .push(Waiting::new(Box::new(described), 0, None));
         }
-        let mut waiting = Waiting::new(entry, times);
-        if self.all_new {
-            waiting.encode();
-        }
-        self.waiting.push(waiting);
+        self.waiting.push(Waiting::new(entry, times, encoded));
     }
 }

@@ -9,6 +9,7 @@ use throughline_model::{
 };
 use throughline_store::{Append, Encoded, Read, StoreError, encode};
 
+use super::arriving::own_id;
 use super::place::{self, Place};
 use super::resolving::resolved;
 use super::sharing::Sharing;
@@ -75,11 +76,6 @@ impl Meeting {
             last: None,
             sharing: None,
         }
-    }
-
-    /// Whether the session was made by this import, which knows all that is in it.
-    pub(super) fn knows_all(&self) -> bool {
-        self.made.is_some()
     }
 
     /// Lets go of what need not be remembered.
@@ -333,7 +329,7 @@ impl Meeting {
                 return Ok(left);
             }
             let at = self.time(&next.entry).unwrap_or_else(|| tl.now());
-            let external_id = next.own_id().map(ToOwned::to_owned);
+            let external_id = own_id(&next.entry).map(ToOwned::to_owned);
             let (author, encoded) = (next.entry.author.clone(), next.encoded.take());
             let body = match next.entry.what {
                 Happened::Body(body) => body,

@@ -7,6 +7,7 @@
 //! Invariant: nothing that is there is changed. What comes again and says otherwise, or
 //! goes on from where somebody here has gone on too, becomes a fork.
 
+mod arriving;
 mod gathering;
 mod ledger;
 mod meeting;
@@ -16,6 +17,7 @@ mod resolving;
 mod sharing;
 mod waiting;
 
+pub use arriving::Arriving;
 pub use ledger::{Ledger, LedgerRow};
 pub use report::ImportReport;
 
@@ -25,6 +27,7 @@ use std::fmt;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::poll;
 use throughline_model::{Happened, Incoming, IncomingEntry, IncomingSession, Passed};
+use throughline_store::Encoded;
 
 use crate::{Error, Throughline};
 use gathering::Gathering;
@@ -91,10 +94,11 @@ impl Importer {
 
     /// Takes one thing in. It is durable when [`finish`](Self::finish) returns, and most of
     /// it before.
-    pub async fn take(&mut self, incoming: Incoming) -> Result<(), Error> {
+    pub async fn take(&mut self, arriving: impl Into<Arriving>) -> Result<(), Error> {
+        let Arriving { incoming, encoded } = arriving.into();
         match incoming {
             Incoming::Session(session) => self.session(*session).await,
-            Incoming::Entry(entry) => self.entry(*entry).await,
+            Incoming::Entry(entry) => self.entry(entry, encoded).await,
             Incoming::Blob(bytes) => {
                 self.bytes += bytes.len();
                 self.blobs.push(bytes);
@@ -129,7 +133,11 @@ impl Importer {
         Ok(())
     }
 
-    async fn entry(&mut self, entry: IncomingEntry) -> Result<(), Error> {
+    async fn entry(
+        &mut self,
+        entry: Box<IncomingEntry>,
+        encoded: Option<Encoded>,
+    ) -> Result<(), Error> {
         let current = self.current.as_ref();
         let Some(gathering) = current.and_then(|name| self.sessions.get_mut(name)) else {
             // A reader tells the session first; what belongs to none cannot be kept.
@@ -142,7 +150,7 @@ impl Importer {
         };
         self.bytes += size(&entry);
         self.entries += 1;
-        gathering.take(entry);
+        gathering.take(entry, encoded);
         if self.entries >= GATHERED || self.bytes >= GATHERED_BYTES {
             self.append().await?;
         } else if self.entries.is_multiple_of(TAKEN)
@@ -206,7 +214,6 @@ impl Importer {
         for appended in done {
             self.report.add(appended.report);
             if let Some(gathering) = self.sessions.get_mut(&appended.name) {
-                gathering.all_new = appended.meeting.knows_all();
                 gathering.meeting = Some(appended.meeting);
                 gathering.waiting.splice(..0, appended.left);
             }

@@ -6,7 +6,7 @@
 use throughline_model::{
     Body, EntryId, Happened, Identity, IncomingEntry, NamedBy, SessionId, Tag, Timestamp,
 };
-use throughline_store::{Encoded, StoreError, encode_beforehand};
+use throughline_store::{Encoded, StoreError};
 
 use super::place;
 use crate::Error;
@@ -14,37 +14,19 @@ use crate::Error;
 /// An entry that waits to be appended.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    pub(super) entry: IncomingEntry,
+    pub(super) entry: Box<IncomingEntry>,
     /// Which of those that are the same.
     pub(super) times: u32,
-    /// What it will be stored as, where that was worth finding out before.
+    /// What it will be stored as, where that was found out on the way.
     pub(super) encoded: Option<Encoded>,
 }
 
 impl Waiting {
-    pub(super) fn new(entry: IncomingEntry, times: u32) -> Self {
+    pub(super) fn new(entry: Box<IncomingEntry>, times: u32, encoded: Option<Encoded>) -> Self {
         Self {
             entry,
             times,
-            encoded: None,
-        }
-    }
-
-    /// Finds out what it will be stored as, while there is time: the store may be busy with
-    /// those before it.
-    pub(super) fn encode(&mut self) {
-        if let Happened::Body(body) = &self.entry.what {
-            let author = self.entry.author.as_deref();
-            // If it cannot be encoded, whoever appends it is told why.
-            self.encoded = encode_beforehand(body, author, self.own_id(), None).ok();
-        }
-    }
-
-    /// What its system calls it.
-    pub(super) fn own_id(&self) -> Option<&str> {
-        match &self.entry.identity {
-            Identity::Own(own) => Some(own),
-            Identity::Place(_) | Identity::Content => None,
+            encoded,
         }
     }
 
