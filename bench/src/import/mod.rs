@@ -10,8 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use throughline::{Arriving, Importer, Throughline};
-use throughline_formats::{Agent, read_source};
+use throughline_formats::Agent;
 
 use crate::chart::Chart;
 use crate::figure::{Unit, float};
@@ -30,13 +29,13 @@ const LONG: [u64; 3] = [50_000_000, 500_000_000, 5_000_000_000];
 const WIDE: usize = 50_000_000;
 const NOTE: &str = "Generated history, one session a file of 10,000 messages: in turn a \
                     question, a thought with the call of a tool, the fifty lines it read, and an \
-                    answer; 1 kB a message on average. Ours is read, \
-                    turned into entries and durable in a SQLite store; indexing comes after, in \
-                    the background, and is not in it. The other reads the same bytes and parses \
-                    every line with serde_json, and keeps nothing. Importing again and memory are \
-                    those of `tl import`, with the index but for the files of one session, which \
-                    are brought in with `--no-wait`. Memory is what the program has of its own, \
-                    without the files that it maps.";
+                    answer; 1 kB a message on average. Ours is `tl import --no-wait` from its \
+                    start to its end: read, turned into entries and durable in a SQLite store; \
+                    indexing comes after and is not in it. The other reads the same bytes and \
+                    parses every line with serde_json, and keeps nothing. Importing again and \
+                    memory are those of `tl import` with the index, but for the files of one \
+                    session (`--no-wait`). Memory is what the program has of its own, without \
+                    the files that it maps.";
 
 /// Measure importing
 ///
@@ -59,11 +58,12 @@ pub(crate) fn run(args: &ImportArgs) -> Result<()> {
     let scale = if args.output.quick { 20 } else { 1 };
     let mut findings = Findings::default();
     let all = args.from.is_empty();
+    let tl = std::path::absolute(&args.tl)?;
     for agent in FORMATS.into_iter().filter(|a| all || args.from.contains(a)) {
         for messages in [FEWER / scale, MESSAGES / scale] {
             let place = folder.path().join(format!("{agent}-{messages}"));
             let bytes = history::write(agent, &place, messages)?;
-            speed(&mut findings, agent, &place, messages, bytes)?;
+            speed(&mut findings, &tl, agent, &place, messages, bytes)?;
             // The command's are Claude Code's; the others' room is wanted.
             if agent != Agent::ClaudeCode {
                 fs::remove_dir_all(&place)?;
@@ -71,7 +71,6 @@ pub(crate) fn run(args: &ImportArgs) -> Result<()> {
         }
     }
     if all {
-        let tl = std::path::absolute(&args.tl)?;
         again(
             &mut findings,
             &tl,
@@ -87,20 +86,22 @@ pub(crate) fn run(args: &ImportArgs) -> Result<()> {
 
 fn speed(
     findings: &mut Findings,
+    tl: &Path,
     agent: Agent,
     place: &Path,
     messages: u64,
     bytes: u64,
 ) -> Result<()> {
-    let mut store = 0;
+    let home = place.with_extension("home");
     let samples = take_turns(
         ROUNDS,
         vec![
             Contender::new("import", || {
-                store += 1;
-                let path = place.join(format!("store-{store}.db"));
-                let took = import(agent, place, &path, messages)?;
-                Ok(float(bytes) / took.as_secs_f64())
+                let ran = command(tl, agent, place, &home, &["--no-wait"])?;
+                fs::remove_dir_all(&home)?;
+                let new = ran.new;
+                ensure!(new == messages, "{new} of {messages} messages came in");
+                Ok(float(bytes) / ran.seconds)
             }),
             Contender::new("parse", || {
                 let took = parse(agent, place)?;
@@ -124,52 +125,6 @@ fn speed(
     chart.other("serde_json alone", &samples[1]);
     findings.chart(chart);
     Ok(())
-}
-
-/// Everything in a folder, into a new store, on a thread each.
-fn import(agent: Agent, place: &Path, store: &Path, messages: u64) -> Result<Duration> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let sources = agent.sources(place);
-    let start = Instant::now();
-    let appended = runtime.block_on(async {
-        let tl = Throughline::open(&format!("sqlite:{}", store.display())).await?;
-        let (sender, mut receiver) = tokio::sync::mpsc::channel(16);
-        let thread = std::thread::Builder::new().name("reader".to_owned());
-        let reader = thread.spawn(move || {
-            for source in sources {
-                let mut handful = Vec::with_capacity(512);
-                let read = read_source(agent, &source.path, None, &mut |incoming| {
-                    handful.push(Arriving::encoded(incoming));
-                    if handful.len() < 512 {
-                        return true;
-                    }
-                    let full = std::mem::replace(&mut handful, Vec::with_capacity(512));
-                    sender.blocking_send(full).is_ok()
-                });
-                if read.is_err() || sender.blocking_send(handful).is_err() {
-                    break;
-                }
-            }
-        })?;
-        let mut importer = Importer::new(tl.clone());
-        while let Some(handful) = receiver.recv().await {
-            for incoming in handful {
-                importer.take(incoming).await?;
-            }
-        }
-        let report = importer.finish().await?;
-        tl.close().await?;
-        ensure!(reader.join().is_ok(), "the reader failed");
-        ensure!(report.failed.is_empty(), "{:?}", report.failed);
-        Ok(report.appended)
-    })?;
-    let took = start.elapsed();
-    ensure!(
-        appended == messages,
-        "{appended} of {messages} messages came in"
-    );
-    fs::remove_file(store).context("removing the store")?;
-    Ok(took)
 }
 
 /// The same bytes, each line parsed and let go.
@@ -198,15 +153,15 @@ fn again(
     for count in [fewer, messages] {
         let place = folder.join(format!("{}-{count}", Agent::ClaudeCode));
         let home = folder.join(format!("home-{count}"));
-        let (first, peak) = command(tl, &place, &home, &[])?;
-        peaks.push(Samples(vec![peak]));
+        let first = command(tl, Agent::ClaudeCode, &place, &home, &[])?;
+        peaks.push(Samples(vec![first.peak]));
         if count == messages {
             let mut times = Vec::new();
             for _ in 0..5 {
-                times.push(command(tl, &place, &home, &[])?.0);
+                times.push(command(tl, Agent::ClaudeCode, &place, &home, &[])?.seconds);
             }
             let often = Samples(times);
-            let first = Samples(vec![first; 5]);
+            let first = Samples(vec![first.seconds; 5]);
             let row = Row::new("`tl import` again, nothing changed", Unit::Time, &often);
             let row = row.against("the first time", &first);
             findings.row(row.target(Target::AtMost(1.0 / 50.0)));
@@ -228,10 +183,10 @@ fn large(findings: &mut Findings, tl: &Path, folder: &Path, scale: u64) -> Resul
         let place = folder.join(name);
         let home = folder.join(format!("home-{name}"));
         write(&place)?;
-        let (_, peak) = command(tl, &place, &home, &["--no-wait"])?;
+        let ran = command(tl, Agent::ClaudeCode, &place, &home, &["--no-wait"])?;
         fs::remove_dir_all(&place)?;
         fs::remove_dir_all(&home)?;
-        Ok(Samples(vec![peak]))
+        Ok(Samples(vec![ran.peak]))
     };
     let mut first = None;
     for bytes in LONG.map(|bytes| bytes / scale) {
@@ -262,17 +217,19 @@ fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes / 1_000_000)
 }
 
-/// Seconds a run of the command took, and the most memory it had of its own.
-fn command(tl: &Path, place: &Path, home: &Path, also: &[&str]) -> Result<(f64, f64)> {
+/// A run of the command.
+struct Ran {
+    seconds: f64,
+    /// The most memory it had of its own.
+    peak: f64,
+    /// The messages that were new.
+    new: u64,
+}
+
+fn command(tl: &Path, agent: Agent, place: &Path, home: &Path, also: &[&str]) -> Result<Ran> {
     let start = Instant::now();
     let mut child = Command::new(tl)
-        .args([
-            "import",
-            "--json",
-            "--from",
-            Agent::ClaudeCode.name(),
-            "--path",
-        ])
+        .args(["import", "--json", "--from", agent.name(), "--path"])
         .arg(place)
         .args(also)
         .env_clear()
@@ -280,7 +237,7 @@ fn command(tl: &Path, place: &Path, home: &Path, also: &[&str]) -> Result<(f64, 
         .env("HOME", home)
         .env("THROUGHLINE_HOME", home)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .spawn()
         .context("starting tl")?;
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
@@ -297,6 +254,14 @@ fn command(tl: &Path, place: &Path, home: &Path, also: &[&str]) -> Result<(f64, 
         }
         std::thread::sleep(Duration::from_millis(5));
     };
+    let seconds = start.elapsed().as_secs_f64();
     ensure!(ended.success(), "tl import failed");
-    Ok((start.elapsed().as_secs_f64(), peak))
+    let said = std::io::read_to_string(child.stdout.context("tl says nothing")?)?;
+    let said: serde_json::Value = serde_json::from_str(&said)?;
+    let new = said["agents"][0]["appended"].as_u64();
+    Ok(Ran {
+        seconds,
+        peak,
+        new: new.context("tl does not say what is new")?,
+    })
 }

@@ -133,10 +133,7 @@ fn weight(incoming: &Incoming) -> u64 {
     match incoming {
         Incoming::Blob(bytes) => bytes.len() as u64 * 4 / 3,
         Incoming::Entry(entry) => match &entry.what {
-            throughline::Happened::Body(body) => match body.message() {
-                Some(message) => message.content.to_text().len() as u64 + 400,
-                None => 400,
-            },
+            throughline::Happened::Body(body) => body.bytes() as u64 + 400,
             _ => 400,
         },
         Incoming::Session(_) | Incoming::Passed(_) => 200,
