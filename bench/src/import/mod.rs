@@ -4,7 +4,7 @@
 mod history;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -227,6 +227,8 @@ struct Ran {
 }
 
 fn command(tl: &Path, agent: Agent, place: &Path, home: &Path, also: &[&str]) -> Result<Ran> {
+    // A file, which never fills up as a pipe would that is read at the end.
+    let mut said = tempfile::tempfile()?;
     let start = Instant::now();
     let mut child = Command::new(tl)
         .args(["import", "--json", "--from", agent.name(), "--path"])
@@ -237,7 +239,7 @@ fn command(tl: &Path, agent: Agent, place: &Path, home: &Path, also: &[&str]) ->
         .env("HOME", home)
         .env("THROUGHLINE_HOME", home)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(said.try_clone()?)
         .spawn()
         .context("starting tl")?;
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
@@ -256,8 +258,8 @@ fn command(tl: &Path, agent: Agent, place: &Path, home: &Path, also: &[&str]) ->
     };
     let seconds = start.elapsed().as_secs_f64();
     ensure!(ended.success(), "tl import failed");
-    let said = std::io::read_to_string(child.stdout.context("tl says nothing")?)?;
-    let said: serde_json::Value = serde_json::from_str(&said)?;
+    said.rewind()?;
+    let said: serde_json::Value = serde_json::from_reader(said)?;
     let new = said["agents"][0]["appended"].as_u64();
     Ok(Ran {
         seconds,

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::Programs;
+use crate::{Programs, data_in};
 
 /// Waits until nobody holds the other end of its input, then stops the server and removes
 /// its folder: `$1` `pg_ctl`, `$2` the data, `$3` the folder.
@@ -20,11 +20,11 @@ rm -rf "$3""#;
 pub(crate) struct Guard(Child);
 
 impl Guard {
-    pub(crate) fn over(folder: &Path, data: &Path, programs: &Programs) -> Result<Self> {
+    pub(crate) fn over(folder: &Path, programs: &Programs) -> Result<Self> {
         let child = programs
             .shell(WATCH)
             .arg(programs.folder().join("pg_ctl"))
-            .args([data, folder])
+            .args([&data_in(folder), folder])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

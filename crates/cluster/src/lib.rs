@@ -70,7 +70,7 @@ impl Cluster {
         programs.give(&folder)?;
         Ok(Self {
             programs: programs.clone(),
-            _guard: Guard::over(&folder, &data_in(&folder), programs)?,
+            _guard: Guard::over(&folder, programs)?,
             folder,
             settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
             port: None,
@@ -289,12 +289,11 @@ mod tests {
         assert!(!folder.exists());
     }
 
-    /// Not a test of its own: what the next one kills.
-    #[test]
-    #[ignore = "it is started by another test, and does not end"]
-    fn a_server_whose_owner_will_be_killed() {
-        let programs = Programs::for_tests().unwrap();
-        let cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
+    /// Tells the process that it is the owner, who starts a server and waits to be killed.
+    const OWNER: &str = "TL_TEST_CLUSTER_OWNER";
+
+    fn wait_to_be_killed(programs: &Programs) -> ! {
+        let cluster = Cluster::start(programs, &["fsync=off"]).unwrap();
         println!("folder: {}", cluster.folder().display());
         loop {
             std::thread::park();
@@ -302,14 +301,19 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "how the owner learns of it")]
     fn a_server_goes_when_its_owner_is_killed() {
         use std::io::{BufRead as _, BufReader};
-        if Programs::for_tests().is_none() {
+        let Some(programs) = Programs::for_tests() else {
             return;
+        };
+        if std::env::var_os(OWNER).is_some() {
+            wait_to_be_killed(&programs);
         }
         let mut owner = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "--nocapture"])
-            .arg("tests::a_server_whose_owner_will_be_killed")
+            .args(["--exact", "--nocapture"])
+            .arg("tests::a_server_goes_when_its_owner_is_killed")
+            .env(OWNER, "1")
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
