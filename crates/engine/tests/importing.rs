@@ -403,3 +403,164 @@ async fn a_long_session_comes_in_whole_and_in_order_however_it_is_gathered() {
     assert_eq!((again.created, again.appended), (0, 0));
     assert_eq!(again.known, count + 2);
 }
+
+#[tokio::test]
+async fn sources_are_told_of_one_by_one() {
+    let tl = open().await;
+    let mut importer = Importer::new(tl.clone());
+    for number in 0..3 {
+        importer
+            .take(session(&format!("session-{number}")))
+            .await
+            .unwrap();
+        for said_here in 0..=number {
+            let text = format!("{number}.{said_here}");
+            importer.take(said(&text, &text)).await.unwrap();
+        }
+        importer.next_source();
+    }
+    importer.settle().await.unwrap();
+    let told: Vec<_> = importer.finished().iter().map(|r| r.appended).collect();
+    assert_eq!(told, [1, 2, 3]);
+    assert!(importer.finished().is_empty(), "each is told of once");
+    let rest = importer.finish().await.unwrap();
+    assert_eq!((rest.created, rest.appended), (0, 0));
+}
+
+#[tokio::test]
+async fn what_two_sources_say_of_one_session_comes_in_once_and_in_order() {
+    let tl = open().await;
+    let mut importer = Importer::new(tl.clone());
+    let first = [
+        session("shared-session"),
+        said("a", "one"),
+        said("b", "two"),
+    ];
+    let second = [
+        session("shared-session"),
+        said("b", "two"),
+        said("c", "three"),
+    ];
+    for source in [first, second] {
+        for incoming in source {
+            importer.take(incoming).await.unwrap();
+        }
+        importer.next_source();
+    }
+    importer.settle().await.unwrap();
+    let told = importer.finished();
+    let figures = told.iter().map(|r| (r.created, r.appended, r.known));
+    assert_eq!(figures.collect::<Vec<_>>(), [(1, 2, 0), (0, 1, 1)]);
+    let there = find(&tl, "shared-session").await;
+    assert_eq!(texts(&there).await, ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn somebody_who_goes_on_while_a_long_session_comes_in_has_it_to_themselves() {
+    let tl = open().await;
+    let mut importer = Importer::new(tl.clone());
+    importer.take(session("long-session")).await.unwrap();
+    let mut number = 0;
+    let mut more = async |importer: &mut Importer, count: u64| {
+        for _ in 0..count {
+            number += 1;
+            let text = format!("Step {number}");
+            importer.take(said(&text, &text)).await.unwrap();
+        }
+    };
+    more(&mut importer, 3_000).await;
+    let here = find(&tl, "long-session").await;
+    let came = texts(&here).await.len();
+    assert!(came > 0 && came < 3_000, "{came}");
+    here.append(Message::text(Role::User, "And I say"))
+        .await
+        .unwrap();
+    more(&mut importer, 3_000).await;
+    let report = importer.finish().await.unwrap();
+    assert_eq!(
+        (report.created, report.forked, report.appended),
+        (2, 1, 6_000)
+    );
+
+    let mut said = texts(&here).await;
+    assert_eq!(said.pop().as_deref(), Some("And I say"));
+    assert_eq!(said.len(), came);
+    let cards = tl.list_all(&throughline::Filter::default()).await.unwrap();
+    let fork = cards.iter().find(|card| card.id != *here.id()).unwrap();
+    let fork = texts(&tl.session(&fork.id).await.unwrap()).await;
+    assert_eq!(fork.len(), 6_000);
+    for (number, text) in (1..).zip(&fork) {
+        assert_eq!(*text, format!("Step {number}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_speaks_all_the_while_a_session_comes_in_loses_nothing_and_nothing_doubles() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
+    let tl = Throughline::open(&store).await.unwrap();
+    let count = 20_000;
+    let all = || {
+        let step = |number| said(&format!("m{number}"), &format!("Step {number}"));
+        std::iter::once(session("long-session")).chain((0..count).map(step))
+    };
+    let speaking = tokio::spawn({
+        let tl = tl.clone();
+        async move {
+            let spec: SessionSpec = "long-session".parse().unwrap();
+            let mut spoken = 0;
+            while spoken < 40 {
+                if let Ok(session) = tl.resolve(&spec, &[]).await {
+                    let message = Message::text(Role::User, format!("Here {spoken}"));
+                    session.append(message).await.unwrap();
+                    spoken += 1;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let mut times = 0;
+    loop {
+        let mut importer = Importer::new(tl.clone());
+        for incoming in all() {
+            importer.take(incoming).await.unwrap();
+        }
+        let report = importer.finish().await.unwrap();
+        assert_eq!(report.failed.is_empty(), !report.disturbed);
+        times += 1;
+        if !report.disturbed && speaking.is_finished() {
+            break;
+        }
+        assert!(times < 100, "it comes in once nobody speaks");
+    }
+    speaking.await.unwrap();
+    let again = import(&tl, all().collect()).await;
+    assert_eq!((again.created, again.appended, again.known), (0, 0, count));
+
+    let mut here = Vec::new();
+    let mut steps = std::collections::BTreeMap::<String, u64>::new();
+    for card in tl.list_all(&throughline::Filter::default()).await.unwrap() {
+        let session = tl.session(&card.id).await.unwrap();
+        let birth = session.birth().await.unwrap();
+        let own = match birth.lineage {
+            Lineage::Forked { at, .. } => at.next(),
+            Lineage::Root | Lineage::Continued { .. } => Seq(1),
+        };
+        let mut next = own;
+        while let Some(entry) = session.entries(next, 1).await.unwrap().pop() {
+            next = entry.seq.next();
+            let Some(message) = entry.message() else {
+                continue;
+            };
+            let text = message.content.to_text().into_owned();
+            if text.starts_with("Here") {
+                here.push(text);
+            } else {
+                *steps.entry(text).or_default() += 1;
+            }
+        }
+    }
+    assert_eq!(here.len(), 40);
+    assert_eq!(steps.len() as u64, count);
+    assert!(steps.values().all(|times| *times == 1), "some came twice");
+}

@@ -11,7 +11,7 @@ mod totals;
 pub(crate) use following::Following;
 pub(crate) use totals::{Totals, table};
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -43,6 +43,18 @@ pub(crate) struct Outcome {
     pub(crate) report: ImportReport,
     /// Why it could not be read.
     pub(crate) error: Option<String>,
+}
+
+impl Outcome {
+    /// It was taken once more, and that time with what had come in before.
+    fn taken_again(&mut self, again: Self) {
+        let before = std::mem::replace(self, again).report;
+        let report = &mut self.report;
+        report.created += before.created;
+        report.forked += before.forked;
+        report.known = report.known.saturating_sub(before.appended) + before.known;
+        report.appended += before.appended;
+    }
 }
 
 /// Brings sources in, one time or again and again.
@@ -105,6 +117,24 @@ impl Bringing {
         sources: Vec<Source>,
         bar: &ProgressBar,
     ) -> Result<Vec<Outcome>> {
+        let mut outcomes = self.bring_once(sources.clone(), bar).await?;
+        // Somebody went on in a session while it came in: it is compared with that.
+        let disturbed = |outcome: &&mut Outcome| outcome.report.disturbed;
+        for outcome in outcomes.iter_mut().filter(disturbed) {
+            let of = |source: &&Source| source.path == outcome.path;
+            let source: Vec<_> = sources.iter().find(of).cloned().into_iter().collect();
+            if let Some(again) = self.bring_once(source, bar).await?.pop() {
+                outcome.taken_again(again);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    async fn bring_once(
+        &mut self,
+        sources: Vec<Source>,
+        bar: &ProgressBar,
+    ) -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();
         let mut jobs = Vec::new();
         for source in sources {
@@ -115,27 +145,57 @@ impl Bringing {
         }
         bar.set_length(jobs.iter().map(|job| job.source.bytes).sum());
         let mut done = 0;
-        let mut current = Current::new(&self.tl);
+        let mut importer = Importer::new(self.tl.clone());
+        let mut current = Read::default();
+        let mut read = VecDeque::new();
         let mut told = reading::start(jobs.clone(), self.dry);
-        while let Some(next) = told.recv().await {
+        loop {
+            let next = tokio::select! {
+                next = told.recv() => next,
+                tended = importer.tend() => {
+                    tended?;
+                    continue;
+                }
+            };
             match next {
-                Told::Items(items) => {
+                None => break,
+                Some(Told::Items(items)) => {
                     for incoming in items {
-                        self.take(&mut current, incoming).await?;
+                        self.take(&mut importer, &mut current, incoming).await?;
                     }
                 }
-                Told::Read(bytes) => bar.set_position(done + bytes),
-                Told::Done { job, end } => {
+                Some(Told::Read(bytes)) => bar.set_position(done + bytes),
+                Some(Told::Done { job, end }) => {
                     let job = &jobs[job];
                     done += job.source.bytes;
                     bar.set_position(done);
-                    let finished = std::mem::replace(&mut current, Current::new(&self.tl));
-                    outcomes.push(self.finish(finished, job, *end).await?);
+                    importer.next_source();
+                    read.push_back((job, *end, std::mem::take(&mut current)));
+                    self.finished(&mut importer, &mut read, &mut outcomes)
+                        .await?;
                 }
             }
         }
+        importer.settle().await?;
+        self.finished(&mut importer, &mut read, &mut outcomes)
+            .await?;
         self.note().await?;
         Ok(outcomes)
+    }
+
+    /// Tells of the sources that were read and are durable by now.
+    async fn finished(
+        &mut self,
+        importer: &mut Importer,
+        read: &mut VecDeque<(&Job, reading::End, Read)>,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<()> {
+        for report in importer.finished() {
+            if let Some((job, end, read)) = read.pop_front() {
+                outcomes.push(self.finish(report, read, job, end).await?);
+            }
+        }
+        Ok(())
     }
 
     /// What is to be read of a source; or that nothing is.
@@ -177,7 +237,12 @@ impl Bringing {
         }))
     }
 
-    async fn take(&mut self, current: &mut Current, mut arriving: Arriving) -> Result<()> {
+    async fn take(
+        &mut self,
+        importer: &mut Importer,
+        current: &mut Read,
+        mut arriving: Arriving,
+    ) -> Result<()> {
         match arriving.incoming() {
             Incoming::Session(session) => {
                 current.sessions.insert(session.id.clone());
@@ -187,14 +252,14 @@ impl Bringing {
             }
             Incoming::Blob(_) => {}
             Incoming::Passed(_) => {
-                return Ok(current.importer.take(arriving).await?);
+                return Ok(importer.take(arriving).await?);
             }
         }
         if !self.dry {
             if let Some(session) = arriving.session_mut() {
                 self.settle(session).await?;
             }
-            current.importer.take(arriving).await?;
+            importer.take(arriving).await?;
         }
         Ok(())
     }
@@ -219,22 +284,27 @@ impl Bringing {
         Ok(())
     }
 
-    async fn finish(&mut self, current: Current, job: &Job, end: reading::End) -> Result<Outcome> {
-        let report = current.importer.finish().await?;
+    async fn finish(
+        &mut self,
+        report: ImportReport,
+        read: Read,
+        job: &Job,
+        end: reading::End,
+    ) -> Result<Outcome> {
         let resumed = end.resumed;
         let before = job.row.as_ref().filter(|_| resumed);
         // A source that only names sessions has none of its own.
-        let sessions = match current.messages {
+        let sessions = match read.messages {
             0 => 0,
-            _ => current.sessions.len() as u64,
+            _ => read.sessions.len() as u64,
         };
         let known_before = before.map_or(0, |row| row.messages);
         let read_on = end.next.as_ref().is_some_and(|next| next.offset > 0);
         let (messages, known_before) = if read_on || !resumed {
-            (known_before + current.messages, known_before)
+            (known_before + read.messages, known_before)
         } else {
             // A database tells the whole of a session in which something changed.
-            let messages = (known_before + report.appended).max(current.messages);
+            let messages = (known_before + report.appended).max(read.messages);
             (messages, known_before.saturating_sub(report.known))
         };
         let outcome = Outcome {
@@ -321,21 +391,11 @@ fn is_message(entry: &IncomingEntry) -> bool {
     matches!(&entry.what, Happened::Body(body) if body.message().is_some())
 }
 
-/// The source that is being read.
-struct Current {
-    importer: Importer,
+/// What was read of a source.
+#[derive(Default)]
+struct Read {
     sessions: HashSet<String>,
     messages: u64,
-}
-
-impl Current {
-    fn new(tl: &Throughline) -> Self {
-        Self {
-            importer: Importer::new(tl.clone()),
-            sessions: HashSet::new(),
-            messages: 0,
-        }
-    }
 }
 
 /// A path's folder and name.

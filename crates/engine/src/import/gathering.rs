@@ -12,7 +12,7 @@ use super::waiting::{Waiting, content};
 /// What is gathered for one session.
 #[derive(Debug)]
 pub(super) struct Gathering {
-    /// What it is to meet; away while entries are being appended.
+    /// What it is to meet; away while entries are made ready to be appended.
     pub(super) meeting: Option<Meeting>,
     pub(super) waiting: Vec<Waiting>,
     /// How often each entry without an id of its own has come.
@@ -28,11 +28,16 @@ impl Gathering {
         }
     }
 
-    /// Nothing has come for a while: what makes it fast to go on is let go.
-    pub(super) fn rest(&mut self) {
-        if let Some(meeting) = &mut self.meeting {
+    /// What it is to meet, if there is something to be done: entries to append, or an append
+    /// under way to wait for.
+    pub(super) fn take_meeting(&mut self) -> Option<Meeting> {
+        let meeting = self.meeting.as_mut()?;
+        if self.waiting.is_empty() && !meeting.is_busy() {
+            // Nothing has come for a while: what makes it fast to go on is let go.
             meeting.rest();
+            return None;
         }
+        self.meeting.take()
     }
 
     /// Takes an entry, which waits until the next append.

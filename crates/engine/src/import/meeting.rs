@@ -1,15 +1,19 @@
 //! How what comes in for one session meets what is there.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
+use std::future::ready;
 use std::sync::Arc;
+use std::task::Poll;
 
+use futures_util::poll;
 use throughline_model::{
     Birth, Digest, Entry, EntryId, Happened, Identity, IncomingEntry, IncomingSession, Lineage,
     NewEntry, Origin, Seq, SessionId, SessionRef, Timestamp,
 };
-use throughline_store::{Append, Encoded, Read, StoreError, encode};
+use throughline_store::{Appended, Read, StoreError};
 
 use super::arriving::own_id;
+use super::bundle::{Bundle, UnderWay};
 use super::place::{self, Place};
 use super::resolving::resolved;
 use super::sharing::Sharing;
@@ -20,6 +24,10 @@ use crate::{Error, NewSession, Throughline};
 
 /// How many ids of a session that was made are remembered, to know what is not there.
 const REMEMBERED: usize = 1 << 18;
+
+/// How many appends of a session are under way at once: one that is being written, and one
+/// that the store can go on with.
+const AT_ONCE: usize = 2;
 
 /// A session of another system, and where its entries go here.
 #[derive(Debug)]
@@ -37,6 +45,10 @@ pub(super) struct Meeting {
     last: Option<Seq>,
     /// The session this one shares its beginning with, while it does.
     sharing: Option<Sharing>,
+    /// What is being appended while more is made ready, in order.
+    under_way: VecDeque<UnderWay>,
+    /// The head of the session once that is done, if nobody else writes to it.
+    head: Seq,
 }
 
 /// What becomes of a stretch of entries that is compared with what is there.
@@ -45,24 +57,6 @@ enum Met {
     Whole,
     /// The entry with this index says otherwise.
     Otherwise(usize),
-}
-
-/// Entries to be appended, each with what it is stored as.
-#[derive(Default)]
-struct New {
-    entries: Vec<NewEntry>,
-    encoded: Vec<Encoded>,
-}
-
-impl New {
-    fn push(&mut self, entry: NewEntry, encoded: Option<Encoded>) -> Result<(), Error> {
-        self.encoded.push(match encoded {
-            Some(encoded) => encoded,
-            None => encode(&entry, None)?,
-        });
-        self.entries.push(entry);
-        Ok(())
-    }
 }
 
 impl Meeting {
@@ -75,7 +69,14 @@ impl Meeting {
             at: None,
             last: None,
             sharing: None,
+            under_way: VecDeque::new(),
+            head: Seq::ZERO,
         }
+    }
+
+    /// Whether something is being appended.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.under_way.is_empty()
     }
 
     /// Lets go of what need not be remembered.
@@ -85,18 +86,72 @@ impl Meeting {
 
     /// Whether there is a session for these entries, or they are reason to make one. One in
     /// which nothing was said is not made for a title's sake.
-    pub(super) async fn is_wanted(&self, tl: &Throughline, waiting: &[Waiting]) -> bool {
+    pub(super) async fn is_wanted(&mut self, tl: &Throughline, waiting: &[Waiting]) -> bool {
         self.to.is_some()
             || waiting.iter().any(Waiting::is_said)
             || !matches!(place::find(tl, &self.session).await, Ok(Place::New(_)))
     }
 
-    /// Appends what waits and tells what was done.
-    pub(super) async fn append(&mut self, tl: &Throughline, waiting: Vec<Waiting>) -> ImportReport {
-        let mut report = ImportReport::default();
+    /// Waits until what is being appended is there, and tells what came of it.
+    pub(super) async fn settle(&mut self, report: &mut ImportReport) {
+        while self.is_busy() {
+            self.settle_first(report).await;
+        }
+    }
+
+    /// Waits for the first of what is being appended.
+    async fn settle_first(&mut self, report: &mut ImportReport) {
+        if let Some(mut first) = self.under_way.pop_front() {
+            let outcome = (&mut first.outcome).await;
+            self.settled(&first, outcome, report);
+        }
+    }
+
+    /// Settles what is there by now, without waiting.
+    async fn look(&mut self, report: &mut ImportReport) {
+        while let Some(mut first) = self.under_way.pop_front() {
+            match poll!(&mut first.outcome) {
+                Poll::Ready(outcome) => self.settled(&first, outcome, report),
+                Poll::Pending => return self.under_way.push_front(first),
+            }
+        }
+    }
+
+    fn settled(
+        &mut self,
+        appended: &UnderWay,
+        outcome: Result<Appended, StoreError>,
+        report: &mut ImportReport,
+    ) {
+        match outcome {
+            Ok(there) => {
+                self.last = there.entries.last().map(|entry| entry.seq).or(self.last);
+                report.appended += appended.messages;
+            }
+            Err(error) => {
+                let error = Arc::new(Error::from(error));
+                if appended.follows {
+                    // What comes after it must not come in before it.
+                    self.refused = Some(Arc::clone(&error));
+                    report.disturbed = true;
+                }
+                report.failed.push((appended.place, error));
+            }
+        }
+    }
+
+    /// Makes ready what waits and begins to append it, and tells what was done; what came of
+    /// the append is told when it [settles](Self::settle).
+    pub(super) async fn append(
+        &mut self,
+        tl: &Throughline,
+        waiting: Vec<Waiting>,
+        report: &mut ImportReport,
+    ) {
+        self.look(report).await;
         let places: Vec<u64> = waiting.iter().map(|waiting| waiting.entry.place).collect();
         if self.refused.is_none()
-            && let Err(error) = self.place(tl, &mut report).await
+            && let Err(error) = self.place(tl, report).await
         {
             self.refused = Some(Arc::new(error));
         }
@@ -105,14 +160,10 @@ impl Meeting {
             // Whoever threw it away does not want it back.
             let what = "entry of a session in the trash".to_owned();
             *report.passed.entry(what).or_default() += places.len() as u64;
-        } else if let Some(refused) = &self.refused {
-            let all = places.iter().map(|place| (*place, Arc::clone(refused)));
-            report.failed.extend(all);
-        } else if let Err(error) = self.bring(tl, waiting, &mut report).await {
+        } else if let Err(error) = self.bring(tl, waiting, report).await {
             let first = places.first().copied().unwrap_or_default();
             report.failed.push((first, Arc::new(error)));
         }
-        report
     }
 
     /// Finds out where the entries go, and makes the session if need be.
@@ -158,21 +209,32 @@ impl Meeting {
         waiting: Vec<Waiting>,
         report: &mut ImportReport,
     ) -> Result<(), Error> {
-        let mut rest = self.past_shared(tl, waiting, report).await?;
+        let mut rest = match self.refused {
+            Some(_) => waiting,
+            None => self.past_shared(tl, waiting, report).await?,
+        };
         while !rest.is_empty() {
+            if let Some(refused) = &self.refused {
+                let failed = |waiting: Waiting| (waiting.entry.place, Arc::clone(refused));
+                report.failed.extend(rest.into_iter().map(failed));
+                return Ok(());
+            }
             let Some(to) = self.to.clone() else {
                 return Ok(());
             };
             let ids = ids(&to.id, &rest)?;
-            let known = self.known(tl, &to, &ids).await?;
+            let known = self.known(tl, &to, &ids, report).await?;
             let later = match self.compare(tl, &to, &rest, &known, report).await? {
                 Met::Whole => Vec::new(),
                 Met::Otherwise(index) => rest.split_off(index),
             };
             let mut left = self.push(tl, &to, rest, (&ids, &known), report).await?;
             if let (true, Some(first)) = (left.is_empty(), later.first()) {
-                let at = self.last.unwrap_or(Seq::ZERO);
-                self.fork(tl, &to, at, first, report).await?;
+                self.settle(report).await;
+                if self.refused.is_none() {
+                    let at = self.last.unwrap_or(Seq::ZERO);
+                    self.fork(tl, &to, at, first, report).await?;
+                }
             }
             left.extend(later);
             rest = left;
@@ -186,6 +248,7 @@ impl Meeting {
         tl: &Throughline,
         to: &SessionRef,
         ids: &[EntryId],
+        report: &mut ImportReport,
     ) -> Result<Vec<Option<Seq>>, Error> {
         if let Some(made) = &mut self.made {
             let few = made.len() + ids.len() <= REMEMBERED;
@@ -195,6 +258,7 @@ impl Meeting {
             }
             self.made = None;
         }
+        self.settle(report).await;
         Ok(tl.store.locate(to, ids).await?)
     }
 
@@ -308,7 +372,8 @@ impl Meeting {
         report: &mut ImportReport,
     ) -> Result<Vec<Waiting>, Error> {
         let mut taken = HashSet::new();
-        let mut new = New::default();
+        let mut bundle = Bundle::default();
+        let mut follows = false;
         let mut all = waiting.into_iter().zip(ids.iter().zip(known));
         while let Some((mut next, (id, known))) = all.next() {
             if known.is_some() || !taken.insert(*id) {
@@ -316,29 +381,30 @@ impl Meeting {
                 self.last = self.last.max(*known);
                 continue;
             }
-            if new.entries.is_empty() && self.gone_on(tl, to).await? {
+            if bundle.is_empty() {
+                follows = self.is_busy();
+            }
+            if bundle.is_empty() && !follows && self.gone_on(tl, to).await? {
                 let at = self.last.unwrap_or(Seq::ZERO);
                 self.fork(tl, to, at, &next, report).await?;
-                let mut left = vec![next];
-                for (later, (_, known)) in all {
-                    match known {
-                        Some(_) => report.known += u64::from(later.is_message()),
-                        None => left.push(later),
-                    }
-                }
-                return Ok(left);
+                return Ok(left_of(next, all, report));
             }
             let at = self.time(&next.entry).unwrap_or_else(|| tl.now());
+            let (place, author) = (next.entry.place, next.entry.author.take());
             let external_id = own_id(&next.entry).map(ToOwned::to_owned);
-            let (author, encoded) = (next.entry.author.clone(), next.encoded.take());
+            let encoded = next.encoded.take();
             let body = match next.entry.what {
                 Happened::Body(body) => body,
                 _ => match next.plain_body() {
                     Some(body) => body,
                     None => {
                         // What speaks of other entries needs them to be there.
-                        let before = std::mem::take(&mut new);
-                        self.append_now(tl, to, before, report).await?;
+                        self.begin(tl, to, std::mem::take(&mut bundle), follows)
+                            .await;
+                        self.settle(report).await;
+                        if self.refused.is_some() {
+                            return Ok(left_of(next, all, report));
+                        }
                         match resolved(tl, to, &next.entry).await? {
                             Some(body) => body,
                             None => continue,
@@ -346,15 +412,35 @@ impl Meeting {
                     }
                 },
             };
-            let entry = NewEntry {
+            let new = NewEntry {
                 external_id,
                 author,
                 ..NewEntry::new(*id, at, body)
             };
-            new.push(entry, encoded)?;
+            bundle.push(new, encoded, place)?;
         }
-        self.append_now(tl, to, new, report).await?;
+        while self.under_way.len() >= AT_ONCE {
+            self.settle_first(report).await;
+        }
+        self.begin(tl, to, bundle, follows).await;
         Ok(Vec::new())
+    }
+
+    /// Begins to append entries. If they follow others that are not there yet, and somebody else
+    /// writes in between or those before them fail, they are refused: they must be compared
+    /// with what is there by then, and come in when their source is taken again.
+    async fn begin(&mut self, tl: &Throughline, to: &SessionRef, bundle: Bundle, follows: bool) {
+        if bundle.is_empty() {
+            return;
+        }
+        let after = (follows && self.session.from.is_some()).then_some(self.head);
+        self.head = Seq(self.head.0 + bundle.len());
+        let mut under_way = bundle.append(tl, to, after);
+        // The store has it once it was asked; what it says is waited for later.
+        if let Poll::Ready(outcome) = poll!(&mut under_way.outcome) {
+            under_way.outcome = Box::pin(ready(outcome));
+        }
+        self.under_way.push_back(under_way);
     }
 
     /// When something happened; where that is not told, when the last thing did.
@@ -367,38 +453,13 @@ impl Meeting {
         at
     }
 
-    async fn append_now(
-        &mut self,
-        tl: &Throughline,
-        to: &SessionRef,
-        new: New,
-        report: &mut ImportReport,
-    ) -> Result<(), Error> {
-        if new.entries.is_empty() {
-            return Ok(());
-        }
-        let of_messages = new
-            .entries
-            .iter()
-            .filter(|new| new.body.message().is_some());
-        let messages = of_messages.count();
-        let append = Append {
-            encoded: new.encoded,
-            ..Append::any(new.entries)
-        };
-        let appended = tl.store.append(to, append).await?;
-        self.last = appended.entries.last().map(|entry| entry.seq).or(self.last);
-        report.appended += messages as u64;
-        Ok(())
-    }
-
     /// Whether somebody here has said something after the last entry that came from there.
     async fn gone_on(&mut self, tl: &Throughline, to: &SessionRef) -> Result<bool, Error> {
         if self.session.from.is_none() {
             return Ok(false);
         }
-        let head = tl.store.record(to).await?.card.head;
-        let mut before = head;
+        self.head = tl.store.record(to).await?.card.head;
+        let mut before = self.head;
         while self.last.is_none_or(|last| last < before) && before > Seq::ZERO {
             let page = tl.store.read(to, Read::before(Some(before), PAGE)).await?;
             let Some(first) = page.first().map(|entry| entry.seq) else {
@@ -451,4 +512,20 @@ impl Meeting {
         self.last = Some(at);
         Ok(())
     }
+}
+
+/// This one, and what is not there of all that comes after it.
+fn left_of<'a>(
+    first: Waiting,
+    later: impl Iterator<Item = (Waiting, (&'a EntryId, &'a Option<Seq>))>,
+    report: &mut ImportReport,
+) -> Vec<Waiting> {
+    let mut left = vec![first];
+    for (later, (_, known)) in later {
+        match known {
+            Some(_) => report.known += u64::from(later.is_message()),
+            None => left.push(later),
+        }
+    }
+    left
 }

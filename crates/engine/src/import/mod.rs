@@ -1,13 +1,15 @@
 //! Bringing sessions in from elsewhere, any number of times.
 //!
 //! Every entry gets an id that is a function of what it is, so that the second time it is
-//! recognised. Entries are gathered and appended together, many sessions at once, which
-//! lets the store commit them together; while it does, the next ones are gathered.
+//! recognised. Entries are gathered and appended together, many sessions and sources at
+//! once, which lets the store commit them together. While it does, the next ones are made
+//! ready to be appended, and those after them are gathered.
 //!
 //! Invariant: nothing that is there is changed. What comes again and says otherwise, or
 //! goes on from where somebody here has gone on too, becomes a fork.
 
 mod arriving;
+mod bundle;
 mod gathering;
 mod ledger;
 mod meeting;
@@ -15,6 +17,7 @@ mod place;
 mod report;
 mod resolving;
 mod sharing;
+mod sources;
 mod waiting;
 
 pub use arriving::Arriving;
@@ -23,6 +26,7 @@ pub use report::ImportReport;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::task::Poll;
 
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::poll;
@@ -32,31 +36,50 @@ use throughline_store::Encoded;
 use crate::{Error, Throughline};
 use gathering::Gathering;
 use meeting::Meeting;
+use sources::{SourceNumber, Sources};
 use waiting::Waiting;
 
 /// Entries read from the store at a time.
 const PAGE: usize = 500;
-/// How many entries are gathered before they are appended.
+/// How many entries are gathered before they are appended: at first few, so that the store
+/// has something to do, then twice as many each time.
+const FIRST: usize = 256;
 const GATHERED: usize = 2_048;
 /// And how many bytes of them, about.
 const GATHERED_BYTES: usize = 4 * 1024 * 1024;
 /// How many entries are taken before it is looked whether the store wants something.
 const TAKEN: usize = 128;
 
-/// What another system calls a session, and which system that is.
-type Name = (Option<String>, String);
+/// A session of a source: what another system calls it, and which system that is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Name {
+    source: SourceNumber,
+    from: Option<String>,
+    id: String,
+}
 
 /// Takes in what comes, in order.
 pub struct Importer {
     tl: Throughline,
-    report: ImportReport,
+    sources: Sources,
     sessions: HashMap<Name, Gathering>,
+    /// Whose source each session is of that is not durable yet.
+    open: HashMap<String, SourceNumber>,
     current: Option<Name>,
     blobs: Vec<Vec<u8>>,
     entries: usize,
     bytes: usize,
-    /// What was gathered before and is being appended.
-    appending: Option<BoxFuture<'static, Result<Vec<Appended>, Error>>>,
+    /// How many entries are gathered this time.
+    wanted: usize,
+    /// What was gathered before and is made ready to be appended.
+    appending: Option<BoxFuture<'static, Result<Given, Error>>>,
+}
+
+/// What the store has been given of what was gathered.
+struct Given {
+    /// The source that was being read then: the store has all of those before it.
+    source: SourceNumber,
+    sessions: Vec<Appended>,
 }
 
 /// What came of appending what was gathered for a session.
@@ -71,7 +94,7 @@ struct Appended {
 impl fmt::Debug for Importer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Importer")
-            .field("report", &self.report)
+            .field("sources", &self.sources)
             .field("entries", &self.entries)
             .finish_non_exhaustive()
     }
@@ -82,12 +105,14 @@ impl Importer {
     pub fn new(tl: Throughline) -> Self {
         Self {
             tl,
-            report: ImportReport::default(),
+            sources: Sources::default(),
             sessions: HashMap::new(),
+            open: HashMap::new(),
             current: None,
             blobs: Vec::new(),
             entries: 0,
             bytes: 0,
+            wanted: FIRST,
             appending: None,
         }
     }
@@ -109,24 +134,84 @@ impl Importer {
                 what,
                 damaged,
             }) => {
+                let report = self.sources.report();
                 if damaged {
-                    self.report.damaged.push((place, what));
+                    report.damaged.push((place, what));
                 } else {
-                    *self.report.passed.entry(what).or_default() += 1;
+                    *report.passed.entry(what).or_default() += 1;
                 }
                 Ok(())
             }
         }
     }
 
+    /// The current source has been taken to its end: what comes next is another's. Sources
+    /// are told of one by one, and gathered together.
+    pub fn next_source(&mut self) {
+        self.sources.next();
+        self.current = None;
+    }
+
+    /// What was done with sources that were taken to their end and are durable, in the order
+    /// in which they came, each once.
+    pub fn finished(&mut self) -> Vec<ImportReport> {
+        self.sources.finished()
+    }
+
+    /// Goes on with what is under way, for as long as nothing else is to be done: it returns
+    /// when that has come to something, and may be dropped before.
+    pub async fn tend(&mut self) -> Result<(), Error> {
+        let Some(appending) = &mut self.appending else {
+            return std::future::pending().await;
+        };
+        let given = appending.await;
+        self.appending = None;
+        self.given(given?);
+        Ok(())
+    }
+
+    /// Appends what is gathered, and waits until all of it is durable.
+    pub async fn settle(&mut self) -> Result<(), Error> {
+        self.append().await?;
+        self.hand_over().await?;
+        let sessions = self.sessions.iter_mut();
+        let settling = sessions.map(async |(name, gathering)| {
+            let mut report = ImportReport::default();
+            if let Some(meeting) = &mut gathering.meeting {
+                meeting.settle(&mut report).await;
+            }
+            (name.source, report)
+        });
+        for (source, report) in join_all(settling).await {
+            self.sources.add(source, report);
+        }
+        self.sources.settled();
+        self.forget();
+        Ok(())
+    }
+
+    /// Appends what is gathered and tells what was done with all sources that were not
+    /// told of.
+    pub async fn finish(mut self) -> Result<ImportReport, Error> {
+        self.settle().await?;
+        Ok(self.sources.rest())
+    }
+
     async fn session(&mut self, session: IncomingSession) -> Result<(), Error> {
-        let name = (session.from.clone(), session.id.clone());
+        let source = self.sources.current();
+        let name = Name {
+            source,
+            from: session.from.clone(),
+            id: session.id.clone(),
+        };
         if !self.sessions.contains_key(&name) {
-            // What this one came from must be there to be compared with.
-            if session.origin.is_some() {
-                self.append().await?;
+            let elsewhere = self.open.get(&name.id).is_some_and(|of| *of != source);
+            // What this one came from, or what another source says of it, must be there to
+            // be compared with.
+            if session.origin.is_some() || elsewhere {
                 self.settle().await?;
             }
+            self.open.insert(name.id.clone(), source);
             self.sessions.insert(name.clone(), Gathering::new(session));
         }
         self.current = Some(name);
@@ -141,51 +226,34 @@ impl Importer {
         let current = self.current.as_ref();
         let Some(gathering) = current.and_then(|name| self.sessions.get_mut(name)) else {
             // A reader tells the session first; what belongs to none cannot be kept.
-            *self
-                .report
-                .passed
-                .entry("entry of no session".to_owned())
-                .or_default() += 1;
+            let what = "entry of no session".to_owned();
+            *self.sources.report().passed.entry(what).or_default() += 1;
             return Ok(());
         };
         self.bytes += size(&entry);
         self.entries += 1;
         gathering.take(entry, encoded);
-        if self.entries >= GATHERED || self.bytes >= GATHERED_BYTES {
+        if self.entries >= self.wanted || self.bytes >= GATHERED_BYTES {
+            self.wanted = (self.wanted * 2).min(GATHERED);
             self.append().await?;
         } else if self.entries.is_multiple_of(TAKEN)
             && let Some(appending) = &mut self.appending
-            && let std::task::Poll::Ready(done) = poll!(appending)
+            && let Poll::Ready(given) = poll!(appending)
         {
             self.appending = None;
-            self.appended(done?);
+            self.given(given?);
         }
         Ok(())
     }
 
-    /// Appends what is gathered and tells what was done.
-    pub async fn finish(mut self) -> Result<ImportReport, Error> {
-        self.append().await?;
-        self.settle().await?;
-        self.report.failed.sort_by_key(|(line, _)| *line);
-        self.report.damaged.sort_by_key(|(line, _)| *line);
-        Ok(self.report)
-    }
-
-    /// How many messages have been appended or recognised so far.
-    pub fn done(&self) -> u64 {
-        self.report.appended + self.report.known
-    }
-
     /// Begins to append what is gathered, after what was gathered before it.
     async fn append(&mut self) -> Result<(), Error> {
-        self.settle().await?;
+        self.hand_over().await?;
+        let source = self.sources.current();
         let blobs = std::mem::take(&mut self.blobs);
         let mut gathered = Vec::new();
         for (name, gathering) in &mut self.sessions {
-            if gathering.waiting.is_empty() {
-                gathering.rest();
-            } else if let Some(meeting) = gathering.meeting.take() {
+            if let Some(meeting) = gathering.take_meeting() {
                 let waiting = std::mem::take(&mut gathering.waiting);
                 gathered.push((name.clone(), meeting, waiting));
             }
@@ -193,35 +261,48 @@ impl Importer {
         self.entries = 0;
         self.bytes = 0;
         let tl = self.tl.clone();
-        let mut appending: BoxFuture<'static, _> = Box::pin(append(tl, blobs, gathered));
+        let appending = async move {
+            let sessions = append(tl, blobs, gathered).await?;
+            Ok(Given { source, sessions })
+        };
+        let mut appending: BoxFuture<'static, _> = Box::pin(appending);
         match poll!(&mut appending) {
-            std::task::Poll::Ready(done) => self.appended(done?),
-            std::task::Poll::Pending => self.appending = Some(appending),
+            Poll::Ready(given) => self.given(given?),
+            Poll::Pending => self.appending = Some(appending),
         }
         Ok(())
     }
 
-    /// Waits until what was gathered before is appended.
-    async fn settle(&mut self) -> Result<(), Error> {
+    /// Waits until the store has been given what was gathered before.
+    async fn hand_over(&mut self) -> Result<(), Error> {
         if let Some(appending) = self.appending.take() {
-            let done = appending.await?;
-            self.appended(done);
+            let given = appending.await?;
+            self.given(given);
         }
         Ok(())
     }
 
-    fn appended(&mut self, done: Vec<Appended>) {
-        for appended in done {
-            self.report.add(appended.report);
+    fn given(&mut self, given: Given) {
+        for appended in given.sessions {
+            self.sources.add(appended.name.source, appended.report);
             if let Some(gathering) = self.sessions.get_mut(&appended.name) {
                 gathering.meeting = Some(appended.meeting);
                 gathering.waiting.splice(..0, appended.left);
             }
         }
+        self.sources.gave(given.source);
+        self.forget();
+    }
+
+    /// Forgets the sessions of sources that are durable to their end.
+    fn forget(&mut self) {
+        let open = self.sources.first_open();
+        self.sessions.retain(|name, _| name.source >= open);
+        self.open.retain(|_, source| *source >= open);
     }
 }
 
-/// Appends what was gathered for sessions, attachments first.
+/// Makes ready what was gathered for sessions and gives it to the store, attachments first.
 async fn append(
     tl: Throughline,
     blobs: Vec<Vec<u8>>,
@@ -237,16 +318,18 @@ async fn append(
     }
     let appended = gathered
         .into_iter()
-        .map(async |(name, mut meeting, waiting)| {
-            let (report, left) = if meeting.is_wanted(&tl, &waiting).await {
-                (meeting.append(&tl, waiting).await, Vec::new())
-            } else {
-                (ImportReport::default(), waiting)
-            };
+        .map(async |(name, mut meeting, mut waiting)| {
+            let mut report = ImportReport::default();
+            if waiting.is_empty() {
+                meeting.settle(&mut report).await;
+            } else if meeting.is_wanted(&tl, &waiting).await {
+                let waiting = std::mem::take(&mut waiting);
+                meeting.append(&tl, waiting, &mut report).await;
+            }
             Appended {
                 name,
                 meeting,
-                left,
+                left: waiting,
                 report,
             }
         });

@@ -23,6 +23,9 @@ pub struct ImportReport {
     pub damaged: Vec<(u64, String)>,
     /// Lines whose entries could not be appended, and why.
     pub failed: Vec<(u64, Arc<Error>)>,
+    /// Whether some of them only failed because something else happened to their session while
+    /// it came in: taken again, they are compared with that.
+    pub disturbed: bool,
 }
 
 impl ImportReport {
@@ -37,5 +40,6 @@ impl ImportReport {
         }
         self.damaged.extend(other.damaged);
         self.failed.extend(other.failed);
+        self.disturbed |= other.disturbed;
     }
 }

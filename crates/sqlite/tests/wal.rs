@@ -1,0 +1,64 @@
+//! The write-ahead log, which is kept short beside the writer.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use common::{birth, check, entry, open, session};
+use throughline_store::{Append, LogStore, Upkeep};
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |file| file.len())
+}
+
+#[tokio::test]
+async fn what_was_committed_gets_into_the_file_while_the_store_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = open(&path);
+    let to = session("s");
+    store.create(&to.owner, birth("s")).await.unwrap();
+    for number in 0..80 {
+        let new = entry(&format!("wide-{number}"), &"x".repeat(100_000));
+        store.append(&to, Append::any(vec![new])).await.unwrap();
+    }
+    let start = Instant::now();
+    while size(&path) < 3_500_000 {
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody moves it");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(check(&store).await.findings.is_empty());
+}
+
+#[tokio::test]
+async fn the_log_stays_short_though_nobody_stops_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = open(&path);
+    let to = session("s");
+    store.create(&to.owner, birth("s")).await.unwrap();
+    let log = folder.path().join("sessions.db-wal");
+    let writers = (0..4).map(|writer| {
+        let (store, to, log) = (store.clone(), to.clone(), log.clone());
+        tokio::spawn(async move {
+            let mut longest = 0;
+            for number in 0..30 {
+                let new = entry(&format!("{writer}-{number}"), &"x".repeat(1_000_000));
+                store.append(&to, Append::any(vec![new])).await.unwrap();
+                longest = longest.max(size(&log));
+            }
+            longest
+        })
+    });
+    let mut longest = 0;
+    for writer in writers.collect::<Vec<_>>() {
+        longest = longest.max(writer.await.unwrap());
+    }
+    // What the writer puts up with, and the largest of the transactions.
+    assert!(longest < 50_000_000, "{longest} bytes");
+    store.close().await.unwrap();
+    assert_eq!(size(&log), 0);
+}
