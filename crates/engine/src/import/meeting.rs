@@ -1,10 +1,12 @@
 //! How what comes in for one session meets what is there.
 
 use std::collections::{HashSet, VecDeque};
+use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 use std::task::Poll;
 
+use futures_util::future::BoxFuture;
 use futures_util::poll;
 use throughline_model::{
     Birth, Digest, Entry, EntryId, Happened, Identity, IncomingEntry, IncomingSession, Lineage,
@@ -45,10 +47,21 @@ pub(super) struct Meeting {
     last: Option<Seq>,
     /// The session this one shares its beginning with, while it does.
     sharing: Option<Sharing>,
+    /// The session is being made, while its first entries are made ready.
+    making: Option<Making>,
     /// What is being appended while more is made ready, in order.
     under_way: VecDeque<UnderWay>,
     /// The head of the session once that is done, if nobody else writes to it.
     head: Seq,
+}
+
+/// Whether the session existed, once that is known.
+struct Making(BoxFuture<'static, Result<bool, Error>>);
+
+impl fmt::Debug for Making {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Making")
+    }
 }
 
 /// What becomes of a stretch of entries that is compared with what is there.
@@ -69,14 +82,15 @@ impl Meeting {
             at: None,
             last: None,
             sharing: None,
+            making: None,
             under_way: VecDeque::new(),
             head: Seq::ZERO,
         }
     }
 
-    /// Whether something is being appended.
+    /// Whether the session is being made or something appended to it.
     pub(super) fn is_busy(&self) -> bool {
-        !self.under_way.is_empty()
+        self.making.is_some() || !self.under_way.is_empty()
     }
 
     /// Lets go of what need not be remembered.
@@ -101,6 +115,10 @@ impl Meeting {
 
     /// Waits for the first of what is being appended.
     async fn settle_first(&mut self, report: &mut ImportReport) {
+        if let Some(making) = &mut self.making {
+            let made = making.0.as_mut().await;
+            self.was_made(made, report);
+        }
         if let Some(mut first) = self.under_way.pop_front() {
             let outcome = (&mut first.outcome).await;
             self.settled(&first, outcome, report);
@@ -109,11 +127,25 @@ impl Meeting {
 
     /// Settles what is there by now, without waiting.
     async fn look(&mut self, report: &mut ImportReport) {
+        if let Some(making) = &mut self.making {
+            let Poll::Ready(made) = poll!(making.0.as_mut()) else {
+                return;
+            };
+            self.was_made(made, report);
+        }
         while let Some(mut first) = self.under_way.pop_front() {
             match poll!(&mut first.outcome) {
                 Poll::Ready(outcome) => self.settled(&first, outcome, report),
                 Poll::Pending => return self.under_way.push_front(first),
             }
+        }
+    }
+
+    fn was_made(&mut self, made: Result<bool, Error>, report: &mut ImportReport) {
+        self.making = None;
+        match made {
+            Ok(existed) => report.created += u64::from(!existed),
+            Err(error) => self.refused = Some(Arc::new(error)),
         }
     }
 
@@ -197,7 +229,13 @@ impl Meeting {
                     });
                     return Ok(());
                 }
-                self.make(tl, *new, report).await?;
+                match (&new.id, &self.session.from) {
+                    (Some(id), Some(_)) => {
+                        let id = id.clone();
+                        self.begin_to_make(tl, &id, *new).await;
+                    }
+                    _ => self.make(tl, *new, report).await?,
+                }
             }
         }
         Ok(())
@@ -260,6 +298,24 @@ impl Meeting {
         }
         self.settle(report).await;
         Ok(tl.store.locate(to, ids).await?)
+    }
+
+    /// Begins to make the session, which is empty if nobody else makes it too: the first
+    /// entries are refused if it is not.
+    async fn begin_to_make(&mut self, tl: &Throughline, id: &SessionId, new: NewSession) {
+        let of = tl.clone();
+        let mut making: BoxFuture<'static, _> = Box::pin(async move {
+            let (_, existed) = of.get_or_create(new).await?;
+            Ok(existed)
+        });
+        // The store has it once it was asked; what it says is waited for later.
+        if let Poll::Ready(made) = poll!(making.as_mut()) {
+            making = Box::pin(ready(made));
+        }
+        self.making = Some(Making(making));
+        self.made = Some(HashSet::new());
+        self.head = Seq::ZERO;
+        self.to = Some(tl.owner.session(id));
     }
 
     /// Makes the session, if it is not there by now.
