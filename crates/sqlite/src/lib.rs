@@ -32,7 +32,6 @@ mod tokens;
 mod trash;
 mod tx;
 mod upkeep;
-mod wal;
 mod writer;
 
 pub use open::{Durability, Options, SqliteStore};

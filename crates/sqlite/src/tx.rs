@@ -129,19 +129,16 @@ impl<'a> Tx<'a> {
         })
     }
 
-    /// Commits, and tells whether something was overwritten.
-    pub(crate) fn commit(mut self) -> Result<bool, StoreError> {
+    pub(crate) fn commit(mut self) -> Result<(), StoreError> {
         self.flush()?;
         self.connection
             .prepare_cached("COMMIT")
             .and_then(|mut commit| commit.execute([]))
             .map_err(during("committing"))?;
         if self.overwrite {
-            self.connection
-                .pragma_update(None, "secure_delete", false)
-                .map_err(during("overwriting"))?;
+            self.empty_the_wal()?;
         }
-        Ok(self.overwrite)
+        Ok(())
     }
 
     /// From here on, what is deleted is overwritten and not just forgotten.
@@ -150,6 +147,25 @@ impl<'a> Tx<'a> {
         self.connection
             .pragma_update(None, "secure_delete", true)
             .map_err(during("preparing to overwrite"))
+    }
+
+    /// Old versions of pages must not linger beside the file either.
+    ///
+    /// If readers are in the way it is left to the next checkpoint: the transaction is
+    /// committed and must not be reported as failed.
+    fn empty_the_wal(&self) -> Result<(), StoreError> {
+        let failed = during("overwriting");
+        self.connection
+            .pragma_update(None, "secure_delete", false)
+            .map_err(failed)?;
+        let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
+        match self.connection.query_row(truncate, [], |_| Ok(())) {
+            Ok(()) => Ok(()),
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                Ok(())
+            }
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// The next position in the feed: after every entry, and everything else that

@@ -1,4 +1,4 @@
-//! The write-ahead log, which is kept short beside the writer.
+//! The write-ahead log, which is kept short.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
