@@ -48,16 +48,6 @@ pub enum OnConflict {
     Fork(Box<Birth>),
 }
 
-/// Which of the entries an append is answered with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
-    /// All of them.
-    #[default]
-    All,
-    /// The last one is enough: a store need not tell the others.
-    Last,
-}
-
 /// The payload of an entry, and the hash of it.
 pub type Encoded = (String, Digest);
 
@@ -74,8 +64,6 @@ pub struct Append {
     pub encoded: Vec<Encoded>,
     /// The lease it is appended under, if any: refused once that is another's.
     pub fence: Option<Fence>,
-    /// Which of the entries are wanted back.
-    pub wanted: Wanted,
 }
 
 impl Append {
@@ -87,7 +75,6 @@ impl Append {
             entries,
             encoded: Vec::new(),
             fence: None,
-            wanted: Wanted::All,
         }
     }
 
@@ -105,7 +92,7 @@ impl Append {
 pub struct Appended {
     /// The session that has the entries: another one where they became a fork.
     pub session: SessionId,
-    /// The entries as stored: all, or no more than were asked for.
+    /// The entries as stored.
     pub entries: Vec<Entry>,
     /// How it went.
     pub how: How,

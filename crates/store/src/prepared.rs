@@ -7,7 +7,7 @@ use throughline_model::{
     Body, DecodeError, Digest, Entry, NewEntry, Seq, SessionId, StoredEntry, to_micros,
 };
 
-use crate::{Append, Encoded, StoreError, Wanted, refuse_large_entry};
+use crate::{Append, Encoded, StoreError, refuse_large_entry};
 
 /// An append with everything done that needs no transaction: whoever appends pays for
 /// encoding and hashing, not the one writer.
@@ -49,7 +49,6 @@ impl Prepared {
         Self {
             append: Append {
                 fence: self.append.fence.clone(),
-                wanted: self.append.wanted,
                 ..Append::any(self.append.entries.clone())
             },
             payloads: self.payloads.clone(),
@@ -71,13 +70,8 @@ impl Prepared {
             attachments: Vec::new(),
         });
         let parts = prepared.append.entries.into_iter().zip(prepared.payloads);
-        let untold = match prepared.append.wanted {
-            Wanted::All => 0,
-            Wanted::Last => places.len().saturating_sub(1),
-        };
         parts
             .zip(places)
-            .skip(untold)
             .map(|((new, (payload, _)), (seq, digest))| {
                 let at = to_micros(new.at);
                 if let Body::Unknown { .. } = new.body {

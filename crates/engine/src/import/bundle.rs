@@ -1,11 +1,9 @@
 //! Entries of one session that are appended together, and an append that is under way.
 
-use std::fmt;
-
-use futures_util::future::BoxFuture;
 use throughline_model::{NewEntry, Seq, SessionRef};
-use throughline_store::{Append, Appended, Encoded, Expect, StoreError, Wanted, encode};
+use throughline_store::{Append, Appended, Encoded, Expect, StoreError, encode};
 
+use super::asked::Asked;
 use crate::{Error, Throughline};
 
 /// Entries to be appended together, each with what it is stored as.
@@ -46,40 +44,36 @@ impl Bundle {
         Ok(())
     }
 
-    /// The append of it, which begins when it is first asked for its outcome.
-    pub(super) fn append(self, tl: &Throughline, to: &SessionRef, after: Option<Seq>) -> UnderWay {
+    /// Appends it, after this head if one is named, and then no other.
+    pub(super) async fn append(
+        self,
+        tl: &Throughline,
+        to: &SessionRef,
+        after: Option<Seq>,
+    ) -> UnderWay {
         let (tl, to) = (tl.clone(), to.clone());
-        let follows = after.is_some();
         let append = Append {
             expect: after.map_or(Expect::Any, Expect::At),
             encoded: self.encoded,
-            wanted: Wanted::Last,
             ..Append::any(self.entries)
         };
         UnderWay {
-            outcome: Box::pin(async move { tl.store.append(&to, append).await }),
+            append: Asked::new(async move { tl.store.append(&to, append).await }).await,
             messages: self.messages,
             place: self.place,
-            follows,
+            follows: after.is_some(),
         }
     }
 }
 
 /// An append whose outcome is still to come.
+#[derive(Debug)]
 pub(super) struct UnderWay {
-    pub(super) outcome: BoxFuture<'static, Result<Appended, StoreError>>,
+    pub(super) append: Asked<Result<Appended, StoreError>>,
     /// How many messages are in it.
     pub(super) messages: u64,
     /// Where the first of its entries stood in its source.
     pub(super) place: u64,
     /// Whether it is refused unless the one before it is there, and nothing else since.
     pub(super) follows: bool,
-}
-
-impl fmt::Debug for UnderWay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnderWay")
-            .field("messages", &self.messages)
-            .finish_non_exhaustive()
-    }
 }

@@ -1,12 +1,9 @@
 //! How what comes in for one session meets what is there.
 
 use std::collections::{HashSet, VecDeque};
-use std::fmt;
-use std::future::ready;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
-use futures_util::future::BoxFuture;
 use futures_util::poll;
 use throughline_model::{
     Birth, Digest, Entry, EntryId, Happened, Identity, IncomingEntry, IncomingSession, Lineage,
@@ -15,6 +12,7 @@ use throughline_model::{
 use throughline_store::{Appended, Read, StoreError};
 
 use super::arriving::own_id;
+use super::asked::Asked;
 use super::bundle::{Bundle, UnderWay};
 use super::place::{self, Place};
 use super::resolving::resolved;
@@ -47,21 +45,12 @@ pub(super) struct Meeting {
     last: Option<Seq>,
     /// The session this one shares its beginning with, while it does.
     sharing: Option<Sharing>,
-    /// The session is being made, while its first entries are made ready.
-    making: Option<Making>,
+    /// The session is being made, while its first entries are made ready; whether it existed.
+    making: Option<Asked<Result<bool, Error>>>,
     /// What is being appended while more is made ready, in order.
     under_way: VecDeque<UnderWay>,
     /// The head of the session once that is done, if nobody else writes to it.
     head: Seq,
-}
-
-/// Whether the session existed, once that is known.
-struct Making(BoxFuture<'static, Result<bool, Error>>);
-
-impl fmt::Debug for Making {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Making")
-    }
 }
 
 /// What becomes of a stretch of entries that is compared with what is there.
@@ -113,32 +102,22 @@ impl Meeting {
         }
     }
 
-    /// Waits for the first of what is being appended.
+    /// Waits for the first of it. Nothing is lost if that is given up.
     async fn settle_first(&mut self, report: &mut ImportReport) {
         if let Some(making) = &mut self.making {
-            let made = making.0.as_mut().await;
+            let made = making.outcome().await;
             self.was_made(made, report);
-        }
-        if let Some(mut first) = self.under_way.pop_front() {
-            let outcome = (&mut first.outcome).await;
-            self.settled(&first, outcome, report);
+        } else if let Some(first) = self.under_way.front_mut() {
+            let outcome = first.append.outcome().await;
+            if let Some(first) = self.under_way.pop_front() {
+                self.settled(&first, outcome, report);
+            }
         }
     }
 
     /// Settles what is there by now, without waiting.
     async fn look(&mut self, report: &mut ImportReport) {
-        if let Some(making) = &mut self.making {
-            let Poll::Ready(made) = poll!(making.0.as_mut()) else {
-                return;
-            };
-            self.was_made(made, report);
-        }
-        while let Some(mut first) = self.under_way.pop_front() {
-            match poll!(&mut first.outcome) {
-                Poll::Ready(outcome) => self.settled(&first, outcome, report),
-                Poll::Pending => return self.under_way.push_front(first),
-            }
-        }
+        while self.is_busy() && poll!(pin!(self.settle_first(report))).is_ready() {}
     }
 
     fn was_made(&mut self, made: Result<bool, Error>, report: &mut ImportReport) {
@@ -304,15 +283,11 @@ impl Meeting {
     /// entries are refused if it is not.
     async fn begin_to_make(&mut self, tl: &Throughline, id: &SessionId, new: NewSession) {
         let of = tl.clone();
-        let mut making: BoxFuture<'static, _> = Box::pin(async move {
+        let making = Asked::new(async move {
             let (_, existed) = of.get_or_create(new).await?;
             Ok(existed)
         });
-        // The store has it once it was asked; what it says is waited for later.
-        if let Poll::Ready(made) = poll!(making.as_mut()) {
-            making = Box::pin(ready(made));
-        }
-        self.making = Some(Making(making));
+        self.making = Some(making.await);
         self.made = Some(HashSet::new());
         self.head = Seq::ZERO;
         self.to = Some(tl.owner.session(id));
@@ -491,11 +466,7 @@ impl Meeting {
         }
         let after = (follows && self.session.from.is_some()).then_some(self.head);
         self.head = Seq(self.head.0 + bundle.len());
-        let mut under_way = bundle.append(tl, to, after);
-        // The store has it once it was asked; what it says is waited for later.
-        if let Poll::Ready(outcome) = poll!(&mut under_way.outcome) {
-            under_way.outcome = Box::pin(ready(outcome));
-        }
+        let under_way = bundle.append(tl, to, after).await;
         self.under_way.push_back(under_way);
     }
 

@@ -9,6 +9,7 @@
 //! goes on from where somebody here has gone on too, becomes a fork.
 
 mod arriving;
+mod asked;
 mod bundle;
 mod gathering;
 mod ledger;
@@ -41,9 +42,7 @@ use waiting::Waiting;
 
 /// Entries read from the store at a time.
 const PAGE: usize = 500;
-/// How many entries are gathered before they are appended: at first few, so that the store
-/// has something to do, then twice as many each time.
-const FIRST: usize = 256;
+/// How many entries are gathered before they are appended.
 const GATHERED: usize = 2_048;
 /// And how many bytes of them, about.
 const GATHERED_BYTES: usize = 4 * 1024 * 1024;
@@ -69,8 +68,6 @@ pub struct Importer {
     blobs: Vec<Vec<u8>>,
     entries: usize,
     bytes: usize,
-    /// How many entries are gathered this time.
-    wanted: usize,
     /// What was gathered before and is made ready to be appended.
     appending: Option<BoxFuture<'static, Result<Given, Error>>>,
 }
@@ -112,7 +109,6 @@ impl Importer {
             blobs: Vec::new(),
             entries: 0,
             bytes: 0,
-            wanted: FIRST,
             appending: None,
         }
     }
@@ -233,8 +229,7 @@ impl Importer {
         self.bytes += size(&entry);
         self.entries += 1;
         gathering.take(entry, encoded);
-        if self.entries >= self.wanted || self.bytes >= GATHERED_BYTES {
-            self.wanted = (self.wanted * 2).min(GATHERED);
+        if self.entries >= GATHERED || self.bytes >= GATHERED_BYTES {
             self.append().await?;
         } else if self.entries.is_multiple_of(TAKEN)
             && let Some(appending) = &mut self.appending
@@ -275,9 +270,8 @@ impl Importer {
 
     /// Waits until the store has been given what was gathered before.
     async fn hand_over(&mut self) -> Result<(), Error> {
-        if let Some(appending) = self.appending.take() {
-            let given = appending.await?;
-            self.given(given);
+        if self.appending.is_some() {
+            self.tend().await?;
         }
         Ok(())
     }
