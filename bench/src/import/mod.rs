@@ -29,7 +29,10 @@ const LONG: [u64; 3] = [50_000_000, 500_000_000, 5_000_000_000];
 const WIDE: usize = 50_000_000;
 const NOTE: &str = "Generated history, one session a file of 10,000 messages: in turn a \
                     question, a thought with the call of a tool, the fifty lines it read, and an \
-                    answer; 1 kB a message on average. Ours is `tl import --no-wait` from its \
+                    answer, each as that agent writes it down: Codex says most things \
+                    twice, as an item and as an event, and counts tokens with every \
+                    answer; Gemini CLI writes a message again when its tools have \
+                    answered. 1 kB a message on average. Ours is `tl import --no-wait` from its \
                     start to its end: read, turned into entries and durable in a SQLite store; \
                     indexing comes after and is not in it. The other reads the same bytes and \
                     parses every line with serde_json, and keeps nothing. Importing again and \

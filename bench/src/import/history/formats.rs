@@ -30,6 +30,14 @@ pub(super) fn head(agent: Agent, session: &str) -> Option<Value> {
     }
 }
 
+/// How many messages a turn comes to: Codex's thought is one of its own.
+pub(super) fn messages(agent: Agent) -> u64 {
+    match agent {
+        Agent::Codex => Turn::MESSAGES + 1,
+        _ => Turn::MESSAGES,
+    }
+}
+
 /// The records of a turn.
 pub(super) fn turn(agent: Agent, session: &str, turn: &Turn) -> Vec<Value> {
     match agent {
@@ -72,20 +80,60 @@ fn claude_code(session: &str, turn: &Turn) -> Vec<Value> {
     records.collect()
 }
 
+/// Codex writes down what was said as an item and, for whoever watches, as an event; and with
+/// each answer of the model what it cost.
 fn codex(turn: &Turn) -> Vec<Value> {
     let call = format!("call_{:08x}", turn.number);
     let arguments = json!({"command": ["cat", "-n", turn.file]}).to_string();
+    let cost = |output: u64| {
+        let used = json!({"input_tokens": 12_000 + turn.number, "cached_input_tokens": 11_000,
+            "output_tokens": output, "reasoning_output_tokens": 64,
+            "total_tokens": 12_000 + turn.number + output});
+        let limit = |minutes: u64| {
+            json!({"used_percent": 12.0, "window_minutes": minutes,
+            "resets_at": 1_767_400_000})
+        };
+        json!({"type": "token_count", "info": {"total_token_usage": used,
+            "last_token_usage": used, "model_context_window": 272_000},
+            "rate_limits": {"primary": limit(300), "secondary": limit(10_080)}})
+    };
     let records = [
+        (
+            "event_msg",
+            json!({"type": "task_started", "model_context_window": 272_000}),
+        ),
+        (
+            "turn_context",
+            json!({"cwd": "/nowhere/app", "approval_policy": "on-request",
+            "sandbox_policy": {"mode": "workspace-write", "network_access": false,
+                "exclude_tmpdir_env_var": false, "exclude_slash_tmp": false},
+            "model": "gpt-x", "effort": "medium", "summary": "auto"}),
+        ),
         (
             "response_item",
             json!({"type": "message", "role": "user",
             "content": [{"type": "input_text", "text": turn.asked}]}),
         ),
         (
+            "event_msg",
+            json!({"type": "user_message", "message": turn.asked}),
+        ),
+        (
+            "event_msg",
+            json!({"type": "agent_reasoning", "text": turn.thought}),
+        ),
+        (
+            "response_item",
+            json!({"type": "reasoning",
+            "summary": [{"type": "summary_text", "text": turn.thought}],
+            "encrypted_content": turn.sealed()}),
+        ),
+        (
             "response_item",
             json!({"type": "function_call", "name": "shell", "call_id": call,
             "arguments": arguments}),
         ),
+        ("event_msg", cost(80)),
         (
             "response_item",
             json!({"type": "function_call_output", "call_id": call,
@@ -100,28 +148,39 @@ fn codex(turn: &Turn) -> Vec<Value> {
             json!({"type": "message", "role": "assistant",
             "content": [{"type": "output_text", "text": turn.answered}]}),
         ),
+        ("event_msg", cost(150)),
+        (
+            "event_msg",
+            json!({"type": "task_complete", "last_agent_message": turn.answered}),
+        ),
     ];
     let records = (0..).zip(records).map(|(index, (kind, payload))| {
-        json!({"timestamp": turn.at(index), "type": kind, "payload": payload})
+        // Four seconds a turn, for all that is written in it.
+        json!({"timestamp": turn.at(index * Turn::MESSAGES / 13), "type": kind,
+            "payload": payload})
     });
     records.collect()
 }
 
+/// Gemini CLI writes a message when it comes, and again when its tools have answered.
 fn gemini(session: &str, turn: &Turn) -> Vec<Value> {
     let id = |index: u64| format!("{:08x}-{}-{index}", turn.number, &session[..8]);
     let tokens = json!({"input": 10, "output": 5, "cached": 0, "thoughts": 3, "tool": 0,
         "total": 18});
+    let called = json!({"id": id(1), "timestamp": turn.at(1), "type": "gemini", "content": "",
+        "thoughts": [{"subject": "The port", "description": turn.thought,
+            "timestamp": turn.at(1)}],
+        "tokens": tokens, "model": "gemini-x"});
+    let mut answered = called.clone();
+    answered["toolCalls"] = json!([{"id": format!("read-{}", turn.number), "name": "read_file",
+        "args": {"absolute_path": turn.file}, "status": "success",
+        "timestamp": turn.at(2), "result": [{"functionResponse": {
+            "id": format!("read-{}", turn.number), "name": "read_file",
+            "response": {"output": turn.read}}}]}]);
     vec![
         json!({"id": id(0), "timestamp": turn.at(0), "type": "user", "content": turn.asked}),
-        json!({"id": id(1), "timestamp": turn.at(1), "type": "gemini", "content": "",
-            "thoughts": [{"subject": "The port", "description": turn.thought,
-                "timestamp": turn.at(1)}],
-            "toolCalls": [{"id": format!("read-{}", turn.number), "name": "read_file",
-                "args": {"absolute_path": turn.file}, "status": "success",
-                "timestamp": turn.at(2), "result": [{"functionResponse": {
-                    "id": format!("read-{}", turn.number), "name": "read_file",
-                    "response": {"output": turn.read}}}]}],
-            "tokens": tokens, "model": "gemini-x"}),
+        called,
+        answered,
         json!({"id": id(3), "timestamp": turn.at(3), "type": "gemini", "content": turn.answered,
             "tokens": tokens, "model": "gemini-x"}),
     ]

@@ -14,8 +14,8 @@ use throughline_formats::Agent;
 
 use turn::Turn;
 
-/// Turns a session has: 10,000 messages.
-const A_SESSION: u64 = 2_500;
+/// Messages a session has.
+const A_SESSION: u64 = 10_000;
 const ID: &str = "00000001-0000-4000-8000-000000000000";
 
 /// Writes a history of so many messages; how many bytes it has.
@@ -23,9 +23,10 @@ pub(super) fn write(agent: Agent, folder: &Path, messages: u64) -> Result<u64> {
     let mut bytes = 0;
     let mut written = 0;
     let mut session = 0;
+    let each = formats::messages(agent);
     while written < messages {
         session += 1;
-        let turns = A_SESSION.min((messages - written) / Turn::MESSAGES);
+        let turns = A_SESSION.min(messages - written) / each;
         let id = format!("{session:08x}-0000-4000-8000-000000000000");
         let path = folder.join(formats::file_name(agent, &id));
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
@@ -40,7 +41,7 @@ pub(super) fn write(agent: Agent, folder: &Path, messages: u64) -> Result<u64> {
         }
         out.flush()?;
         bytes += fs::metadata(&path)?.len();
-        written += turns * Turn::MESSAGES;
+        written += turns * each;
     }
     Ok(bytes)
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use throughline_model::Digest;
+
 /// One turn of a session that works on code.
 pub(super) struct Turn {
     pub(super) number: u64,
@@ -43,6 +45,12 @@ impl Turn {
             file,
             answered,
         }
+    }
+
+    /// The thought as a provider hands it out that keeps it to itself: noise to anybody else.
+    pub(super) fn sealed(&self) -> String {
+        let part = |part: u64| Digest::of(&[self.number, part].map(u64::to_le_bytes).concat());
+        (0..8).map(|number| part(number).to_string()).collect()
     }
 
     /// When one of the messages was said.

@@ -3,6 +3,8 @@
 //! A record is known by its ordinal, or else by its line: rollouts are only appended to.
 //! What was said stands there twice, as an event and as an item; the items are taken.
 
+mod record;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -12,11 +14,12 @@ use throughline_model::{
     Usage,
 };
 
-use super::content::{any, word};
+use super::content::any;
 use super::item;
 use super::line_format::LineFormat;
 use super::telling::Telling;
 use crate::members;
+use record::{Payload, Record};
 
 /// What the first words of a user's message are where the program says it, not the person.
 const INJECTED: &[&str] = &[
@@ -41,17 +44,6 @@ pub(super) struct Codex {
     /// An answer that waits for what it cost.
     #[serde(skip)]
     held: Option<Box<IncomingEntry>>,
-}
-
-#[derive(Deserialize)]
-struct Record<'a> {
-    #[serde(borrow)]
-    timestamp: Option<&'a RawValue>,
-    ordinal: Option<u64>,
-    #[serde(borrow)]
-    r#type: Option<&'a RawValue>,
-    #[serde(borrow)]
-    payload: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -109,14 +101,24 @@ impl LineFormat for Codex {
         if self.index {
             return name(telling, place, line);
         }
-        let record: Record<'_> = members::object(line.trim_start())?;
+        let record = Record::of(line)?;
         let at = members::time(record.timestamp).ok().flatten();
-        let type_of = word(record.r#type);
-        let (Some(type_of), Some(payload)) = (type_of, record.payload) else {
+        let (Some(type_of), Some(payload)) = (record.type_of, record.payload) else {
             return Err("it has no `type` or no `payload`".to_owned());
         };
         // Ordinals are kept when a file is rewritten; lines are not.
         let number = record.ordinal.unwrap_or(place);
+        let payload = match payload {
+            Payload::Other(payload) => payload,
+            Payload::Item(item) => {
+                self.let_go(telling);
+                self.begin_unannounced(telling, at);
+                if self.item(telling, place, number, at, &item, line).is_err() {
+                    telling.foreign(place, Some(number.to_string()), at, line);
+                }
+                return Ok(());
+            }
+        };
         if type_of == "session_meta" {
             if self.begun {
                 telling.passed(place, "session_meta of another thread");
@@ -138,19 +140,8 @@ impl LineFormat for Codex {
             return Ok(());
         }
         self.let_go(telling);
-        if !self.begun {
-            // A rollout of an early version, or one that lost its first line.
-            let mut found = telling.found(&self.session);
-            found.at = at;
-            telling.session(found);
-            self.begun = true;
-        }
+        self.begin_unannounced(telling, at);
         match &*type_of {
-            "response_item" => {
-                if self.item(telling, place, number, at, payload).is_err() {
-                    telling.foreign(place, Some(number.to_string()), at, line);
-                }
-            }
             "turn_context" => self.turn(telling, place, at, payload),
             "compacted" => compacted(telling, place, number, at, payload),
             _ => telling.foreign(place, Some(number.to_string()), at, line),
@@ -197,20 +188,31 @@ impl Codex {
         self.begun = true;
     }
 
+    /// Begins the session of a rollout of an early version, or of one that lost its first
+    /// line.
+    fn begin_unannounced(&mut self, telling: &mut Telling<'_>, at: Option<Timestamp>) {
+        if !self.begun {
+            let mut found = telling.found(&self.session);
+            found.at = at;
+            telling.session(found);
+            self.begun = true;
+        }
+    }
+
     fn item(
         &mut self,
         telling: &mut Telling<'_>,
         place: u64,
         number: u64,
         at: Option<Timestamp>,
-        payload: &RawValue,
+        item: &item::Members<'_>,
+        line: &str,
     ) -> Result<(), String> {
-        let item = item::Members::of(payload.get())?;
         if item.type_of().as_deref() == Some("ghost_snapshot") {
             telling.passed(place, "ghost_snapshot");
             return Ok(());
         }
-        let mut message = item.message(telling, payload.get())?;
+        let mut message = item.message(telling, || record::payload(line))?;
         if message.role == Role::User && is_injected(&message) {
             message.role = Role::System;
         }

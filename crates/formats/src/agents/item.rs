@@ -52,7 +52,7 @@ pub(super) fn item(telling: &mut Telling<'_>, json: &str) -> Result<Item, String
     let members = Members::of(json)?;
     Ok(Item {
         id: text(members.id).filter(|id| !id.is_empty()),
-        message: members.message(telling, json)?,
+        message: members.message(telling, || Ok(json))?,
     })
 }
 
@@ -66,8 +66,12 @@ impl<'a> Members<'a> {
         word(self.r#type)
     }
 
-    /// The message that the item is, which was read from this text.
-    pub(super) fn message(&self, telling: &mut Telling<'_>, json: &str) -> Result<Message, String> {
+    /// The message that the item is; `json` is what it was read from.
+    pub(super) fn message<'j>(
+        &self,
+        telling: &mut Telling<'_>,
+        json: impl FnOnce() -> Result<&'j str, String>,
+    ) -> Result<Message, String> {
         Ok(match self.type_of().as_deref() {
             Some("message") | None if self.role.is_some() => said(telling, self)?,
             Some("reasoning") => thought(telling, self),
@@ -75,7 +79,7 @@ impl<'a> Members<'a> {
             Some(
                 "function_call_output" | "custom_tool_call_output" | "local_shell_call_output",
             ) => answered(telling, self)?,
-            Some(_) => Message::new(Role::Assistant, Content(vec![foreign(json.trim())])),
+            Some(_) => Message::new(Role::Assistant, Content(vec![foreign(json()?.trim())])),
             None => return Err("it has neither `type` nor `role`".to_owned()),
         })
     }
