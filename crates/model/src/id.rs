@@ -163,7 +163,7 @@ impl EntryId {
     ///
     /// Always the same, so that what was imported once is recognised the next time.
     pub fn from_external(session: &SessionId, external: &str) -> Self {
-        Self::derived_in(session, &[b"external", external.as_bytes()])
+        IdsWithin::of(session).external(external)
     }
 
     /// An id that is a function of `parts` within a session.
@@ -171,10 +171,7 @@ impl EntryId {
     /// It begins as all of them in that session do: they stand together in an index, and
     /// adding many of them touches few of its pages.
     pub fn derived_in(session: &SessionId, parts: &[&[u8]]) -> Self {
-        let name = session.as_str().as_bytes();
-        let mut bytes = digest_of(std::iter::once(&name).chain(parts));
-        bytes[..4].copy_from_slice(&Digest::of(name).as_bytes()[..4]);
-        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+        IdsWithin::of(session).derived(parts)
     }
 
     /// An id that is a function of `parts` (UUID version 8).
@@ -195,6 +192,36 @@ impl EntryId {
     /// An id from its sixteen bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(uuid::Uuid::from_bytes(bytes))
+    }
+}
+
+/// The ids that are functions of what they name within one session: for many of them.
+#[derive(Clone, Copy, Debug)]
+pub struct IdsWithin<'a> {
+    session: &'a [u8],
+    /// How all of them begin.
+    beginning: [u8; 4],
+}
+
+impl<'a> IdsWithin<'a> {
+    /// Those of a session.
+    pub fn of(session: &'a SessionId) -> Self {
+        let session = session.as_str().as_bytes();
+        let mut beginning = [0; 4];
+        beginning.copy_from_slice(&Digest::of(session).as_bytes()[..4]);
+        Self { session, beginning }
+    }
+
+    /// [`EntryId::derived_in`].
+    pub fn derived(&self, parts: &[&[u8]]) -> EntryId {
+        let mut bytes = digest_of(std::iter::once(&self.session).chain(parts));
+        bytes[..4].copy_from_slice(&self.beginning);
+        EntryId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
+    /// [`EntryId::from_external`].
+    pub fn external(&self, external: &str) -> EntryId {
+        self.derived(&[b"external", external.as_bytes()])
     }
 }
 

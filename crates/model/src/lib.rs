@@ -48,7 +48,7 @@ pub use facts::{Fact, Facts};
 pub use files::{files_in, files_touched};
 pub use fold::{Record, fold};
 pub use host::is_this_machine;
-pub use id::{EntryId, IdError, Key, Seq, SessionId};
+pub use id::{EntryId, IdError, IdsWithin, Key, Seq, SessionId};
 pub use incoming::{Happened, Identity, Incoming, IncomingEntry, IncomingSession, Origin, Passed};
 pub use json::Json;
 pub use lineage::Lineage;

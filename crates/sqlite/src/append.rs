@@ -1,6 +1,5 @@
 //! Making sessions and appending to them.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use rusqlite::{CachedStatement, OptionalExtension, params};
@@ -9,8 +8,8 @@ use throughline_model::{
     Timestamp, to_micros,
 };
 use throughline_store::{
-    Append, Appended, Created, How, OnConflict, Prepared, Read, Settled, StoreError, decode,
-    encode, refuse_large_entry, settle, verify,
+    Append, Appended, Created, EntryIds, How, OnConflict, Prepared, Read, Settled, StoreError,
+    decode, encode, refuse_large_entry, settle, verify,
 };
 
 use crate::error::{damaged, during};
@@ -169,7 +168,7 @@ fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Answe
     let live = tx.live(to)?;
     let (pk, shared, end) = (live.pk, live.shared, live.anchors.end());
     let ids = || prepared.append.entries.iter().map(|new| new.id);
-    let all_new = |known: &HashSet<EntryId>| !ids().any(|id| known.contains(&id));
+    let all_new = |known: &EntryIds| !ids().any(|id| known.contains(&id));
     let found = if live.ids.as_ref().is_some_and(all_new) {
         vec![None; prepared.append.entries.len()]
     } else {

@@ -32,6 +32,7 @@ mod tokens;
 mod trash;
 mod tx;
 mod upkeep;
+mod wal;
 mod writer;
 
 pub use open::{Durability, Options, SqliteStore};

@@ -245,3 +245,11 @@ pub(crate) fn writer(path: &Path, options: Options) -> Result<Connection, StoreE
     }
     Ok(connection)
 }
+
+/// A connection that moves what was committed from the write-ahead log into the file.
+pub(crate) fn mover(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    prepare(&mut connection)?;
+    Ok(connection)
+}

@@ -5,11 +5,11 @@
 //! says that no other connection has written. Cards are written once a session and
 //! transaction, however many appends it got.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
-use throughline_model::{Birth, Card, EntryId, Owner, Record, Seq, SessionId, SessionRef};
-use throughline_store::{Event, StoreError};
+use throughline_model::{Birth, Card, Owner, Record, Seq, SessionId, SessionRef};
+use throughline_store::{EntryIds, Event, StoreError};
 
 use crate::error::{damaged, during};
 use crate::links::{Anchors, End};
@@ -67,7 +67,7 @@ pub(crate) struct Live {
     pub(crate) anchors: Anchors,
     /// The ids of all its own entries, where it was made lately and they are remembered:
     /// then none need be looked up to know that an entry is new.
-    pub(crate) ids: Option<HashSet<EntryId>>,
+    pub(crate) ids: Option<EntryIds>,
     /// What of `record` has been written.
     saved_standing: Seq,
     /// The card as it was last written whole.
@@ -129,16 +129,19 @@ impl<'a> Tx<'a> {
         })
     }
 
-    pub(crate) fn commit(mut self) -> Result<(), StoreError> {
+    /// Commits, and tells whether something was overwritten.
+    pub(crate) fn commit(mut self) -> Result<bool, StoreError> {
         self.flush()?;
         self.connection
             .prepare_cached("COMMIT")
             .and_then(|mut commit| commit.execute([]))
             .map_err(during("committing"))?;
         if self.overwrite {
-            self.empty_the_wal()?;
+            self.connection
+                .pragma_update(None, "secure_delete", false)
+                .map_err(during("overwriting"))?;
         }
-        Ok(())
+        Ok(self.overwrite)
     }
 
     /// From here on, what is deleted is overwritten and not just forgotten.
@@ -147,25 +150,6 @@ impl<'a> Tx<'a> {
         self.connection
             .pragma_update(None, "secure_delete", true)
             .map_err(during("preparing to overwrite"))
-    }
-
-    /// Old versions of pages must not linger beside the file either.
-    ///
-    /// If readers are in the way it is left to the next checkpoint: the transaction is
-    /// committed and must not be reported as failed.
-    fn empty_the_wal(&self) -> Result<(), StoreError> {
-        let failed = during("overwriting");
-        self.connection
-            .pragma_update(None, "secure_delete", false)
-            .map_err(failed)?;
-        let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
-        match self.connection.query_row(truncate, [], |_| Ok(())) {
-            Ok(()) => Ok(()),
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
-                Ok(())
-            }
-            Err(error) => Err(failed(error)),
-        }
     }
 
     /// The next position in the feed: after every entry, and everything else that
@@ -306,7 +290,7 @@ impl<'a> Tx<'a> {
         // A fork starts with tags and standing that are not yet written for it.
         live.saved_card = None;
         live.saved_standing = Seq::ZERO;
-        live.ids = Some(HashSet::new());
+        live.ids = Some(EntryIds::default());
         self.put(&owner.session(&birth.id), live);
         crate::feed::note(self, owner, birth.id.as_str(), Event::Created)?;
         Ok(pk)

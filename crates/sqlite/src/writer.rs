@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 
 use crate::open::Options;
 use crate::tx::{Cache, Tx};
+use crate::wal::Tending;
 
 /// The most jobs in one commit: enough to share a sync, and short enough to wait for.
 const BATCH: usize = 512;
@@ -136,10 +137,11 @@ impl Writer {
 
     fn start(&self) -> Result<State, StoreError> {
         let mut connection = crate::open::writer(&self.path, self.options)?;
+        let wal = Tending::start(&mut connection, &self.path)?;
         let (jobs, waiting) = unbounded();
         let thread = std::thread::Builder::new()
             .name("tl-write".to_owned())
-            .spawn(move || run(&mut connection, &waiting))
+            .spawn(move || run(&connection, &wal, &waiting))
             .map_err(|source| StoreError::Backend {
                 during: "starting the writer",
                 source: source.into(),
@@ -164,13 +166,13 @@ impl Drop for Writer {
     }
 }
 
-fn run(connection: &mut Connection, waiting: &Receiver<Box<dyn Job>>) {
+fn run(connection: &Connection, wal: &Tending, waiting: &Receiver<Box<dyn Job>>) {
     let mut cache = Cache::default();
     let mut batch = Vec::with_capacity(BATCH);
     for job in waiting {
         batch.push(job);
         batch.extend(waiting.try_iter().take(BATCH - 1));
-        let committing = AssertUnwindSafe(|| commit(connection, &mut cache, &mut batch));
+        let committing = AssertUnwindSafe(|| commit(connection, wal, &mut cache, &mut batch));
         if catch_unwind(committing).is_err() {
             // A fault of ours in one job must not end all writing. Whoever waited is told
             // by the loss of their answer.
@@ -182,8 +184,13 @@ fn run(connection: &mut Connection, waiting: &Receiver<Box<dyn Job>>) {
 }
 
 /// Runs a batch to its end and answers everybody in it.
-fn commit(connection: &Connection, cache: &mut Cache, batch: &mut Vec<Box<dyn Job>>) {
-    if let Ok(()) = attempt(connection, cache, batch) {
+fn commit(
+    connection: &Connection,
+    wal: &Tending,
+    cache: &mut Cache,
+    batch: &mut Vec<Box<dyn Job>>,
+) {
+    if let Ok(()) = attempt(connection, wal, cache, batch) {
         for job in batch.drain(..) {
             job.answer(None);
         }
@@ -191,7 +198,7 @@ fn commit(connection: &Connection, cache: &mut Cache, batch: &mut Vec<Box<dyn Jo
     }
     for job in batch.drain(..) {
         let mut alone = [job];
-        let failure = match attempt(connection, cache, &mut alone) {
+        let failure = match attempt(connection, wal, cache, &mut alone) {
             // The job's own error, where it broke, is its answer.
             Ok(()) | Err(Failure::Broken) => None,
             Err(Failure::Store(failure)) => Some(failure),
@@ -211,6 +218,7 @@ enum Failure {
 /// One transaction with all of the batch in it, committed or rolled back.
 fn attempt(
     connection: &Connection,
+    wal: &Tending,
     cache: &mut Cache,
     batch: &mut [Box<dyn Job>],
 ) -> Result<(), Failure> {
@@ -221,7 +229,10 @@ fn attempt(
                 return Err(Failure::Broken);
             }
         }
-        tx.commit().map_err(Failure::Store)
+        if tx.commit().map_err(Failure::Store)? {
+            wal.empty(connection).map_err(Failure::Store)?;
+        }
+        Ok(())
     })();
     if done.is_err() {
         cache.clear();

@@ -51,6 +51,10 @@ pub enum OnConflict {
 /// The payload of an entry, and the hash of it.
 pub type Encoded = (String, Digest);
 
+/// A set of entry ids. They are the callers' own, so that the hash is seeded by chance; and
+/// there are many, so that it is a fast one.
+pub type EntryIds = std::collections::HashSet<EntryId, foldhash::fast::RandomState>;
+
 /// An append: all of it happens or none.
 #[derive(Clone, Debug)]
 pub struct Append {

@@ -29,7 +29,7 @@ pub mod conformance;
 
 pub use access::Access;
 pub use append::{
-    Append, Appended, Encoded, Expect, How, MAX_ENTRY_BYTES, OnConflict, Settled,
+    Append, Appended, Encoded, EntryIds, Expect, How, MAX_ENTRY_BYTES, OnConflict, Settled,
     refuse_large_entry, repeat_of, settle,
 };
 pub use blob::{BlobStore, MAX_BLOB_BYTES, admit_blob};

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 const AT_ONCE: usize = 512;
 /// And how many bytes of it, about: entries may be large.
 const AT_ONCE_BYTES: u64 = 1 << 20;
-/// How many such handfuls may wait.
-const WAITING: usize = 16;
+/// How many such handfuls may wait: enough for neither side to stand still, and no more, since
+/// room that was never used before costs as much as reading into it.
+const WAITING: usize = 4;
 
 /// A source that is to be read.
 #[derive(Clone, Debug)]

@@ -17,6 +17,15 @@ pub(super) struct Bundle {
 }
 
 impl Bundle {
+    /// An empty one, for about so many entries.
+    pub(super) fn with_room(entries: usize) -> Self {
+        Self {
+            entries: Vec::with_capacity(entries),
+            encoded: Vec::with_capacity(entries),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

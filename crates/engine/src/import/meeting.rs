@@ -1,15 +1,15 @@
 //! How what comes in for one session meets what is there.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::poll;
 use throughline_model::{
-    Birth, Digest, Entry, EntryId, Happened, Identity, IncomingEntry, IncomingSession, Lineage,
-    NewEntry, Origin, Seq, SessionId, SessionRef, Timestamp,
+    Birth, Digest, Entry, EntryId, Happened, Identity, IdsWithin, IncomingEntry, IncomingSession,
+    Lineage, NewEntry, Origin, Seq, SessionId, SessionRef, Timestamp,
 };
-use throughline_store::{Appended, Read, StoreError};
+use throughline_store::{Appended, EntryIds, Read, StoreError};
 
 use super::arriving::own_id;
 use super::asked::Asked;
@@ -36,7 +36,7 @@ pub(super) struct Meeting {
     /// Where it goes, once that is known.
     to: Option<SessionRef>,
     /// The ids of all that is there, where this import made the session and knows them.
-    made: Option<HashSet<EntryId>>,
+    made: Option<EntryIds>,
     /// Why it can go nowhere.
     refused: Option<Arc<Error>>,
     /// When the last entry happened.
@@ -288,7 +288,7 @@ impl Meeting {
             Ok(existed)
         });
         self.making = Some(making.await);
-        self.made = Some(HashSet::new());
+        self.made = Some(EntryIds::default());
         self.head = Seq::ZERO;
         self.to = Some(tl.owner.session(id));
     }
@@ -302,7 +302,7 @@ impl Meeting {
     ) -> Result<(), Error> {
         let (session, existed) = tl.get_or_create(new).await?;
         report.created += u64::from(!existed);
-        self.made = (!existed).then(HashSet::new);
+        self.made = (!existed).then(EntryIds::default);
         self.to = Some(tl.owner.session(session.id()));
         Ok(())
     }
@@ -383,7 +383,7 @@ impl Meeting {
             }
             let reused = StoreError::EntryIdReused {
                 id: to.id.clone(),
-                entry: waiting.id(&to.id)?,
+                entry: waiting.id(&IdsWithin::of(&to.id))?,
             };
             report
                 .failed
@@ -402,8 +402,8 @@ impl Meeting {
         (ids, known): (&[EntryId], &[Option<Seq>]),
         report: &mut ImportReport,
     ) -> Result<Vec<Waiting>, Error> {
-        let mut taken = HashSet::new();
-        let mut bundle = Bundle::default();
+        let mut taken = EntryIds::default();
+        let mut bundle = Bundle::with_room(waiting.len());
         let mut follows = false;
         let mut all = waiting.into_iter().zip(ids.iter().zip(known));
         while let Some((mut next, (id, known))) = all.next() {

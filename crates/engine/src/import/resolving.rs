@@ -2,7 +2,7 @@
 //! ends, and where a way back leads.
 
 use throughline_model::{
-    Body, Checkpoint, EntryId, Happened, IncomingEntry, Lineage, Seq, SessionRef, Timestamp,
+    Body, Checkpoint, Happened, IdsWithin, IncomingEntry, Lineage, Seq, SessionRef, Timestamp,
 };
 use throughline_store::Read;
 
@@ -101,10 +101,8 @@ async fn find(tl: &Throughline, of: &SessionRef, own: &str) -> Result<Option<Seq
     let mut session = of.clone();
     let mut until = Seq(u64::MAX);
     loop {
-        let ids = [
-            EntryId::from_external(&session.id, own),
-            at_place(&session.id, own),
-        ];
+        let within = IdsWithin::of(&session.id);
+        let ids = [within.external(own), at_place(&within, own)];
         let found = tl.store.locate(&session, &ids).await?;
         if let Some(seq) = found[0].or(found[1]) {
             return Ok(Some(seq).filter(|seq| *seq <= until));

@@ -4,7 +4,7 @@
 //! entry has it every time it comes.
 
 use throughline_model::{
-    Body, EntryId, Happened, Identity, IncomingEntry, NamedBy, SessionId, Tag, Timestamp,
+    Body, EntryId, Happened, Identity, IdsWithin, IncomingEntry, NamedBy, SessionId, Tag, Timestamp,
 };
 use throughline_store::{Encoded, StoreError};
 
@@ -31,10 +31,10 @@ impl Waiting {
     }
 
     /// The id of the entry in a session.
-    pub(super) fn id(&self, session: &SessionId) -> Result<EntryId, Error> {
+    pub(super) fn id(&self, within: &IdsWithin<'_>) -> Result<EntryId, Error> {
         Ok(match &self.entry.identity {
-            Identity::Own(own) => EntryId::from_external(session, own),
-            Identity::Place(place) => at_place(session, place),
+            Identity::Own(own) => within.external(own),
+            Identity::Place(place) => at_place(within, place),
             Identity::Content => {
                 let body = encoded(&self.entry).ok_or_else(|| StoreError::Backend {
                     during: "encoding a message",
@@ -42,7 +42,7 @@ impl Waiting {
                 })?;
                 let at = self.entry.at.map_or(0, Timestamp::as_microsecond);
                 let (at, times) = (at.to_le_bytes(), self.times.to_le_bytes());
-                EntryId::derived_in(session, &[b"import", &body, &at, &times])
+                within.derived(&[b"import", &body, &at, &times])
             }
         })
     }
@@ -95,13 +95,14 @@ impl Waiting {
 }
 
 /// The id of what is known by its place in the source.
-pub(super) fn at_place(session: &SessionId, place: &str) -> EntryId {
-    EntryId::derived_in(session, &[b"place", place.as_bytes()])
+pub(super) fn at_place(within: &IdsWithin<'_>, place: &str) -> EntryId {
+    within.derived(&[b"place", place.as_bytes()])
 }
 
 /// The ids of entries in a session.
 pub(super) fn ids(session: &SessionId, waiting: &[Waiting]) -> Result<Vec<EntryId>, Error> {
-    waiting.iter().map(|waiting| waiting.id(session)).collect()
+    let within = IdsWithin::of(session);
+    waiting.iter().map(|waiting| waiting.id(&within)).collect()
 }
 
 /// Whether two bodies say the same. Where a summary ends is told anew each time, and may

@@ -1,0 +1,139 @@
+//! Keeping the write-ahead log short.
+//!
+//! What was committed is moved from the log into the file every [`OFTEN`] pages. As a rule the
+//! writer does that itself, as SQLite would: appends are small, and a second thread that syncs
+//! the same disk costs them more than the waiting does. Whoever brings in much at once, and
+//! has the next batch ready while the last is written, need not wait for it: after a commit of
+//! [`MUCH`] pages a thread beside the writer's moves them. The log starts anew when somebody
+//! writes at a moment when all of it has been moved: so under unceasing writes it grows, and
+//! past [`LONG`] pages the writer moves what is left itself.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use throughline_store::StoreError;
+
+use crate::error::during;
+
+/// How many pages the log has before they are moved.
+const OFTEN: i32 = 1_000;
+/// How many pages of one commit are left to the thread beside the writer.
+const MUCH: i32 = 256;
+/// How many pages the log has before the writer moves even those.
+const LONG: i32 = 8_192;
+
+/// The writer's part in it.
+#[derive(Debug)]
+pub(crate) struct Tending {
+    turn: Turn,
+}
+
+/// Held by whoever moves pages: a second one at a time would be refused.
+#[derive(Clone, Debug, Default)]
+struct Turn(Arc<Mutex<()>>);
+
+impl Turn {
+    fn take(&self) -> MutexGuard<'_, ()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tending {
+    /// Keeps the log short that this connection writes, for as long as it is open.
+    pub(crate) fn start(connection: &mut Connection, path: &Path) -> Result<Self, StoreError> {
+        let turn = Turn::default();
+        let mut mover = Mover {
+            path: path.to_owned(),
+            turn: turn.clone(),
+            thread: None,
+        };
+        let mut before = 0;
+        // Whatever goes wrong here, the transaction is committed, and the next one tries again.
+        let after_commit = move |wal: &mut Wal, pages: i32| {
+            // A log with fewer pages than before has started anew.
+            let written = if pages < before {
+                pages
+            } else {
+                pages - before
+            };
+            before = pages;
+            if pages >= OFTEN && written >= MUCH && pages < LONG {
+                mover.call();
+            } else if pages >= OFTEN {
+                let _turn = mover.turn.take();
+                let _ = wal.checkpoint();
+            }
+            Ok(())
+        };
+        connection
+            .wal_hook(Some(after_commit))
+            .map_err(during("opening the store for writing"))?;
+        Ok(Self { turn })
+    }
+
+    /// Leaves nothing in the log: old versions of pages must not linger beside the file.
+    ///
+    /// If readers are in the way it is left to the next time: the transaction is committed
+    /// and must not be reported as failed.
+    pub(crate) fn empty(&self, connection: &Connection) -> Result<(), StoreError> {
+        let _turn = self.turn.take();
+        let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
+        match connection.query_row(truncate, [], |_| Ok(())) {
+            Ok(()) => Ok(()),
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                Ok(())
+            }
+            Err(error) => Err(during("overwriting")(error)),
+        }
+    }
+}
+
+/// Moves pages on a thread of its own, which starts when it is first called.
+struct Mover {
+    path: PathBuf,
+    turn: Turn,
+    thread: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Mover {
+    /// Has what is in the log moved soon.
+    fn call(&mut self) {
+        if self.thread.is_none() {
+            let (calls, waiting) = bounded(1);
+            let (path, turn) = (self.path.clone(), self.turn.clone());
+            let thread = std::thread::Builder::new().name("tl-move".to_owned());
+            let Ok(thread) = thread.spawn(move || run(&path, &turn, &waiting)) else {
+                return;
+            };
+            self.thread = Some((calls, thread));
+        }
+        if let Some((calls, _)) = &self.thread {
+            // One call more than the one that waits would find nothing to do.
+            let _ = calls.try_send(());
+        }
+    }
+}
+
+impl Drop for Mover {
+    fn drop(&mut self) {
+        if let Some((calls, thread)) = self.thread.take() {
+            drop(calls);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(path: &Path, turn: &Turn, calls: &Receiver<()>) {
+    let Ok(connection) = crate::open::mover(path) else {
+        // The writer does it, at longer intervals.
+        return;
+    };
+    for () in calls {
+        let _turn = turn.take();
+        let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    }
+}
