@@ -111,6 +111,15 @@ impl NewRows {
         Ok(())
     }
 
+    /// The only one there is, as a statement's values: its id, when, and what it says. Where it
+    /// is is told with the head, whose entry it is.
+    pub(crate) fn only(&self) -> Option<[&(dyn ToSql + Sync); 3]> {
+        match (&self.ids[..], &self.ats[..], &self.payloads[..]) {
+            ([id], [at], [payload]) => Some([id, at, payload]),
+            _ => None,
+        }
+    }
+
     /// Them all, as a statement's values; without positions.
     pub(crate) fn params(&self) -> [&(dyn ToSql + Sync); 7] {
         [

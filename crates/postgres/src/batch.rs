@@ -558,6 +558,25 @@ impl Touched {
         Ok(())
     }
 
+    /// The only one there is, as a statement's values.
+    pub(crate) fn only(&self) -> Option<[&(dyn tokio_postgres::types::ToSql + Sync); 8]> {
+        let ([owner], [log], [head], [digest], [activity], [messages], [queries], [latest]) = (
+            &self.owners[..],
+            &self.logs[..],
+            &self.heads[..],
+            &self.digests[..],
+            &self.activities[..],
+            &self.messages[..],
+            &self.queries[..],
+            &self.latest[..],
+        ) else {
+            return None;
+        };
+        Some([
+            owner, log, head, digest, activity, messages, queries, latest,
+        ])
+    }
+
     pub(crate) fn params(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 8] {
         [
             &self.owners,

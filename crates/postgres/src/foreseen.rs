@@ -24,6 +24,10 @@ use crate::{feed, rows, tx};
 const APPEND: &str = "SELECT throughline.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
     $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)";
 
+/// The same for one entry to one session.
+const APPEND_ONE: &str = "SELECT throughline.append_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+    $11, $12, $13, $14, $15, $16)";
+
 /// What the database says where a session does not stand as foreseen.
 const OTHERWISE: &str = "TL001";
 
@@ -130,21 +134,30 @@ impl Foreseen {
     }
 
     async fn send_on(&self, client: &Object, manner: &Manner) -> Result<(), Fault> {
-        let failed = during("appending");
-        let append = client.prepare_cached(APPEND).await.map_err(failed)?;
+        let mark = feed::mark();
+        if let (Some(head), Some(row)) = (self.touched.only(), self.rows.only())
+            && let ([epoch], [before]) = (&self.epochs[..], &self.before[..])
+        {
+            let told: Params<'_> = params![manner.role, manner.synchronous, mark];
+            let before: Params<'_> = params![epoch, before];
+            let values = [told, &head, before, &row].concat();
+            return query(client, APPEND_ONE, &values).await;
+        }
         let owners = self.sessions.iter().map(|(of, _)| of.owner.as_str());
         let mut owners: Vec<&str> = owners.collect();
         owners.dedup();
-        let mark = feed::mark();
         let told: Params<'_> = params![manner.role, owners, manner.synchronous, mark];
-        let mut values = told.to_vec();
-        values.extend(self.touched.params());
         let before: Params<'_> = params![self.epochs, self.before];
-        values.extend_from_slice(before);
-        values.extend(self.rows.params());
-        client.query(&append, &values).await.map_err(failed)?;
-        Ok(())
+        let (heads, rows) = (self.touched.params(), self.rows.params());
+        query(client, APPEND, &[told, &heads, before, &rows].concat()).await
     }
+}
+
+async fn query(client: &Object, append: &str, values: Params<'_>) -> Result<(), Fault> {
+    let failed = during("appending");
+    let append = client.prepare_cached(append).await.map_err(failed)?;
+    client.query(&append, values).await.map_err(failed)?;
+    Ok(())
 }
 
 /// What one append will come to, if it is nothing but an append to the end.

@@ -26,7 +26,7 @@ const CHANNEL: &str = "throughline";
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// How long it is quiet after a word: each costs the database a transaction.
-const BETWEEN_WORDS: Duration = Duration::from_millis(5);
+const BETWEEN_WORDS: Duration = Duration::from_millis(10);
 
 /// Tells and is told that something happened.
 pub(crate) struct Wake {
@@ -92,7 +92,8 @@ impl Wake {
         }
         // If it cannot be told, others find out by looking.
         if let Ok(client) = self.pool.get().await {
-            let sql = "SELECT pg_notify($1, '')";
+            // A word need not outlive a crash, and must not hold the disk while appends wait for it.
+            let sql = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, '')";
             if let Ok(notify) = client.prepare_cached(sql).await {
                 let _ = client.query(&notify, &[&CHANNEL]).await;
             }

@@ -57,6 +57,7 @@ macro_rules! migrations {
             "20261116150000_passages",
             "20261116170000_append",
             "20261116180000_estimates",
+            "20261118090000_append_one",
         ]
     };
     ($($name:literal),+ $(,)?) => {

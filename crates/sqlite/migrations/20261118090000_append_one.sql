@@ -1,0 +1,2 @@
+-- Nothing here: the one writer appends without asking first. The PostgreSQL twin has a
+-- function for an entry that comes alone.
