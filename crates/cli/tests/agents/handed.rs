@@ -236,3 +236,21 @@ fn opencode_takes_the_prompt() {
     Handed::is_told(&handed.asked(&mut opencode, PROMPT));
     handed.comes_back("opencode");
 }
+
+#[test]
+#[ignore = "installs other agents, 1.3 GB"]
+fn goose_takes_the_prompt() {
+    let Some(handed) = Handed::new() else { return };
+    handed.write("prompt.md", &handed.prompt("goose"));
+    let mut goose = handed.program("goose-binary-linux-x64");
+    goose
+        .args(["run", "--instructions"])
+        .arg(handed.home.folder.path().join("prompt.md"))
+        .env("GOOSE_PROVIDER", "openai")
+        .env("GOOSE_MODEL", "stand-in")
+        .env("GOOSE_DISABLE_KEYRING", "1")
+        .env("OPENAI_HOST", handed.stand_in.url())
+        .env("OPENAI_API_KEY", "x");
+    Handed::is_told(&handed.asked(&mut goose, PROMPT));
+    handed.comes_back("goose");
+}

@@ -1,15 +1,19 @@
 //! Goose: a database of sessions and messages; before that, JSON Lines a session.
 //!
 //! A compaction hides messages from the model and adds a summary that only the model sees:
-//! that one becomes the checkpoint.
+//! that one becomes the checkpoint, and is known by its role from then on, since the next
+//! compaction hides it too. Rows are written anew then, and get other numbers; a message's own
+//! id stays.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use throughline_model::{
-    Block, Content, Happened, Identity, Message, Role, Summary, Timestamp, ToolCall, ToolResult,
+    Block, Content, Happened, Identity, Message, Origin, Role, Summary, Timestamp, ToolCall,
+    ToolResult, Usage,
 };
 
 use super::content::{any, content_of, foreign, text};
@@ -26,6 +30,7 @@ struct Session {
     folder: Option<String>,
     created: Option<String>,
     provider: Option<String>,
+    parent: Option<String>,
 }
 
 pub(super) fn read(
@@ -34,23 +39,23 @@ pub(super) fn read(
 ) -> Result<Option<Bookmark>, ReadError> {
     let (database, mut until) = Database::open(telling, from)?;
     let since = until.until;
-    let by_person = if database.has("sessions", &["user_set_name"]) {
-        "user_set_name"
-    } else {
-        "0"
+    let column = |table, column, otherwise| {
+        if database.has(table, &[column]) {
+            column
+        } else {
+            otherwise
+        }
     };
+    let by_person = column("sessions", "user_set_name", "0");
     let name = if database.has("sessions", &["name"]) {
         "coalesce(nullif(name, ''), description)"
     } else {
         "description"
     };
-    let provider = if database.has("sessions", &["provider_name"]) {
-        "provider_name"
-    } else {
-        "NULL"
-    };
+    let provider = column("sessions", "provider_name", "NULL");
+    let parent = column("sessions", "parent_session_id", "NULL");
     let question = format!(
-        "SELECT id, {name}, {by_person}, working_dir, created_at, {provider} FROM sessions
+        "SELECT id, {name}, {by_person}, working_dir, created_at, {provider}, {parent} FROM sessions
          WHERE EXISTS (SELECT 1 FROM messages WHERE session_id = sessions.id AND messages.id > ?1)
          ORDER BY created_at, id"
     );
@@ -62,18 +67,11 @@ pub(super) fn read(
             folder: row.get(3)?,
             created: row.get(4)?,
             provider: row.get(5)?,
+            parent: row.get(6)?,
         })
     })?;
-    let own = if database.has("messages", &["message_id"]) {
-        "message_id"
-    } else {
-        "NULL"
-    };
-    let metadata = if database.has("messages", &["metadata_json"]) {
-        "metadata_json"
-    } else {
-        "NULL"
-    };
+    let own = column("messages", "message_id", "NULL");
+    let metadata = column("messages", "metadata_json", "NULL");
     let question = format!(
         "SELECT id, {own}, role, content_json, created_timestamp, {metadata} FROM messages
          WHERE session_id = ?1 ORDER BY created_timestamp, id"
@@ -82,13 +80,15 @@ pub(super) fn read(
         let mut found = telling.found(&session.id);
         found.at = session.created.as_deref().and_then(sqlite_time);
         found.workspace = session.folder;
+        found.origin = session.parent.map(|session| Origin::Started { session });
         telling.session(found);
+        let mut log = Log::of(session.provider.as_deref());
         if let Some(name) = &session.name {
             telling.titled(0, &format!("name:{name}"), None, name, session.by_person);
         }
         database.each(telling, &question, &[&session.id], |telling, row| {
             until.until = until.until.max(row.get(0)?);
-            row_message(telling, row, session.provider.as_deref())
+            log.row(telling, row)
         })?;
     }
     Ok(until.bookmark())
@@ -103,26 +103,114 @@ pub(super) fn sqlite_time(text: &str) -> Option<Timestamp> {
     })
 }
 
-fn row_message(
-    telling: &mut Telling<'_>,
-    row: &Row<'_>,
-    provider: Option<&str>,
-) -> rusqlite::Result<()> {
-    let number: i64 = row.get(0)?;
-    let own: Option<String> = row.get(1)?;
-    let role: String = row.get(2)?;
-    let content: String = row.get(3)?;
-    let at: Option<i64> = row.get(4)?;
-    let metadata: Option<String> = row.get(5)?;
-    let place = u64::try_from(number).unwrap_or(0);
-    let at = at.and_then(seconds);
-    let id = own.unwrap_or_else(|| format!("row-{number}"));
-    let hidden = metadata.as_deref().is_some_and(is_summary);
-    match serde_json::from_str::<&RawValue>(&content) {
-        Ok(raw) => told(telling, place, id, at, (&role, provider), raw, hidden),
-        Err(_) => telling.damaged(place, "its content is not JSON"),
+/// What is known of a session between two of its rows.
+struct Log<'a> {
+    provider: Option<&'a str>,
+    /// How often each id has come.
+    ids: HashMap<String, u32>,
+    /// Whether something was hidden from the model, as a compaction does.
+    compacted: bool,
+}
+
+impl<'a> Log<'a> {
+    fn of(provider: Option<&'a str>) -> Self {
+        Self {
+            provider,
+            ids: HashMap::new(),
+            compacted: false,
+        }
     }
-    Ok(())
+
+    fn row(&mut self, telling: &mut Telling<'_>, row: &Row<'_>) -> rusqlite::Result<()> {
+        let number: i64 = row.get(0)?;
+        let own: Option<String> = row.get(1)?;
+        let role: String = row.get(2)?;
+        let content: String = row.get(3)?;
+        let at: Option<i64> = row.get(4)?;
+        let metadata: Option<String> = row.get(5)?;
+        let place = u64::try_from(number).unwrap_or(0);
+        let metadata = metadata.and_then(|json| serde_json::from_str(&json).ok());
+        let metadata: Metadata = metadata.unwrap_or_default();
+        let Ok(raw) = serde_json::from_str::<&RawValue>(&content) else {
+            telling.damaged(place, "its content is not JSON");
+            return Ok(());
+        };
+        self.compacted |= metadata.agent_visible == Some(false);
+        let summary = metadata.user_visible == Some(false) && !has_results(raw);
+        if summary && (metadata.turn_context == Some(true) || role != "user" || !self.compacted) {
+            // The time and the folder of a turn, or what to make of a summary.
+            telling.passed(place, "words to the model alone");
+            return Ok(());
+        }
+        let said = Said {
+            role: &role,
+            provider: metadata.provider().or(self.provider),
+            model: metadata.model(),
+            usage: metadata.usage.map(Cost::usage),
+            summary,
+        };
+        let id = self.id(own.unwrap_or_else(|| format!("row-{number}")));
+        told(telling, place, id, at.and_then(seconds), &said, raw);
+        Ok(())
+    }
+
+    /// An id of its own for each: a provider's answer may be kept in several rows.
+    fn id(&mut self, own: String) -> String {
+        let times = self.ids.entry(own.clone()).or_default();
+        *times += 1;
+        match times {
+            1 => own,
+            times => format!("{own}#{times}"),
+        }
+    }
+}
+
+/// What Goose notes of a message.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    user_visible: Option<bool>,
+    agent_visible: Option<bool>,
+    turn_context: Option<bool>,
+    inference: Option<Inference>,
+    usage: Option<Cost>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Inference {
+    provider: Option<String>,
+    requested_model: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cost {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+impl Metadata {
+    fn provider(&self) -> Option<&str> {
+        self.inference.as_ref()?.provider.as_deref()
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.inference.as_ref()?.requested_model.as_deref()
+    }
+}
+
+impl Cost {
+    fn usage(self) -> Usage {
+        Usage {
+            input: self.input_tokens.unwrap_or(0),
+            output: self.output_tokens.unwrap_or(0),
+            cache_read: self.cache_read_tokens.unwrap_or(0),
+            cache_write: self.cache_write_tokens.unwrap_or(0),
+        }
+    }
 }
 
 fn seconds(number: i64) -> Option<Timestamp> {
@@ -133,17 +221,20 @@ fn seconds(number: i64) -> Option<Timestamp> {
     }
 }
 
-/// Whether only the model sees a message: it is what a compaction came to.
-fn is_summary(metadata: &str) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Visible {
-        user_visible: Option<bool>,
-        agent_visible: Option<bool>,
-    }
-    serde_json::from_str::<Visible>(metadata).is_ok_and(|visible| {
-        visible.user_visible == Some(false) && visible.agent_visible != Some(false)
-    })
+/// Who said something, and how.
+struct Said<'a> {
+    role: &'a str,
+    provider: Option<&'a str>,
+    model: Option<&'a str>,
+    usage: Option<Usage>,
+    /// Whether it is what a compaction came to.
+    summary: bool,
+}
+
+/// Whether tools have answered in it.
+fn has_results(raw: &RawValue) -> bool {
+    let blocks: Vec<Members<'_>> = serde_json::from_str(raw.get()).unwrap_or_default();
+    blocks.iter().any(|block| block.tool_result.is_some())
 }
 
 fn told(
@@ -151,13 +242,12 @@ fn told(
     place: u64,
     id: String,
     at: Option<Timestamp>,
-    (role, provider): (&str, Option<&str>),
+    said: &Said<'_>,
     raw: &RawValue,
-    summary: bool,
 ) {
     let blocks: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
     let content = Content(blocks.iter().map(|raw| block(telling, raw)).collect());
-    if summary && content.tool_results().next().is_none() && !content.to_text().is_empty() {
+    if said.summary && !content.to_text().is_empty() {
         let what = Happened::Compacted {
             summary: Summary {
                 background: content.to_text().into_owned(),
@@ -170,7 +260,7 @@ fn told(
         return telling.happened(place, Identity::Own(id), at, what);
     }
     let results = content.tool_results().next().is_some();
-    let role = match role {
+    let role = match said.role {
         "assistant" => Role::Assistant,
         "system" => Role::System,
         _ if results => Role::Tool,
@@ -178,7 +268,9 @@ fn told(
     };
     let mut message = Message::new(role, content);
     if role == Role::Assistant {
-        message.provider = provider.map(ToOwned::to_owned);
+        message.provider = said.provider.map(ToOwned::to_owned);
+        message.model = said.model.map(ToOwned::to_owned);
+        message.usage = said.usage;
     }
     telling.message(place, Some(id), at, message);
 }
@@ -307,7 +399,14 @@ impl LineFormat for Legacy {
         match (read.role, read.content) {
             (Some(role), Some(content)) => {
                 let id = read.id.unwrap_or_else(|| format!("line-{place}"));
-                told(telling, place, id, at, (&role, None), content, false);
+                let said = Said {
+                    role: &role,
+                    provider: None,
+                    model: None,
+                    usage: None,
+                    summary: false,
+                };
+                told(telling, place, id, at, &said, content);
             }
             _ if place == 1 => {}
             _ => telling.foreign(place, None, at, line),

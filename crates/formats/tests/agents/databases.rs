@@ -92,6 +92,33 @@ fn a_goose_database_is_read() {
     golden!("goose_database", text(Agent::Goose, &path));
 }
 
+/// As Goose 1.52 writes them: the time and folder of each turn, what an answer cost, a compaction
+/// with its word to the model, and one before it that the next has hidden as well.
+#[test]
+fn what_goose_tells_the_model_alone_is_no_compaction() {
+    let (_folder, path) = database(
+        "sessions.db",
+        r#"CREATE TABLE sessions (id TEXT PRIMARY KEY, name TEXT NOT NULL DEFAULT '', description TEXT NOT NULL DEFAULT '',
+             user_set_name BOOLEAN DEFAULT FALSE, working_dir TEXT NOT NULL, created_at TIMESTAMP, provider_name TEXT,
+             parent_session_id TEXT);
+           CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT, session_id TEXT NOT NULL, role TEXT NOT NULL,
+             content_json TEXT NOT NULL, created_timestamp INTEGER NOT NULL, metadata_json TEXT);
+           INSERT INTO sessions VALUES ('20261118_1','','Ports',0,'/work/app','2026-11-18 10:00:00','openai',NULL);
+           INSERT INTO sessions VALUES ('20261118_2','','Helping',0,'/work/app','2026-11-18 10:01:00','openai','20261118_1');
+           INSERT INTO messages VALUES (1,'m1','20261118_1','user','[{"type":"text","text":"Which port?"}]',1795000000,'{"userVisible":true,"agentVisible":false}');
+           INSERT INTO messages VALUES (2,'m2','20261118_1','user','[{"type":"text","text":"<turn-context>noon</turn-context>"}]',1795000001,'{"userVisible":false,"agentVisible":false,"turnContext":true}');
+           INSERT INTO messages VALUES (3,'c1','20261118_1','assistant','[{"type":"text","text":"8080"}]',1795000002,'{"userVisible":true,"agentVisible":false,"inference":{"provider":"openai","requestedModel":"gpt-x"},"usage":{"inputTokens":10,"outputTokens":5,"totalTokens":15}}');
+           INSERT INTO messages VALUES (4,'c1','20261118_1','assistant','[{"type":"text","text":"And nothing else."}]',1795000002,'{"userVisible":true,"agentVisible":false}');
+           INSERT INTO messages VALUES (5,'m5','20261118_1','user','[{"type":"text","text":"The port is 8080"}]',1795000003,'{"userVisible":false,"agentVisible":false}');
+           INSERT INTO messages VALUES (6,'m6','20261118_1','assistant','[{"type":"text","text":"Do not mention the summary."}]',1795000003,'{"userVisible":false,"agentVisible":false}');
+           INSERT INTO messages VALUES (7,'m7','20261118_1','user','[{"type":"text","text":"Both ports were named"}]',1795000004,'{"userVisible":false,"agentVisible":true}');
+           INSERT INTO messages VALUES (8,'m8','20261118_1','assistant','[{"type":"text","text":"Do not mention the summary."}]',1795000004,'{"userVisible":false,"agentVisible":true}');
+           INSERT INTO messages VALUES (9,'m9','20261118_2','user','[{"type":"text","text":"Look it up"}]',1795000005,'{"userVisible":true,"agentVisible":true}');
+           INSERT INTO messages VALUES (10,'m10','20261118_2','user','[{"type":"text","text":"<info>a hint</info>"}]',1795000006,'{"userVisible":false,"agentVisible":true}');"#,
+    );
+    golden!("goose_alone", text(Agent::Goose, &path));
+}
+
 #[test]
 fn an_llm_database_is_read_in_both_its_ages() {
     let (_folder, path) = database(
