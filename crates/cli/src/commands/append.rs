@@ -312,15 +312,14 @@ impl Stream<'_> {
             tell(self.app, &self.asked, &appended)?;
             return Ok(());
         }
-        // Polled once now, so that appends reach the store in the order of the lines.
+        // Polled once now, so that appends reach the store in the order of the lines. One that is
+        // done by then is told after those before it all the same.
         let first = std::future::poll_fn(|context| Poll::Ready(append.as_mut().poll(context)));
-        match first.await {
-            Poll::Ready(done) => self.answer(Some(done)),
-            Poll::Pending => {
-                self.under_way.push_back(append);
-                Ok(())
-            }
-        }
+        self.under_way.push_back(match first.await {
+            Poll::Ready(done) => Box::pin(std::future::ready(done)),
+            Poll::Pending => append,
+        });
+        Ok(())
     }
 
     fn entry(&self, line: MessageLine) -> NewEntry {
