@@ -154,9 +154,10 @@ fn codex(turn: &Turn) -> Vec<Value> {
             json!({"type": "task_complete", "last_agent_message": turn.answered}),
         ),
     ];
+    let count = records.len() as u64;
     let records = (0..).zip(records).map(|(index, (kind, payload))| {
-        // Four seconds a turn, for all that is written in it.
-        json!({"timestamp": turn.at(index * Turn::MESSAGES / 13), "type": kind,
+        // A second a message, for all that is written in a turn.
+        json!({"timestamp": turn.at(index * Turn::MESSAGES / count), "type": kind,
             "payload": payload})
     });
     records.collect()

@@ -49,6 +49,20 @@ impl Database {
         Ok((Self { connection }, Until::of(from)))
     }
 
+    /// The column of a table, or what is asked for instead where a version has none.
+    pub(super) fn column_or<'c>(
+        &self,
+        table: &str,
+        column: &'c str,
+        otherwise: &'c str,
+    ) -> &'c str {
+        if self.has(table, &[column]) {
+            column
+        } else {
+            otherwise
+        }
+    }
+
     /// Whether a table has all of these columns.
     pub(super) fn has(&self, table: &str, columns: &[&str]) -> bool {
         let there: Vec<String> = self

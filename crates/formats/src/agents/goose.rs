@@ -39,21 +39,14 @@ pub(super) fn read(
 ) -> Result<Option<Bookmark>, ReadError> {
     let (database, mut until) = Database::open(telling, from)?;
     let since = until.until;
-    let column = |table, column, otherwise| {
-        if database.has(table, &[column]) {
-            column
-        } else {
-            otherwise
-        }
-    };
-    let by_person = column("sessions", "user_set_name", "0");
+    let by_person = database.column_or("sessions", "user_set_name", "0");
     let name = if database.has("sessions", &["name"]) {
         "coalesce(nullif(name, ''), description)"
     } else {
         "description"
     };
-    let provider = column("sessions", "provider_name", "NULL");
-    let parent = column("sessions", "parent_session_id", "NULL");
+    let provider = database.column_or("sessions", "provider_name", "NULL");
+    let parent = database.column_or("sessions", "parent_session_id", "NULL");
     let question = format!(
         "SELECT id, {name}, {by_person}, working_dir, created_at, {provider}, {parent} FROM sessions
          WHERE EXISTS (SELECT 1 FROM messages WHERE session_id = sessions.id AND messages.id > ?1)
@@ -70,8 +63,8 @@ pub(super) fn read(
             parent: row.get(6)?,
         })
     })?;
-    let own = column("messages", "message_id", "NULL");
-    let metadata = column("messages", "metadata_json", "NULL");
+    let own = database.column_or("messages", "message_id", "NULL");
+    let metadata = database.column_or("messages", "metadata_json", "NULL");
     let question = format!(
         "SELECT id, {own}, role, content_json, created_timestamp, {metadata} FROM messages
          WHERE session_id = ?1 ORDER BY created_timestamp, id"
@@ -129,8 +122,14 @@ impl<'a> Log<'a> {
         let at: Option<i64> = row.get(4)?;
         let metadata: Option<String> = row.get(5)?;
         let place = u64::try_from(number).unwrap_or(0);
-        let metadata = metadata.and_then(|json| serde_json::from_str(&json).ok());
-        let metadata: Metadata = metadata.unwrap_or_default();
+        // What cannot be understood hides nothing: the message is kept.
+        let metadata = metadata
+            .as_deref()
+            .and_then(|json| serde_json::from_str(json).ok());
+        let metadata: Metadata<'_> = metadata.unwrap_or_default();
+        let inference: Option<Inference> = any(metadata.inference);
+        let inference = inference.unwrap_or_default();
+        let cost: Option<Cost> = any(metadata.usage);
         let Ok(raw) = serde_json::from_str::<&RawValue>(&content) else {
             telling.damaged(place, "its content is not JSON");
             return Ok(());
@@ -144,9 +143,9 @@ impl<'a> Log<'a> {
         }
         let said = Said {
             role: &role,
-            provider: metadata.provider().or(self.provider),
-            model: metadata.model(),
-            usage: metadata.usage.map(Cost::usage),
+            provider: inference.provider.as_deref().or(self.provider),
+            model: inference.requested_model.as_deref(),
+            usage: cost.map(Cost::usage),
             summary,
         };
         let id = self.id(own.unwrap_or_else(|| format!("row-{number}")));
@@ -165,18 +164,20 @@ impl<'a> Log<'a> {
     }
 }
 
-/// What Goose notes of a message.
+/// What Goose notes of a message. Who sees it is known whatever the rest looks like.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+struct Metadata<'a> {
     user_visible: Option<bool>,
     agent_visible: Option<bool>,
     turn_context: Option<bool>,
-    inference: Option<Inference>,
-    usage: Option<Cost>,
+    #[serde(borrow)]
+    inference: Option<&'a RawValue>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Inference {
     provider: Option<String>,
@@ -190,16 +191,6 @@ struct Cost {
     output_tokens: Option<u64>,
     cache_read_tokens: Option<u64>,
     cache_write_tokens: Option<u64>,
-}
-
-impl Metadata {
-    fn provider(&self) -> Option<&str> {
-        self.inference.as_ref()?.provider.as_deref()
-    }
-
-    fn model(&self) -> Option<&str> {
-        self.inference.as_ref()?.requested_model.as_deref()
-    }
 }
 
 impl Cost {
@@ -233,8 +224,11 @@ struct Said<'a> {
 
 /// Whether tools have answered in it.
 fn has_results(raw: &RawValue) -> bool {
-    let blocks: Vec<Members<'_>> = serde_json::from_str(raw.get()).unwrap_or_default();
-    blocks.iter().any(|block| block.tool_result.is_some())
+    let blocks: Option<Vec<&RawValue>> = any(Some(raw));
+    let answers = |block: &&RawValue| {
+        any::<Members<'_>>(Some(block)).is_some_and(|members| members.tool_result.is_some())
+    };
+    blocks.is_some_and(|blocks| blocks.iter().any(answers))
 }
 
 fn told(

@@ -55,13 +55,7 @@ fn responses(telling: &mut Telling<'_>, database: &Database, since: i64) -> Resu
         &[],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
-    let optional = |column: &'static str| {
-        if database.has("responses", &[column]) {
-            column
-        } else {
-            "NULL"
-        }
-    };
+    let optional = |column| database.column_or("responses", column, "NULL");
     let question = format!(
         "SELECT id, model, prompt, system, response, duration_ms, datetime_utc, {}, {}, {}
          FROM responses WHERE conversation_id IS ?1 ORDER BY datetime_utc, id",
@@ -222,11 +216,7 @@ fn tool_results(
     if !database.has("tool_results", &["response_id"]) {
         return Ok(Vec::new());
     }
-    let exception = if database.has("tool_results", &["exception"]) {
-        "exception"
-    } else {
-        "NULL"
-    };
+    let exception = database.column_or("tool_results", "exception", "NULL");
     let question = format!(
         "SELECT id, output, tool_call_id, {exception} FROM tool_results WHERE response_id = ?1
          ORDER BY id"

@@ -112,7 +112,7 @@ fn what_goose_tells_the_model_alone_is_no_compaction() {
            INSERT INTO messages VALUES (5,'m5','20261118_1','user','[{"type":"text","text":"The port is 8080"}]',1795000003,'{"userVisible":false,"agentVisible":false}');
            INSERT INTO messages VALUES (6,'m6','20261118_1','assistant','[{"type":"text","text":"Do not mention the summary."}]',1795000003,'{"userVisible":false,"agentVisible":false}');
            INSERT INTO messages VALUES (7,'m7','20261118_1','user','[{"type":"text","text":"Both ports were named"}]',1795000004,'{"userVisible":false,"agentVisible":true}');
-           INSERT INTO messages VALUES (8,'m8','20261118_1','assistant','[{"type":"text","text":"Do not mention the summary."}]',1795000004,'{"userVisible":false,"agentVisible":true}');
+           INSERT INTO messages VALUES (8,'m8','20261118_1','assistant','[{"type":"text","text":"Do not mention the summary."}]',1795000004,'{"userVisible":false,"agentVisible":true,"usage":{"inputTokens":-1},"inference":"later"}');
            INSERT INTO messages VALUES (9,'m9','20261118_2','user','[{"type":"text","text":"Look it up"}]',1795000005,'{"userVisible":true,"agentVisible":true}');
            INSERT INTO messages VALUES (10,'m10','20261118_2','user','[{"type":"text","text":"<info>a hint</info>"}]',1795000006,'{"userVisible":false,"agentVisible":true}');"#,
     );
