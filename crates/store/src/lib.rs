@@ -22,6 +22,7 @@ mod lease;
 mod log;
 mod memory;
 mod prepared;
+mod retry;
 mod tokens;
 
 #[cfg(feature = "conformance")]
@@ -41,6 +42,7 @@ pub use lease::{Fence, Lease, Leases};
 pub use log::{Created, LogStore, Read, refuse_unknown_entries};
 pub use memory::MemoryStore;
 pub use prepared::{Prepared, decode, encode, encode_beforehand, verify};
+pub use retry::{BatchFault, BatchStep, RetryPolicy, is_expired, take_expired};
 pub use tokens::TokenStore;
 
 /// Every migration there has been, oldest first, with its name. The names are the same for

@@ -1,0 +1,227 @@
+//! Decides when a queued write is given up, and what happens to a batch that failed.
+//!
+//! Both SQL stores commit queued writes in batches and use the same rules: every write has
+//! one deadline, counted from its submission; a batch is split only when one of its writes is
+//! at fault; and when the store itself fails, all of the batch fail together. Nothing here
+//! reads a clock, sleeps or runs anything: `now` is an argument, so that a simulation can
+//! drive the same decisions with a clock of its own.
+//!
+//! Invariant: a write that was answered with an error is not run afterwards.
+
+use std::time::{Duration, Instant};
+
+/// How long a write may take, and how retries are spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// How long a write may take altogether: waiting in the queue, all attempts, all pauses.
+    pub time_limit: Duration,
+    /// The pause before the first retry; each later one is twice as long.
+    pub first_pause: Duration,
+    /// The longest pause.
+    pub longest_pause: Duration,
+    /// Lengthens the pauses by up to half, so that processes with different seeds do not
+    /// retry in step. 0 for none.
+    pub seed: u32,
+}
+
+/// Why a batch was rolled back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchFault {
+    /// One of its writes broke the transaction; the others may well succeed without it.
+    Write,
+    /// The store cannot serve now but may soon: locked by others, connection lost.
+    Passing,
+    /// The store cannot serve until somebody mends something: disk full, I/O error, read-only.
+    Lasting,
+}
+
+/// What to do with a batch that was rolled back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchStep {
+    /// Answer every write with the failure. None of them is run again.
+    Fail,
+    /// Run every write in a transaction of its own, to find the one at fault. Deadlines stay.
+    Split,
+    /// Answer the expired writes, wait, and run the others again together.
+    Retry {
+        /// How long to wait: never past the earliest deadline of those that are run again.
+        after: Duration,
+    },
+}
+
+impl RetryPolicy {
+    /// A policy with this time limit and ordinary pauses.
+    pub const fn new(time_limit: Duration) -> Self {
+        Self {
+            time_limit,
+            first_pause: Duration::from_millis(5),
+            longest_pause: Duration::from_millis(500),
+            seed: 0,
+        }
+    }
+
+    /// When a write that was submitted at this moment is given up.
+    pub fn deadline(&self, submitted: Instant) -> Instant {
+        submitted + self.time_limit
+    }
+
+    /// Decides about a batch that was rolled back. `deadlines` are those of its writes,
+    /// `failures` how many attempts at it have failed for a [`BatchFault::Passing`] reason,
+    /// this one included.
+    pub fn after_failure(
+        &self,
+        fault: BatchFault,
+        deadlines: impl IntoIterator<Item = Instant>,
+        failures: u32,
+        now: Instant,
+    ) -> BatchStep {
+        let mut deadlines = deadlines.into_iter();
+        match fault {
+            BatchFault::Write => match deadlines.nth(1) {
+                Some(_) => BatchStep::Split,
+                None => BatchStep::Fail,
+            },
+            BatchFault::Lasting => BatchStep::Fail,
+            BatchFault::Passing => {
+                let pending = deadlines.filter(|at| !is_expired(*at, now));
+                match pending.min() {
+                    None => BatchStep::Fail,
+                    Some(earliest) => BatchStep::Retry {
+                        after: self.pause(failures).min(earliest - now),
+                    },
+                }
+            }
+        }
+    }
+
+    /// The pause after so many failures.
+    fn pause(&self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(16);
+        let pause = (self.first_pause * (1 << doublings)).min(self.longest_pause);
+        let eighths = self.seed.wrapping_mul(0x9e37_79b9) >> 30;
+        pause + pause * eighths / 8
+    }
+}
+
+/// Whether a write with this deadline is given up: it must be answered without being run.
+pub fn is_expired(deadline: Instant, now: Instant) -> bool {
+    now >= deadline
+}
+
+/// Takes the expired writes out of a batch, in order. They are to be answered, not run.
+pub fn take_expired<T>(
+    batch: &mut Vec<T>,
+    deadline: impl Fn(&T) -> Instant,
+    now: Instant,
+) -> Vec<T> {
+    batch
+        .extract_if(.., |write| is_expired(deadline(write), now))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn policy() -> RetryPolicy {
+        RetryPolicy::new(LIMIT)
+    }
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    #[test]
+    fn a_batch_is_split_only_if_one_write_is_at_fault() {
+        let now = Instant::now();
+        let two = [now + LIMIT, now + LIMIT];
+        let decide = |fault, deadlines: &[Instant]| {
+            policy().after_failure(fault, deadlines.iter().copied(), 1, now)
+        };
+        assert_eq!(decide(BatchFault::Write, &two), BatchStep::Split);
+        assert_eq!(decide(BatchFault::Write, &two[..1]), BatchStep::Fail);
+        assert_eq!(decide(BatchFault::Lasting, &two), BatchStep::Fail);
+        let retried = decide(BatchFault::Passing, &two);
+        assert!(matches!(retried, BatchStep::Retry { .. }), "{retried:?}");
+    }
+
+    #[test]
+    fn pauses_grow_and_never_reach_past_the_earliest_deadline() {
+        let now = Instant::now();
+        let deadlines = [now + seconds(50), now + Duration::from_millis(120)];
+        let pauses: Vec<_> = (1..=10)
+            .map(|failures| {
+                match policy().after_failure(BatchFault::Passing, deadlines, failures, now) {
+                    BatchStep::Retry { after } => after.as_millis(),
+                    other => panic!("{other:?}"),
+                }
+            })
+            .collect();
+        assert_eq!(pauses, [5, 10, 20, 40, 80, 120, 120, 120, 120, 120]);
+    }
+
+    #[test]
+    fn seeds_spread_the_pauses_and_keep_them_in_bounds() {
+        let pauses: Vec<_> = (0..64)
+            .map(|seed| RetryPolicy { seed, ..policy() }.pause(20))
+            .collect();
+        let longest = policy().longest_pause;
+        assert!(
+            pauses
+                .iter()
+                .all(|pause| (longest..=longest * 3 / 2).contains(pause))
+        );
+        assert!(pauses.iter().any(|pause| *pause != pauses[0]));
+    }
+
+    /// A writer over a store that stays locked, with a simulated clock: each attempt takes
+    /// `attempt`, writes arrive as told, and at most 512 of them share an attempt.
+    fn answers_of_a_locked_store(
+        start: Instant,
+        arrivals: &[Duration],
+        attempt: Duration,
+    ) -> Vec<Duration> {
+        let policy = policy();
+        let mut now = start;
+        let mut queue: Vec<Instant> = arrivals.iter().map(|at| start + *at).collect();
+        let mut answered = Vec::new();
+        while !queue.is_empty() {
+            now = now.max(queue[0]);
+            let waiting = queue.iter().take_while(|at| **at <= now).take(512).count();
+            let mut batch: Vec<Instant> = queue.drain(..waiting).collect();
+            let mut failures = 0;
+            loop {
+                for late in take_expired(&mut batch, |at| policy.deadline(*at), now) {
+                    answered.push(now - late);
+                }
+                if batch.is_empty() {
+                    break;
+                }
+                now += attempt;
+                failures += 1;
+                let deadlines = batch.iter().map(|at| policy.deadline(*at));
+                match policy.after_failure(BatchFault::Passing, deadlines, failures, now) {
+                    BatchStep::Retry { after } => now += after,
+                    BatchStep::Fail => {}
+                    BatchStep::Split => panic!("a locked store is nobody's fault"),
+                }
+            }
+        }
+        answered
+    }
+
+    #[test]
+    fn everybody_who_waits_for_a_locked_store_is_answered_at_their_own_deadline() {
+        let arrivals: Vec<_> = (0..24)
+            .map(|n| Duration::from_millis(n * n * 250))
+            .collect();
+        let attempt = Duration::from_millis(3);
+        let answered = answers_of_a_locked_store(Instant::now(), &arrivals, attempt);
+        assert_eq!(answered.len(), 24);
+        for waited in answered {
+            assert!((LIMIT..LIMIT + attempt * 2).contains(&waited), "{waited:?}");
+        }
+    }
+}
