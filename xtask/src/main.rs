@@ -7,6 +7,7 @@ mod picture;
 mod postgres;
 mod run;
 mod test;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,8 @@ use clap::Parser;
 enum Chore {
     /// Everything that must pass: format, lints, docs, tests and doctests
     Test(test::TestArgs),
+    /// Run the randomized tests for longer: `cargo xtask torture --minutes 10`
+    Torture(torture::TortureArgs),
     /// Measure: `cargo xtask bench store`
     Bench(bench::BenchArgs),
     /// Make the semantic models from the one they are distilled from
@@ -30,6 +33,7 @@ enum Chore {
 fn main() -> Result<ExitCode> {
     match Chore::parse() {
         Chore::Test(args) => test::run(&args)?,
+        Chore::Torture(args) => torture::run(&args)?,
         Chore::Bench(args) => bench::run(&args)?,
         Chore::Distill(args) => distill::run(&args)?,
         Chore::Picture(args) => picture::run(&args)?,

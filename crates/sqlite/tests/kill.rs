@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use common::{Chance, acknowledge, acknowledged, birth, check, entry, log, open, run, session};
 use throughline_model::{EntryId, Seq};
+use throughline_store::conformance::torture::TortureBudget;
 use throughline_store::{Append, LogStore};
 
 const SESSIONS: [&str; 4] = ["red", "green", "blue", "grey"];
@@ -54,10 +55,20 @@ fn child() {
 #[test]
 fn what_was_acknowledged_survives_a_kill_at_any_moment() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
-    let mut chance = Chance(7);
+    let budget = TortureBudget::from_env(ROUNDS, 7);
+    let mut chance = Chance(budget.seed);
     let mut all: BTreeMap<String, Vec<(Seq, EntryId)>> = BTreeMap::new();
-    for round in 0..ROUNDS {
+    let (mut kills, mut total) = (0, 0);
+    for round in (0..).take_while(|round| budget.allows(*round)) {
+        if round % ROUNDS == 0 {
+            // Another store now and then, so that checking a long run does not get slower.
+            total += all.values().map(Vec::len).sum::<usize>();
+            all.clear();
+        }
+        kills += 1;
+        let path = folder
+            .path()
+            .join(format!("sessions-{}.db", round / ROUNDS));
         let role = format!("{}\n{round}", path.display());
         let mut process = common::process(&role).spawn().unwrap();
         let patience = if round % 3 == 0 { 30 } else { 200 };
@@ -91,6 +102,10 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
             assert_eq!(report.entries % 2, 0);
         });
     }
-    let total: usize = all.values().map(Vec::len).sum();
+    total += all.values().map(Vec::len).sum::<usize>();
+    println!(
+        "{kills} kills, {total} acknowledged entries checked, seed {}",
+        budget.seed
+    );
     assert!(total > 200, "only {total} entries were ever acknowledged");
 }

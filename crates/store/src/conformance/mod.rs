@@ -23,6 +23,7 @@ pub mod processes;
 pub mod random;
 pub mod reads;
 pub mod tokens;
+pub mod torture;
 pub mod trash;
 pub mod upkeep;
 

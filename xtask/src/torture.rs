@@ -1,0 +1,98 @@
+//! `cargo xtask torture`: the randomized tests, for longer and from another seed.
+//!
+//! Each part is a test that is also in the suite, where it does little and always the same. Here
+//! it is told a time and a seed through two variables (`conformance::torture` in
+//! `throughline-store` reads them). A failing part ends the run and names the seed that repeats it.
+
+use std::hash::{BuildHasher as _, RandomState};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::postgres::Servers;
+use crate::run::{self, cargo};
+
+/// A test that runs for as long as it is told.
+struct Part {
+    /// What `--only` calls it.
+    name: &'static str,
+    package: &'static str,
+    /// The file or folder in the package's `tests`.
+    target: &'static str,
+    /// The test's full name in it.
+    test: &'static str,
+    /// Whether it needs PostgreSQL.
+    postgres: bool,
+}
+
+/// All parts. To add one, add a line; the test uses `TortureBudget::from_env`.
+const PARTS: &[Part] = &[Part {
+    name: "kill",
+    package: "throughline-sqlite",
+    target: "kill",
+    test: "what_was_acknowledged_survives_a_kill_at_any_moment",
+    postgres: false,
+}];
+
+/// Run the randomized tests for longer
+#[derive(clap::Args, Debug)]
+pub(crate) struct TortureArgs {
+    /// How long in all; the parts share it
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    minutes: u64,
+    /// The seed of a run to repeat [default: another each time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only this part (may be repeated)
+    #[arg(long, value_name = "PART", value_parser = names())]
+    only: Vec<String>,
+}
+
+fn names() -> clap::builder::PossibleValuesParser {
+    PARTS
+        .iter()
+        .map(|part| part.name)
+        .collect::<Vec<_>>()
+        .into()
+}
+
+pub(crate) fn run(args: &TortureArgs) -> Result<()> {
+    let is_chosen =
+        |part: &&Part| args.only.is_empty() || args.only.iter().any(|only| only == part.name);
+    let parts: Vec<_> = PARTS.iter().filter(is_chosen).collect();
+    let seconds = args.minutes * 60 / parts.len() as u64;
+    if seconds == 0 {
+        bail!(
+            "there is no time for {} parts; give more --minutes",
+            parts.len()
+        );
+    }
+    // A new hasher is keyed by the system's randomness.
+    let seed = args
+        .seed
+        .unwrap_or_else(|| RandomState::new().hash_one(0) >> 16);
+    eprintln!("Seed {seed}; {seconds} s for each of {} parts", parts.len());
+    let servers = if parts.iter().any(|part| part.postgres) {
+        Servers::get()?
+    } else {
+        Servers::default()
+    };
+    for part in parts {
+        let mut test = cargo();
+        test.args(["test", "--quiet", "--all-features"])
+            .args(["--package", part.package, "--test", part.target])
+            .args(["--", "--exact", part.test, "--nocapture"])
+            .env("TL_TORTURE_SECONDS", seconds.to_string())
+            .env("TL_TORTURE_SEED", seed.to_string());
+        if part.postgres {
+            servers.tell(&mut test);
+        }
+        run::run(&mut test).with_context(|| {
+            format!(
+                "repeat it with `cargo xtask torture --only {} --minutes {} --seed {seed}`",
+                part.name, args.minutes
+            )
+        })?;
+    }
+    eprintln!("\nAll parts passed with seed {seed}");
+    Ok(())
+}
