@@ -1,0 +1,39 @@
+//! Records what a program does to its files, injects faults, and simulates power cuts.
+//!
+//! [`Recorder`] runs an unmodified program and appends every write, sync, rename and removal
+//! below one folder, and everything written to stdout, to one ordered log. A program
+//! acknowledges by writing to stdout, so acknowledgements stand in the log where they happened.
+//! [`Fault`]s make a call fail or kill the program before or after it.
+//!
+//! [`Trace`] reads the log. [`Disk`] follows it and knows what is durable and what is only in the page
+//! cache: content is durable once its file is synced, a name once its folder is. From
+//! that it makes the [`DiskState`]s that a power cut could leave at any point of the log: unsynced
+//! writes dropped, reordered, torn at 512 bytes. A killed program does not lose the page cache: the
+//! log goes on with the next one. [`power_cuts`] chooses points and losses from a seed.
+//!
+//! What is checked in a state is the caller's business. Linux only: it uses ptrace.
+//!
+//! Invariant: with nothing lost, the state at the end of a log is what is in the folder
+//! (except files that are mapped into memory for writing, whose content is arbitrary after a cut).
+
+#![cfg(target_os = "linux")]
+
+mod disk;
+mod error;
+mod fault;
+mod file;
+mod names;
+mod plan;
+mod recorder;
+mod rng;
+mod state;
+mod trace;
+
+pub use disk::{Disk, DurabilityModel};
+pub use error::CrashSimError;
+pub use fault::{Action, CallKind, Fault};
+pub use plan::{Loss, PowerCut, power_cuts};
+pub use recorder::Recorder;
+pub use rng::Rng;
+pub use state::DiskState;
+pub use trace::{Operation, Record, Trace};

@@ -1,0 +1,57 @@
+//! Running a program under the recorder.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{CrashSimError, Fault};
+
+const SOURCE: &str = include_str!("recorder.c");
+
+/// The recorder, compiled.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    program: PathBuf,
+}
+
+impl Recorder {
+    /// Compiles the recorder into a folder.
+    pub fn build(folder: &Path) -> Result<Self, CrashSimError> {
+        // Tests run at the same time: each compiles its own, and the last rename wins.
+        let own = folder.join(format!("recorder-{}", std::process::id()));
+        let (source, built) = (own.with_extension("c"), own.with_extension("out"));
+        std::fs::write(&source, SOURCE).map_err(CrashSimError::io(&source))?;
+        let output = Command::new("cc")
+            .args(["-O1", "-o"])
+            .arg(&built)
+            .arg(&source)
+            .output()
+            .map_err(CrashSimError::io("cc"))?;
+        let _ = std::fs::remove_file(&source);
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(CrashSimError::Compiler(why));
+        }
+        let program = folder.join("recorder");
+        std::fs::rename(&built, &program).map_err(CrashSimError::io(&program))?;
+        Ok(Self { program })
+    }
+
+    /// A command that runs `program` and appends what it does below `root` to `log`.
+    ///
+    /// Arguments and environment can be added as to any command. It exits as the program does,
+    /// with 137 for one that was killed.
+    pub fn command(
+        &self,
+        log: &Path,
+        root: &Path,
+        faults: &[Fault],
+        program: impl AsRef<OsStr>,
+    ) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(log).arg(root);
+        command.args(faults.iter().map(ToString::to_string));
+        command.arg("--").arg(program);
+        command
+    }
+}
