@@ -120,8 +120,11 @@ impl App {
         value.parse().map_err(anyhow::Error::msg)
     }
 
-    /// Tells what went wrong with what compares again, if anything did.
+    /// Tells what went wrong with the index or with what compares again, if anything did.
     pub(crate) fn tell_trouble_comparing(&self, tl: &Throughline) {
+        if let Some(rebuild) = tl.take_index_rebuild() {
+            self.ui.warn(rebuild);
+        }
         if let Some(trouble) = tl.trouble_comparing() {
             self.ui.warn(crate::markdown::safe(&trouble));
         }

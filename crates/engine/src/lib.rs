@@ -65,7 +65,9 @@ pub use merge::{MergeStyle, Merged};
 pub use migrate::{Differing, Migrated, migrate};
 pub use open::{Address, Opening};
 pub use purge::{Purge, Purged};
-pub use recall::{Again, Caught, Embeddings, Fed, Patience, Searched, Searching, Within};
+pub use recall::{
+    Again, Caught, Embeddings, Fed, IndexRebuild, Patience, Searched, Searching, Within,
+};
 pub use request::{Asking, METADATA_DOCUMENT, POLICY_DOCUMENT};
 pub use session::{Conflict, Forked, Session};
 pub use summary::LeftBehind;

@@ -197,6 +197,9 @@ impl Session {
         };
         let mut checkpoints = Vec::new();
         let mut request = self.prepared(&asking, turn, &mut checkpoints, tell).await?;
+        if let Some(rebuild) = self.tl.take_index_rebuild() {
+            tell(TurnEvent::Warning(rebuild.to_string()));
+        }
         if let Some(trouble) = self.tl.trouble_comparing() {
             tell(TurnEvent::Warning(trouble));
         }

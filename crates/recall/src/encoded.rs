@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_model::{Digest, Owner};
 
-use crate::RecallError;
 use crate::error::During as _;
+use crate::{RecallError, private};
 
 /// The folder within the index's.
 pub(crate) const FOLDER: &str = "encoded";
@@ -215,9 +215,9 @@ impl Encoded {
 
     fn put(&self, new: &[Vec<u8>]) -> io::Result<()> {
         if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder)?;
+            private::create_folder(folder)?;
         }
-        let mut file = File::options()
+        let mut file = private::file_options()
             .create(true)
             .truncate(false)
             .read(true)

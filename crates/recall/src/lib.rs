@@ -34,6 +34,7 @@ mod late;
 mod model;
 mod passage;
 mod prepared;
+pub mod private;
 mod query;
 mod rank;
 mod scope;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use throughline_model::{Lineage, Owner, Seq, SessionId};
-use throughline_recall::{Batch, ErrorKind, Feeder, Removal};
+use throughline_model::{Lineage, Owner, Seq, SessionId, Timestamp};
+use throughline_recall::{Batch, Feeder, Removal};
 use throughline_store::{Change, Position, StoreError, What};
 
-use super::aside;
 use super::passages::{Place, passage};
+use super::{IndexRebuild, aside, ask_index, is_busy, needs_rebuild};
 use crate::{Error, Throughline};
 
 /// Changes fed at once: a commit each, so few of them.
@@ -21,6 +21,12 @@ const BATCH_BYTES: usize = 8 << 20;
 const PAGE: usize = 250;
 /// How often another process is looked after that feeds the index.
 const LOOK_AGAIN: Duration = Duration::from_millis(15);
+
+/// How often an index is rebuilt before its error is told.
+const REBUILDS: u32 = 2;
+
+/// How long whoever is at work on an index that is to be dropped is waited for.
+const DISCARDING: Patience = Patience::For(Duration::from_secs(2));
 
 /// How long to wait for the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +54,63 @@ type Origins = HashMap<(Owner, SessionId), Option<(SessionId, Seq)>>;
 
 impl Throughline {
     /// Brings the index up to what is in the store now, or waits for whoever is at it.
+    ///
+    /// An index that turns out to be unusable is rebuilt; see
+    /// [`Throughline::take_index_rebuild`].
     pub async fn catch_up(&self, patience: Patience, fed: Fed<'_>) -> Result<Caught, Error> {
-        match self.try_to_catch_up(patience, fed).await {
-            // Found out only now that it cannot be read: it is made anew.
-            Err(Error::Recall(error)) if error.kind() == ErrorKind::Rebuild => {
-                self.clear_index().await?;
-                self.try_to_catch_up(patience, fed).await
+        let began = self.now();
+        let mut rebuilds = 0;
+        loop {
+            let error = match self.try_to_catch_up(patience, fed).await {
+                Err(error) if needs_rebuild(&error) && rebuilds < REBUILDS => {
+                    match self.discard_index(IndexRebuild::Damaged).await {
+                        Ok(()) => {
+                            rebuilds += 1;
+                            continue;
+                        }
+                        Err(error) => error,
+                    }
+                }
+                Err(error) => error,
+                caught => return caught,
+            };
+            // Another process feeds what is to be replaced: it finds out as well.
+            if !is_busy(&error) || self.has_waited(began, patience) {
+                return Err(error);
             }
-            caught => caught,
+            look_again().await?;
+        }
+    }
+
+    /// Why the index was rebuilt by itself, if it was since this was last asked.
+    pub fn take_index_rebuild(&self) -> Option<IndexRebuild> {
+        let mut rebuilt = self.shelf.rebuilt.lock();
+        let rebuilt = rebuilt.as_deref_mut();
+        match rebuilt {
+            Ok(rebuilt) => rebuilt.take(),
+            Err(poisoned) => poisoned.get_mut().take(),
+        }
+    }
+
+    /// Drops an index that turned out to be unusable; the next who needs it feeds it again.
+    /// Waits a little for whoever is at work on it.
+    pub(super) async fn discard_index(&self, why: IndexRebuild) -> Result<(), Error> {
+        let began = self.now();
+        loop {
+            let shelf = Arc::clone(&self.shelf);
+            match aside(move || shelf.discard(why)).await {
+                Err(error) if is_busy(&error) && !self.has_waited(began, DISCARDING) => {
+                    look_again().await?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn has_waited(&self, began: Timestamp, patience: Patience) -> bool {
+        match patience {
+            Patience::Endless => false,
+            Patience::For(limit) => self.now().duration_since(began).unsigned_abs() >= limit,
         }
     }
 
@@ -92,12 +147,7 @@ impl Throughline {
         loop {
             let watermark = self.watermark().await?;
             let behind = target.0.saturating_sub(watermark.0);
-            let waited = self.now().duration_since(began);
-            let enough = match patience {
-                Patience::Endless => false,
-                Patience::For(limit) => waited.unsigned_abs() >= limit,
-            };
-            if behind == 0 || enough {
+            if behind == 0 || self.has_waited(began, patience) {
                 if let Some(feeder) = feeder {
                     // Until its files are merged they are read as they were.
                     self.shelf.behind(move || drop(feeder.finish()));
@@ -110,20 +160,14 @@ impl Throughline {
             );
             if feeder.is_none() {
                 let shelf = Arc::clone(&self.shelf);
-                feeder = aside(move || Ok(shelf.index()?.index().feeder()?)).await?;
+                feeder = ask_index(move || Ok(shelf.index()?.index().feeder()?)).await?;
             }
             match feeder.take() {
                 Some(hungry) => {
                     feeder = Some(self.feed(hungry, watermark, target, &mut origins).await?);
                 }
                 // Another process feeds it.
-                None => {
-                    aside(|| {
-                        std::thread::sleep(LOOK_AGAIN);
-                        Ok(())
-                    })
-                    .await?;
-                }
+                None => look_again().await?,
             }
         }
     }
@@ -131,7 +175,7 @@ impl Throughline {
     /// The position up to which everything can be found.
     pub async fn watermark(&self) -> Result<Position, Error> {
         let shelf = Arc::clone(&self.shelf);
-        aside(move || Ok(Position(shelf.index()?.index().watermark()?))).await
+        ask_index(move || Ok(Position(shelf.index()?.index().watermark()?))).await
     }
 
     async fn feed(
@@ -163,7 +207,7 @@ impl Throughline {
             }
         }
         let scrub = !batch.removed.is_empty();
-        aside(move || {
+        ask_index(move || {
             feeder.feed(batch)?;
             if scrub {
                 // What was erased must not stay on the disk.
@@ -241,6 +285,14 @@ impl Throughline {
         known.insert(key, origin.clone());
         Ok(origin)
     }
+}
+
+async fn look_again() -> Result<(), Error> {
+    aside(|| {
+        std::thread::sleep(LOOK_AGAIN);
+        Ok(())
+    })
+    .await
 }
 
 fn size(change: &Change) -> usize {

@@ -64,6 +64,26 @@ pub(crate) struct Shelf {
     behind: Mutex<Vec<JoinHandle<()>>>,
     /// Whether the index is being fed there.
     feeding: AtomicBool,
+    /// Why the index was last rebuilt, until somebody was told.
+    rebuilt: Mutex<Option<IndexRebuild>>,
+}
+
+/// Why an index was rebuilt by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexRebuild {
+    /// Its files could not be read.
+    Damaged,
+    /// It was made from entries that the store does not have, as after a backup is restored.
+    Mismatch,
+}
+
+impl std::fmt::Display for IndexRebuild {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Damaged => "The search index was damaged and has been rebuilt.",
+            Self::Mismatch => "The search index did not match the store and has been rebuilt.",
+        })
+    }
 }
 
 /// An index that is open.
@@ -122,6 +142,7 @@ impl Shelf {
             members: Mutex::default(),
             behind: Mutex::default(),
             feeding: AtomicBool::new(false),
+            rebuilt: Mutex::default(),
         })
     }
 
@@ -162,13 +183,14 @@ impl Shelf {
         let path = self.path()?;
         let opened = match &self.within {
             Some(store) => Opened::Tables(PostgresIndex::new(store, &path)),
-            None => Opened::Folder(match FolderIndex::open(&path) {
-                Err(error) if error.kind() == ErrorKind::Rebuild => {
-                    FolderIndex::clear(&path)?;
-                    FolderIndex::open(&path)?
+            None => {
+                let (index, error) = FolderIndex::open_or_rebuild(&path)?;
+                // An index of another version is nothing to be told of.
+                if error.is_some_and(|error| !matches!(error, RecallError::Stale { .. })) {
+                    self.note_rebuild(IndexRebuild::Damaged);
                 }
-                opened => opened?,
-            }),
+                Opened::Folder(index)
+            }
         };
         Ok(open.insert(opened).clone())
     }
@@ -192,6 +214,30 @@ impl Shelf {
         }
     }
 
+    fn note_rebuild(&self, why: IndexRebuild) {
+        *self.rebuilt.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+
+    /// Drops an index that turned out to be unusable, so that it is fed from the beginning.
+    /// One that another process replaced meanwhile is only opened again. Takes its time.
+    fn discard(&self, why: IndexRebuild) -> Result<(), Error> {
+        let known = {
+            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.clone()
+        };
+        match known {
+            Some(Opened::Tables(index)) => index.clear()?,
+            Some(Opened::Folder(index)) => {
+                index.discard()?;
+                *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+            // Opening it replaces one that cannot be opened.
+            None => return Ok(()),
+        }
+        self.note_rebuild(why);
+        Ok(())
+    }
+
     /// Empties the index, so that it is fed from the beginning. Takes its time.
     fn clear(&self) -> Result<(), Error> {
         if self.within.is_some()
@@ -210,6 +256,33 @@ pub(crate) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     joined(tokio::task::spawn_blocking(work).await)
+}
+
+/// Asks the index, where that keeps nobody waiting. An engine that panics on what it reads
+/// has read something that it did not write.
+async fn ask_index<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => {
+            let panic = error.into_panic();
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            let what = text.unwrap_or_else(|| "the engine panicked".to_owned());
+            Err(RecallError::Crashed(what).into())
+        }
+    }
+}
+
+/// Whether an error means that the index is to be rebuilt.
+fn needs_rebuild(error: &Error) -> bool {
+    matches!(error, Error::Recall(error) if error.kind() == ErrorKind::Rebuild)
+}
+
+/// Whether an error means that another process is at work on the index.
+fn is_busy(error: &Error) -> bool {
+    matches!(error, Error::Recall(RecallError::Busy(_)))
 }
 
 fn joined<T>(ended: Result<T, JoinError>) -> T {

@@ -8,8 +8,11 @@ use throughline_model::{Card, ProjectId, SessionId};
 use throughline_recall::{Found, Hit, Mode, Query, parse};
 use throughline_store::Position;
 
-use super::{Patience, Within, aside};
+use super::{IndexRebuild, Patience, Within, ask_index, needs_rebuild};
 use crate::{Error, Throughline};
+
+/// How long a search waits for an index that turned out to be unusable.
+const REBUILDING: Patience = Patience::For(Duration::from_secs(10));
 
 /// What to look for, and how.
 #[derive(Clone, Debug)]
@@ -92,7 +95,25 @@ impl Throughline {
     }
 
     /// Asks the index; what compares again may take as long as `within` says.
+    ///
+    /// An index that cannot be read is rebuilt first, as far as that takes no longer than a
+    /// person would wait.
     pub(super) async fn found(
+        &self,
+        query: Query,
+        within: fn(Within) -> Duration,
+    ) -> Result<Found, Error> {
+        match self.try_to_find(query.clone(), within).await {
+            Err(error) if needs_rebuild(&error) => {
+                self.discard_index(IndexRebuild::Damaged).await?;
+                self.catch_up(REBUILDING, &mut |_, _| {}).await?;
+                self.try_to_find(query, within).await
+            }
+            found => found,
+        }
+    }
+
+    async fn try_to_find(
         &self,
         query: Query,
         within: fn(Within) -> Duration,
@@ -101,7 +122,7 @@ impl Throughline {
         // Whoever is typing is not kept waiting, and words are not a matter of meaning.
         let again = self.again.clone();
         let again = again.filter(|_| !query.typing && query.mode != Mode::Text);
-        aside(move || {
+        ask_index(move || {
             let index = shelf.index()?;
             let index = index.index();
             let Some(again) = again else {

@@ -1,12 +1,15 @@
 //! The index in a folder that one process feeds and any number read.
 //!
 //! In the folder are `about.json`, which says what the index was made with, the files of
-//! the full-text engine under `text/`, what models made of passages under `encoded/`, and
+//! the full-text engine under `text/`, what models made of passages under `encoded/`,
+//! `verified.json`, which lists the files whose checksums were compared, and
 //! `feeding.lock`, held by whoever feeds.
 //!
 //! Invariant: what a reader sees is one commit, whole; the watermark is part of it.
 
+mod directory;
 mod filter;
+mod leftovers;
 mod scan;
 mod schema;
 mod sight;
@@ -14,13 +17,14 @@ mod stock;
 mod text;
 mod typing;
 mod vectors;
+mod verify;
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use tantivy::directory::MmapDirectory;
 use tantivy::{IndexReader, ReloadPolicy, Searcher};
 use throughline_model::Digest;
 
@@ -28,7 +32,9 @@ use crate::encoded::{self, Encoded, Encodings};
 use crate::error::During as _;
 use crate::model::DIGEST;
 use crate::prepared::{PREPARED, PreparedTokenizer};
-use crate::{Feeder, Index, RecallError, Scope, Sight};
+use crate::private;
+use crate::{ErrorKind, Feeder, Index, RecallError, Scope, Sight};
+use directory::CheckedDirectory;
 use filter::Filter;
 use schema::{Fields, schema};
 use sight::FolderSight;
@@ -36,7 +42,7 @@ use stock::FolderStock;
 use vectors::{VectorPlugin, Vectors};
 
 /// Raised whenever an index made before would be read wrongly.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// An index in a folder, open. Cheap to clone.
 #[derive(Clone)]
@@ -44,6 +50,8 @@ pub struct FolderIndex(Arc<Open>);
 
 struct Open {
     folder: PathBuf,
+    /// The file that was there when it was opened; an index that was rebuilt has another.
+    made: Option<Mark>,
     engine: tantivy::Index,
     fields: Fields,
     reader: IndexReader,
@@ -101,36 +109,70 @@ impl FolderIndex {
     /// Opens the index in a folder, making an empty one where there is none.
     ///
     /// Fails with [`RecallError::Stale`] if it was made by another version or model, and
-    /// with [`RecallError::Damaged`] if it cannot be read: [`FolderIndex::clear`] it then, open
-    /// it again, and feed it from the beginning.
+    /// with [`RecallError::Damaged`] if it cannot be read: see
+    /// [`FolderIndex::open_or_rebuild`].
     pub fn open(folder: &Path) -> Result<Self, RecallError> {
-        fs::create_dir_all(folder).during("making its folder")?;
-        let about = folder.join("about.json");
-        if !about.exists() {
+        private::create_folder(folder).during("making its folder")?;
+        if !folder.join("about.json").exists() {
             // Whoever gets here first makes it; the others wait.
             let lock = lock_file(folder)?;
             lock.lock().during("waiting to make the index")?;
-            if !about.exists() {
+            if !folder.join("about.json").exists() {
                 make(folder)?;
             }
         }
-        let made = fs::read(&about).during("reading what made the index")?;
-        match serde_json::from_slice::<About>(&made) {
-            Ok(made) if made == About::needed() => {}
-            Ok(made) => {
-                return Err(RecallError::Stale {
-                    place: folder.display().to_string(),
-                    made: made.to_string(),
-                    needed: About::needed().to_string(),
-                });
-            }
-            Err(error) => return Err(error.into()),
+        Self::open_made(folder)
+    }
+
+    /// Opens the index in a folder; one that is of another version or damaged is replaced by
+    /// an empty one, to be fed from the beginning. Tells what was wrong with it.
+    ///
+    /// Fails with [`RecallError::Busy`] if it has to be replaced while another process
+    /// feeds it.
+    pub fn open_or_rebuild(folder: &Path) -> Result<(Self, Option<RecallError>), RecallError> {
+        match Self::open(folder) {
+            Err(error) if error.kind() == ErrorKind::Rebuild => {}
+            opened => return Ok((opened?, None)),
         }
+        let Some(_lock) = try_lock(folder)? else {
+            return Err(RecallError::Busy(folder.to_owned()));
+        };
+        // Again, now that nobody else is at it: another process may have replaced it.
+        match Self::open_made(folder) {
+            Err(error) if error.kind() == ErrorKind::Rebuild => {
+                delete(folder)?;
+                make(folder)?;
+                Ok((Self::open_made(folder)?, Some(error)))
+            }
+            opened => Ok((opened?, None)),
+        }
+    }
+
+    fn open_made(folder: &Path) -> Result<Self, RecallError> {
         let damaged = |source| RecallError::Damaged {
             folder: folder.to_owned(),
             source,
         };
+        let about = folder.join("about.json");
+        let made = Mark::of(&about);
+        match fs::read(&about) {
+            Ok(bytes) => match serde_json::from_slice::<About>(&bytes) {
+                Ok(made) if made == About::needed() => {}
+                Ok(made) => {
+                    return Err(RecallError::Stale {
+                        place: folder.display().to_string(),
+                        made: made.to_string(),
+                        needed: About::needed().to_string(),
+                    });
+                }
+                Err(error) => return Err(error.into()),
+            },
+            Err(error) => return Err(damaged(error.into())),
+        }
+        // Indexes of earlier versions were open to others.
+        private::restrict_all(folder).during("restricting its permissions")?;
         let (engine, fields) = open_engine(folder).map_err(damaged)?;
+        verify::verify(folder, &engine, verify::Scope::Changed).map_err(damaged)?;
         let reader = engine
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
@@ -139,6 +181,7 @@ impl FolderIndex {
             .map_err(damaged)?;
         let index = Self(Arc::new(Open {
             folder: folder.to_owned(),
+            made,
             engine,
             fields,
             reader,
@@ -160,22 +203,40 @@ impl FolderIndex {
         let Some(_lock) = try_lock(folder)? else {
             return Err(RecallError::Busy(folder.to_owned()));
         };
-        let during = "deleting the index";
-        for name in ["about.json", "text", encoded::FOLDER] {
-            let file = folder.join(name);
-            let deleted = if file.is_dir() {
-                fs::remove_dir_all(&file)
-            } else {
-                fs::remove_file(&file)
-            };
-            match deleted {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error).during(during);
-                }
-                _ => {}
-            }
+        delete(folder)
+    }
+
+    /// Deletes this index, unless another process has replaced it since it was opened.
+    ///
+    /// Fails with [`RecallError::Busy`] while another process feeds it.
+    pub fn discard(&self) -> Result<(), RecallError> {
+        let folder = &self.0.folder;
+        let Some(_lock) = try_lock(folder)? else {
+            return Err(RecallError::Busy(folder.clone()));
+        };
+        if Mark::of(&folder.join("about.json")) == self.0.made {
+            delete(folder)?;
         }
         Ok(())
+    }
+
+    /// Compares every file with its checksum, whether it was compared before or not.
+    pub fn verify(&self) -> Result<(), RecallError> {
+        let folder = &self.0.folder;
+        verify::verify(folder, &self.0.engine, verify::Scope::All).map_err(|source| {
+            RecallError::Damaged {
+                folder: folder.clone(),
+                source,
+            }
+        })
+    }
+
+    /// The files in the folder that belong to nothing; `None` while it is being fed.
+    pub fn leftovers(&self) -> Result<Option<Vec<PathBuf>>, RecallError> {
+        let Some(_lock) = try_lock(&self.0.folder)? else {
+            return Ok(None);
+        };
+        leftovers::find(&self.0.folder, &self.0.engine).map(Some)
     }
 
     fn engine(&self) -> &tantivy::Index {
@@ -193,7 +254,7 @@ impl FolderIndex {
             ..
         } = &*self.0;
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let mark = Mark::of(folder);
+        let mark = Mark::of(&folder.join("text/meta.json"));
         if mark.is_none() || seen.mark != mark {
             // The watermark first: should a commit come between, it is behind what is
             // seen, and never ahead of it.
@@ -226,6 +287,7 @@ impl Index for FolderIndex {
         let Some(lock) = try_lock(&self.0.folder)? else {
             return Ok(None);
         };
+        leftovers::remove(&self.0.folder, &self.0.engine)?;
         Ok(Some(Feeder::new(FolderStock::new(self.clone(), lock)?)))
     }
 
@@ -254,8 +316,8 @@ impl std::fmt::Debug for FolderIndex {
     }
 }
 
-/// What the engine's list of files looks like from outside: it is replaced, never
-/// written to, and so differs after every commit.
+/// What a file that is replaced and never written to looks like from outside: it differs
+/// after every replacement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Mark {
     written: std::time::SystemTime,
@@ -264,8 +326,8 @@ struct Mark {
 }
 
 impl Mark {
-    fn of(folder: &Path) -> Option<Self> {
-        let meta = fs::metadata(folder.join("text/meta.json")).ok()?;
+    fn of(path: &Path) -> Option<Self> {
+        let meta = fs::metadata(path).ok()?;
         #[cfg(unix)]
         let file = std::os::unix::fs::MetadataExt::ino(&meta);
         #[cfg(not(unix))]
@@ -282,26 +344,57 @@ fn make(folder: &Path) -> Result<(), RecallError> {
     let during = "making the index";
     let text = folder.join("text");
     // What a crash left of an earlier attempt.
-    if text.exists() {
+    if text.is_dir() {
         fs::remove_dir_all(&text).during(during)?;
+    } else if text.exists() {
+        fs::remove_file(&text).during(during)?;
     }
-    fs::create_dir(&text).during(during)?;
+    private::create_folder(&text).during(during)?;
     let (schema, _) = schema();
     tantivy::Index::builder()
         .schema(schema)
         .register_plugin(Arc::new(VectorPlugin))
-        .create_in_dir(&text)
+        .open_or_create(CheckedDirectory::open(&text).during(during)?)
         .during(during)?;
     // Last, and at once: an index with it is complete.
     let about = serde_json::to_vec(&About::needed())?;
-    let unfinished = folder.join("about.json.new");
-    fs::write(&unfinished, about).during(during)?;
-    fs::rename(&unfinished, folder.join("about.json")).during(during)
+    let mut file = tempfile::NamedTempFile::new_in(folder).during(during)?;
+    file.write_all(&about).during(during)?;
+    file.as_file().sync_all().during(during)?;
+    let persisted = file.persist(folder.join("about.json"));
+    persisted.map_err(|error| error.error).during(during)?;
+    Ok(())
+}
+
+/// Deletes what an index consists of, first of all what says that it is complete. Files
+/// that nobody here made stay.
+fn delete(folder: &Path) -> Result<(), RecallError> {
+    for name in [
+        "about.json",
+        "about.json.new",
+        "verified.json",
+        "text",
+        encoded::FOLDER,
+    ] {
+        let file = folder.join(name);
+        let deleted = if file.is_dir() {
+            fs::remove_dir_all(&file)
+        } else {
+            fs::remove_file(&file)
+        };
+        match deleted {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).during("deleting the index");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn open_engine(folder: &Path) -> tantivy::Result<(tantivy::Index, Fields)> {
     let (schema, fields) = schema();
-    let directory = MmapDirectory::open(folder.join("text"))?;
+    let directory = CheckedDirectory::open(&folder.join("text"))?;
     let mut engine = tantivy::Index::open(directory)?;
     if engine.schema() != schema {
         let what = "its fields are others".to_owned();
@@ -314,7 +407,7 @@ fn open_engine(folder: &Path) -> tantivy::Result<(tantivy::Index, Fields)> {
 }
 
 fn lock_file(folder: &Path) -> Result<File, RecallError> {
-    File::options()
+    private::file_options()
         .create(true)
         .truncate(false)
         .write(true)

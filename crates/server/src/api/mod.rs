@@ -24,6 +24,7 @@ use utoipa_axum::routes;
 
 pub(crate) use context::compacted;
 pub(crate) use document::described;
+pub(crate) use search::log_index_rebuild;
 
 use crate::{App, Problem};
 

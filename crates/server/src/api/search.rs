@@ -92,6 +92,13 @@ pub(crate) struct FoundView {
     behind: u64,
 }
 
+/// Logs that the index was rebuilt by itself, if it was.
+pub(crate) fn log_index_rebuild(tl: &throughline::Throughline) {
+    if let Some(rebuild) = tl.take_index_rebuild() {
+        tracing::warn!("{rebuild}");
+    }
+}
+
 /// Look for something in everything that was ever said
 #[utoipa::path(get, path = "/api/search", tag = "sessions", params(SearchQuery),
     responses((status = 200, body = FoundView)))]
@@ -118,7 +125,9 @@ pub(crate) async fn search(
             zone: &app.serving.zone,
             patience: Patience::For(PATIENCE),
         })
-        .await?;
+        .await;
+    log_index_rebuild(&caller.tl);
+    let searched = searched?;
     let hits = searched.found.hits.into_iter().map(|hit| HitView {
         session: hit.session,
         seq: hit.seq,

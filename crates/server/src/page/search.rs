@@ -45,7 +45,9 @@ pub(super) async fn seek(visitor: &Visitor, typed: &str, limit: usize, typing: b
         zone: &visitor.app.serving.zone,
         patience: Patience::For(WAIT),
     };
-    match visitor.caller.tl.search(&searching).await {
+    let searched = visitor.caller.tl.search(&searching).await;
+    crate::api::log_index_rebuild(&visitor.caller.tl);
+    match searched {
         Ok(searched) => Sought::Found(searched),
         Err(error) => Sought::Wrong(error.to_string()),
     }

@@ -1,0 +1,70 @@
+//! Folders and files that only their owner can open.
+//!
+//! What is indexed is as private as the store it was made from, whatever the umask says.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Makes a folder, and those it is in, for the owner only; restricts one that exists.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    restrict_folder(path)
+}
+
+/// Options that create a file for the owner only.
+pub fn file_options() -> OpenOptions {
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Takes a folder's permissions away from everybody but its owner.
+pub fn restrict_folder(path: &Path) -> io::Result<()> {
+    restrict(path, 0o700)
+}
+
+/// Takes a file's permissions away from everybody but its owner.
+pub fn restrict_file(path: &Path) -> io::Result<()> {
+    restrict(path, 0o600)
+}
+
+/// Restricts a folder and everything in it; what is gone meanwhile needs nothing.
+pub fn restrict_all(folder: &Path) -> io::Result<()> {
+    restrict_folder(folder)?;
+    for file in fs::read_dir(folder)? {
+        let file = file?;
+        let done = match file.file_type() {
+            Ok(kind) if kind.is_dir() => restrict_all(&file.path()),
+            Ok(kind) if kind.is_file() => restrict_file(&file.path()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        match done {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn restrict(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut permissions = fs::metadata(path)?.permissions();
+    if permissions.mode() & 0o777 & !mode == 0 {
+        return Ok(());
+    }
+    permissions.set_mode(mode);
+    fs::set_permissions(path, permissions)
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &Path, _: u32) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! What a kill leaves in an index's folder must never be in the way of the next run.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::with;
+use throughline_recall::conformance::{passage, places, text};
+use throughline_recall::{Batch, FolderIndex, Index as _};
+
+/// The names of the segments in a folder.
+fn segments(folder: &Path) -> Vec<String> {
+    let files = fs::read_dir(folder.join("text")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut segments: Vec<String> = names
+        .filter_map(|name| name.strip_suffix(".term").map(ToOwned::to_owned))
+        .collect();
+    segments.sort();
+    segments
+}
+
+#[test]
+fn deletes_that_were_written_and_not_committed_do_not_stop_the_next_batch() {
+    let (folder, fed) = with(&["zero words", "one", "two", "three"]);
+    drop(fed);
+    // A kill after a segment's deletes were written and before the commit that names them:
+    // the next run numbers its operations from the same commit on.
+    for segment in segments(folder.path()) {
+        for stamp in 0..64 {
+            let name = format!("text/{segment}.{stamp}.del");
+            let path = folder.path().join(name);
+            if !path.exists() {
+                fs::write(path, b"torn").unwrap();
+            }
+        }
+    }
+    let index = FolderIndex::open(folder.path()).unwrap();
+    let mut feeder = index.feeder().unwrap().unwrap();
+    let batch = Batch {
+        passages: vec![
+            passage("s", 2, "one, changed"),
+            passage("s", 5, "four words"),
+        ],
+        after: index.watermark().unwrap(),
+        upto: 9,
+        ..Batch::default()
+    };
+    feeder.feed(batch).unwrap();
+    drop(feeder);
+    assert_eq!(index.passages().unwrap(), 5);
+    let found = places(&index.search(&text("changed")).unwrap());
+    assert_eq!(found[0], "s/2");
+}
+
+#[test]
+fn leftover_files_are_removed_before_feeding() {
+    let (folder, fed) = with(&["zero words", "one"]);
+    drop(fed);
+    let stray: Vec<PathBuf> = [
+        "text/0123456789abcdef0123456789abcdef.vectors",
+        "text/0123456789abcdef0123456789abcdef.store.temp",
+        "text/.tmpAbCdEf",
+        ".tmpXyZ123",
+        "about.json.new",
+    ]
+    .iter()
+    .map(|name| folder.path().join(name))
+    .collect();
+    for path in &stray {
+        fs::write(path, b"leftover").unwrap();
+    }
+    let index = FolderIndex::open(folder.path()).unwrap();
+    drop(index.feeder().unwrap().unwrap());
+    for path in &stray {
+        assert!(!path.exists(), "{} is still there", path.display());
+    }
+    assert_eq!(index.passages().unwrap(), 2);
+}
