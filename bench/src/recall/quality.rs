@@ -178,6 +178,7 @@ pub(crate) fn feed(index: &dyn Index, conversation: &Conversation) -> Result<()>
         upto: after + conversation.passages.len() as u64,
         passages: conversation.passages.clone(),
         removed: Vec::new(),
+        anchors: Vec::new(),
     })?;
     Ok(())
 }

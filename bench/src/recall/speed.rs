@@ -79,6 +79,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
                 removed: Vec::new(),
                 after: number,
                 upto: end,
+                anchors: Vec::new(),
             })?;
             ours += start.elapsed().as_secs_f64();
             number = end;

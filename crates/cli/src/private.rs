@@ -8,6 +8,14 @@ use throughline::llm::check_mode;
 
 use crate::report::Refusal;
 
+/// Options that create a file for the person's eyes only.
+pub(crate) fn file_options() -> std::fs::OpenOptions {
+    let mut options = std::fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
 /// The text of a file that has secrets in it; none where there is no file. Refused where
 /// others can read it.
 pub(crate) fn read_private(path: &Path) -> Result<Option<String>> {

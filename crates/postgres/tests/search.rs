@@ -109,6 +109,7 @@ fn next(after: u64, upto: u64) -> Batch {
         removed: Vec::new(),
         after,
         upto,
+        anchors: Vec::new(),
     }
 }
 

@@ -40,6 +40,9 @@ pub enum RecallError {
     /// The engine panicked on what it read. It can be deleted and built again.
     #[error("the index cannot be read ({0}): it can be deleted and built again")]
     Crashed(String),
+    /// It was made from changes that the store does not have.
+    #[error("the index was made from entries that the store does not have")]
+    Mismatch,
     /// Something stored in it cannot be read. It can be deleted and built again.
     #[error("the index holds something unreadable: it can be deleted and built again")]
     Unreadable(#[from] serde_json::Error),
@@ -76,7 +79,9 @@ impl RecallError {
     /// What kind of failure it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Stale { .. } | Self::Unreadable(_) | Self::Crashed(_) => ErrorKind::Rebuild,
+            Self::Stale { .. } | Self::Unreadable(_) | Self::Crashed(_) | Self::Mismatch => {
+                ErrorKind::Rebuild
+            }
             Self::Damaged { source, .. } | Self::Engine { source, .. } if is_damage(source) => {
                 ErrorKind::Rebuild
             }

@@ -70,7 +70,8 @@ impl Feeder {
     }
 
     fn write(&mut self, batch: Batch) -> Result<u64, RecallError> {
-        let watermark = self.stock.begin()?;
+        let state = self.stock.begin()?;
+        let watermark = state.upto;
         if watermark != self.watermark {
             self.tails.clear();
         }
@@ -116,7 +117,7 @@ impl Feeder {
             let tail = self.write_session(watermark, &changes, place)?;
             tails.push((place.clone(), tail));
         }
-        self.stock.commit(upto)?;
+        self.stock.commit(&state.advanced(upto, &batch.anchors))?;
         if self.tails.len() + tails.len() > TAILS {
             self.tails.clear();
         }

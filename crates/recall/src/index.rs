@@ -9,15 +9,20 @@ use throughline_model::Digest;
 use crate::compare::Again;
 use crate::encoded::Encoded;
 use crate::search::search;
-use crate::{Compare, Feeder, Found, Query, RecallError, Scope, Sight};
+use crate::{Compare, Feeder, Found, IndexState, Query, RecallError, Scope, Sight};
 
 /// An index, open. It may take its time: ask it where that keeps nobody waiting.
 pub trait Index: Debug + Send + Sync {
     /// The one writer of the index, or `None` while another has it.
     fn feeder(&self) -> Result<Option<Feeder>, RecallError>;
 
+    /// How far the index goes, and what it was made from.
+    fn state(&self) -> Result<IndexState, RecallError>;
+
     /// The position up to which the store is in the index.
-    fn watermark(&self) -> Result<u64, RecallError>;
+    fn watermark(&self) -> Result<u64, RecallError> {
+        Ok(self.state()?.upto)
+    }
 
     /// How many passages are in the index, of all owners.
     fn passages(&self) -> Result<u64, RecallError>;

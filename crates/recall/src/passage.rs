@@ -7,6 +7,8 @@
 use serde::{Deserialize, Serialize};
 use throughline_model::{Owner, Role, Seq, SessionId, Timestamp};
 
+use crate::Anchor;
+
 /// One entry's text, with where it is and who said it when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passage {
@@ -61,4 +63,6 @@ pub struct Batch {
     pub after: u64,
     /// The position up to which the store is then in the index.
     pub upto: u64,
+    /// The changes that it is made from, oldest first.
+    pub anchors: Vec<Anchor>,
 }

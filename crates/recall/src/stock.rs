@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use throughline_model::{Owner, Seq, SessionId};
 
-use crate::{Document, Passage, RecallError};
+use crate::{Document, IndexState, Passage, RecallError};
 
 /// One session of one owner.
 pub type Place = (Owner, SessionId);
@@ -14,8 +14,8 @@ pub type Place = (Owner, SessionId);
 /// Between [`Stock::begin`] and [`Stock::commit`] what is asked is answered as of the
 /// beginning.
 pub trait Stock: Send {
-    /// Begins a batch; tells the watermark.
-    fn begin(&mut self) -> Result<u64, RecallError>;
+    /// Begins a batch; tells how far the index goes.
+    fn begin(&mut self) -> Result<IndexState, RecallError>;
 
     /// The passages that have the words of one in them, or of any of a session's; more of
     /// them do no harm. Those of a session that is itself asked about need not be told.
@@ -37,8 +37,8 @@ pub trait Stock: Send {
     /// Puts in a passage, in place of what was there of it, where it `is_known`.
     fn put(&mut self, document: Document, is_known: bool) -> Result<(), RecallError>;
 
-    /// Makes the batch durable, and with it the watermark.
-    fn commit(&mut self, upto: u64) -> Result<(), RecallError>;
+    /// Makes the batch durable, and with it how far the index goes then.
+    fn commit(&mut self, state: &IndexState) -> Result<(), RecallError>;
 
     /// Undoes a batch, as far as it went.
     fn undo(&mut self);

@@ -24,6 +24,7 @@ fn one_feeds_and_all_read() {
         removed: Vec::new(),
         after: 2,
         upto: 3,
+        anchors: Vec::new(),
     };
     next.feed(batch).unwrap();
     assert_eq!(fed.index.watermark().unwrap(), 3);
@@ -109,6 +110,7 @@ fn what_was_not_committed_is_not_there_after_a_crash() {
         removed: Vec::new(),
         after: 1,
         upto: 2,
+        anchors: Vec::new(),
     };
     feeder.feed(batch).unwrap();
     assert_eq!(places(&index.search(&text("words")).unwrap()).len(), 2);

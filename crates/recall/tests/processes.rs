@@ -44,6 +44,7 @@ fn child() {
             removed: Vec::new(),
             after: upto,
             upto: upto + 3,
+            anchors: Vec::new(),
         };
         upto = feeder.feed(batch).unwrap();
     }

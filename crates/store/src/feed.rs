@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use throughline_model::{Owner, Seq, SessionId, StoredEntry};
+use throughline_model::{Digest, Owner, Seq, SessionId, StoredEntry};
 
 use crate::StoreError;
 
@@ -36,6 +36,22 @@ pub struct Change {
     pub session: SessionId,
     /// What.
     pub what: What,
+}
+
+impl Change {
+    /// What the change is recognised by. An entry that is erased keeps its own.
+    pub fn fingerprint(&self) -> Digest {
+        let what = match &self.what {
+            What::Created => "created".to_owned(),
+            What::Appended(stored) => format!("{} {}", stored.seq, stored.digest),
+            What::Erased(seq) => format!("erased {seq}"),
+            What::Trashed => "trashed".to_owned(),
+            What::Restored => "restored".to_owned(),
+            What::Removed => "removed".to_owned(),
+        };
+        let (position, owner, session) = (self.position, &self.owner, &self.session);
+        Digest::of(format!("{position} {owner} {session} {what}").as_bytes())
+    }
 }
 
 /// What happened. Everything that is part of a session is an entry of its log; the rest
@@ -127,6 +143,16 @@ pub trait Feed: Debug + Send + Sync {
         after: Position,
         limit: usize,
     ) -> Result<Vec<Change>, StoreError>;
+
+    /// The change at a position; none if there is none, or what it tells of is gone.
+    async fn change_at(&self, position: Position) -> Result<Option<Change>, StoreError> {
+        let Some(before) = position.0.checked_sub(1) else {
+            return Ok(None);
+        };
+        let mut next = self.changes(Position(before), 1).await?;
+        let found = next.pop();
+        Ok(found.filter(|change| change.position == position))
+    }
 
     /// Waits until something may have happened after a position, and answers `true`.
     ///

@@ -60,6 +60,7 @@ macro_rules! migrations {
             "20261116170000_append",
             "20261116180000_estimates",
             "20261118090000_append_one",
+            "20261118100000_index_anchors",
         ]
     };
     ($($name:literal),+ $(,)?) => {

@@ -3,7 +3,7 @@
 //! The mark is a file that is locked while the chat runs and removed when it ends. One
 //! that is there and not locked was left by a chat that was killed.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ impl OpenMark {
         make_private(folder)?;
         let path = folder.join(session.as_str());
         let was_there = path.exists();
-        let file = OpenOptions::new()
+        let file = crate::private::file_options()
             .create(true)
             .truncate(false)
             .write(true)

@@ -145,6 +145,10 @@ impl Session {
             limit: HITS,
             ..Query::new(text, scope)
         };
+        // Not fatal: one that cannot be read is made anew below.
+        if !self.tl.index_matches_store().await.unwrap_or(true) {
+            self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
+        }
         let lately = self.tl.shelf.lately(&query, at);
         let watermark = match &lately {
             Some(lately) => lately.watermark,
@@ -153,7 +157,10 @@ impl Session {
         };
         let enough = self.has_enough(watermark, text, may_lack).await?;
         match lately {
-            Some(lately) if enough => return Ok(lately.hits),
+            Some(mut lately) if enough => {
+                self.tl.drop_outdated(&mut lately.hits).await?;
+                return Ok(lately.hits);
+            }
             _ if enough => {}
             _ => {
                 self.tl.catch_up(PATIENCE, &mut |_, _| {}).await?;
@@ -173,7 +180,10 @@ impl Session {
             // Not before: what is found must not depend on how far it has got.
             self.tl.catch_up_behind();
         }
-        let hits = found.hits;
+        let mut hits = found.hits;
+        if self.tl.drop_outdated(&mut hits).await? {
+            self.tl.catch_up_behind();
+        }
         self.tl.shelf.remember(Lately {
             query,
             at,

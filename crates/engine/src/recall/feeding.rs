@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use throughline_model::{Lineage, Owner, Seq, SessionId, Timestamp};
-use throughline_recall::{Batch, Feeder, Removal};
+use throughline_recall::{Anchor, Batch, Feeder, RecallError, Removal};
 use throughline_store::{Change, Position, StoreError, What};
 
 use super::passages::{Place, passage};
@@ -63,7 +63,11 @@ impl Throughline {
         loop {
             let error = match self.try_to_catch_up(patience, fed).await {
                 Err(error) if needs_rebuild(&error) && rebuilds < REBUILDS => {
-                    match self.discard_index(IndexRebuild::Damaged).await {
+                    let why = match error {
+                        Error::Recall(RecallError::Mismatch) => IndexRebuild::Mismatch,
+                        _ => IndexRebuild::Damaged,
+                    };
+                    match self.discard_index(why).await {
                         Ok(()) => {
                             rebuilds += 1;
                             continue;
@@ -140,6 +144,9 @@ impl Throughline {
 
     async fn try_to_catch_up(&self, patience: Patience, fed: Fed<'_>) -> Result<Caught, Error> {
         let began = self.now();
+        if !self.index_matches_store().await? {
+            return Err(RecallError::Mismatch.into());
+        }
         let target = self.store.last_position().await?;
         let mut feeder: Option<Feeder> = None;
         let mut origins = Origins::new();
@@ -196,6 +203,10 @@ impl Throughline {
             let more = changes.len() == PAGE;
             count += changes.len();
             for change in changes {
+                batch.anchors.push(Anchor {
+                    position: change.position.0,
+                    digest: change.fingerprint(),
+                });
                 batch.upto = change.position.0;
                 bytes += size(&change);
                 self.take(change, &mut batch, origins).await?;

@@ -8,6 +8,7 @@ mod again;
 mod embeddings;
 mod excerpts;
 mod feeding;
+mod matching;
 mod passages;
 mod projects;
 mod search;
@@ -66,6 +67,10 @@ pub(crate) struct Shelf {
     feeding: AtomicBool,
     /// Why the index was last rebuilt, until somebody was told.
     rebuilt: Mutex<Option<IndexRebuild>>,
+    /// Whether all of its anchors were found in the store.
+    matched: Mutex<bool>,
+    /// Whether it is beside a store's file, so that reading entries costs little.
+    beside: bool,
 }
 
 /// Why an index was rebuilt by itself.
@@ -114,18 +119,18 @@ struct Lately {
 impl Shelf {
     /// The index beside a store's file: `sessions.db` has `sessions.index`.
     pub(crate) fn beside(store: &std::path::Path) -> Arc<Self> {
-        Self::at(Folder::Beside(store.with_extension("index")), None)
+        Self::at(Folder::Beside(store.with_extension("index")), None, true)
     }
 
     /// The index in a store's own tables. What models make of passages on this machine is
     /// kept in a folder, or goes with the program.
     pub(crate) fn within(store: &PostgresStore, folder: Option<PathBuf>) -> Arc<Self> {
-        Self::at(Folder::of(folder), Some(store.clone()))
+        Self::at(Folder::of(folder), Some(store.clone()), false)
     }
 
     /// The index in a folder of its own, or none that lasts: the store is elsewhere.
     pub(crate) fn apart(folder: Option<PathBuf>) -> Arc<Self> {
-        Self::at(Folder::of(folder), None)
+        Self::at(Folder::of(folder), None, false)
     }
 
     /// An index that goes with the program.
@@ -133,7 +138,7 @@ impl Shelf {
         Self::apart(None)
     }
 
-    fn at(folder: Folder, within: Option<PostgresStore>) -> Arc<Self> {
+    fn at(folder: Folder, within: Option<PostgresStore>, beside: bool) -> Arc<Self> {
         Arc::new(Self {
             folder,
             within,
@@ -143,6 +148,8 @@ impl Shelf {
             behind: Mutex::default(),
             feeding: AtomicBool::new(false),
             rebuilt: Mutex::default(),
+            matched: Mutex::default(),
+            beside,
         })
     }
 
@@ -234,6 +241,7 @@ impl Shelf {
             // Opening it replaces one that cannot be opened.
             None => return Ok(()),
         }
+        self.set_matched(false);
         self.note_rebuild(why);
         Ok(())
     }

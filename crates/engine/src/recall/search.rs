@@ -77,7 +77,17 @@ impl Throughline {
             typing: searching.typing,
             ..Query::new(parsed.words, scope)
         };
-        let mut found = self.found(query, |within| within.search).await?;
+        let mut found = self.found(query.clone(), |within| within.search).await?;
+        if self.drop_outdated(&mut found.hits).await? {
+            // What was erased meanwhile is gone from the index as well by now.
+            self.catch_up(REBUILDING, &mut |_, _| {}).await?;
+            found = self.found(query.clone(), |within| within.search).await?;
+            if self.drop_outdated(&mut found.hits).await? {
+                self.rebuild_mismatched(REBUILDING).await?;
+                found = self.found(query, |within| within.search).await?;
+                self.drop_outdated(&mut found.hits).await?;
+            }
+        }
         keep_what_bears(&mut found.hits);
         let mut cards: Vec<Card> = Vec::new();
         for hit in &found.hits {

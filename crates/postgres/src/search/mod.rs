@@ -22,12 +22,14 @@ mod stock;
 mod vectors;
 
 use std::fmt;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_model::Digest;
 use throughline_recall::{
-    Encoded, Encodings, Feeder, Index, RecallError, STATIC_DIGEST, Scope, Sight,
+    Encoded, Encodings, Feeder, Index, IndexState, RecallError, STATIC_DIGEST, Scope, Sight,
+    private,
 };
 use throughline_store::StoreError;
 use tokio::runtime::Handle;
@@ -68,9 +70,9 @@ impl fmt::Debug for PostgresIndex {
 }
 
 /// How far the index goes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Mark {
-    upto: u64,
+    state: IndexState,
     removals: i64,
 }
 
@@ -118,8 +120,8 @@ impl Index for PostgresIndex {
         Ok(stock.map(Feeder::new))
     }
 
-    fn watermark(&self) -> Result<u64, RecallError> {
-        Ok(self.mark()?.upto)
+    fn state(&self) -> Result<IndexState, RecallError> {
+        Ok(self.mark()?.state)
     }
 
     fn passages(&self) -> Result<u64, RecallError> {
@@ -175,20 +177,28 @@ fn encodings(folder: &Path, removals: i64) -> Result<Encodings, RecallError> {
         _ => {}
     }
     encodings.forget()?;
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    std::fs::write(&note, now).map_err(failed)?;
+    private::create_folder(folder).map_err(failed)?;
+    let mut options = private::file_options();
+    options.write(true).create(true).truncate(true);
+    let mut file = options.open(&note).map_err(failed)?;
+    file.write_all(now.as_bytes()).map_err(failed)?;
     Ok(encodings)
 }
 
 const MARK_DOING: &str = "finding how far the index goes";
-const MARK: &str = "SELECT made, upto, removals FROM throughline.watermark";
+const MARK: &str = "SELECT made, upto, removals, anchors FROM throughline.watermark";
 
 /// How far the index goes, if this program can read it.
 fn read_mark(row: &tokio_postgres::Row) -> Result<Mark, RecallError> {
-    let read = || -> Result<(String, i64, i64), StoreError> {
-        Ok((rows::get(row, 0)?, rows::get(row, 1)?, rows::get(row, 2)?))
+    let read = || -> Result<(String, i64, i64, String), StoreError> {
+        Ok((
+            rows::get(row, 0)?,
+            rows::get(row, 1)?,
+            rows::get(row, 2)?,
+            rows::get(row, 3)?,
+        ))
     };
-    let (made, upto, removals) = read().map_err(refused)?;
+    let (made, upto, removals, anchors) = read().map_err(refused)?;
     if made != needed() {
         let format = made
             .split(' ')
@@ -207,7 +217,10 @@ fn read_mark(row: &tokio_postgres::Row) -> Result<Mark, RecallError> {
         });
     }
     Ok(Mark {
-        upto: upto.unsigned_abs(),
+        state: IndexState {
+            upto: upto.unsigned_abs(),
+            anchors: serde_json::from_str(&anchors)?,
+        },
         removals,
     })
 }
@@ -240,7 +253,7 @@ async fn clear(tx: &Tx) -> Result<(), Fault> {
     }
     tx.execute(
         doing,
-        "UPDATE throughline.watermark SET made = $1, upto = 0, removals = removals + 1",
+        "UPDATE throughline.watermark SET made = $1, upto = 0, anchors = '[]', removals = removals + 1",
         params![needed()],
     )
     .await?;

@@ -343,7 +343,7 @@ async fn look(tx: &Tx, scope: &Scope) -> Result<Looked, Fault> {
 
 impl Sight for PostgresSight {
     fn watermark(&self) -> u64 {
-        self.mark.upto
+        self.mark.state.upto
     }
 
     fn spread(&self, terms: &[&str]) -> Result<Spread, RecallError> {

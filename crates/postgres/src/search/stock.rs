@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use throughline_model::{Owner, Seq};
-use throughline_recall::{Document, Kept, Passage, Place, RecallError, Stock, terms};
+use throughline_recall::{Document, IndexState, Kept, Passage, Place, RecallError, Stock, terms};
 use throughline_store::StoreError;
 use tokio_postgres::Row;
 
@@ -154,7 +154,7 @@ const NEAR: &str = "
      WHERE b.owner = $1 AND b.origin = $2)";
 
 impl Stock for PostgresStock {
-    fn begin(&mut self) -> Result<u64, RecallError> {
+    fn begin(&mut self) -> Result<IndexState, RecallError> {
         let lock = format!("{MARK} FOR UPDATE");
         let lock = if self.tx.is_some() { MARK } else { &lock };
         if self.tx.is_none() {
@@ -162,7 +162,7 @@ impl Stock for PostgresStock {
         }
         let row = waiting(self.tx()?.optional(MARK_DOING, lock, &[]))?;
         let row = row.ok_or_else(|| refused(StoreError::Closed))?;
-        Ok(read_mark(&row)?.upto)
+        Ok(read_mark(&row)?.state)
     }
 
     /// Also all that share a block with any of them: their words go with the block.
@@ -247,14 +247,15 @@ impl Stock for PostgresStock {
         Ok(())
     }
 
-    fn commit(&mut self, upto: u64) -> Result<(), RecallError> {
+    fn commit(&mut self, state: &IndexState) -> Result<(), RecallError> {
+        let anchors = serde_json::to_string(&state.anchors)?;
         let batch = std::mem::take(&mut self.batch);
         let vectors = self.vectors;
         let Some(tx) = self.tx.take() else {
             return Err(refused(StoreError::Closed));
         };
         waiting(async {
-            let done = write(&tx, vectors, batch, upto).await;
+            let done = write(&tx, vectors, batch, (state.upto, anchors)).await;
             tx.finish(done).await
         })
     }
@@ -303,7 +304,12 @@ impl Keys {
     }
 }
 
-async fn write(tx: &Tx, vectors: Vectors, batch: Batch, upto: u64) -> Result<(), Fault> {
+async fn write(
+    tx: &Tx,
+    vectors: Vectors,
+    batch: Batch,
+    (upto, anchors): (u64, String),
+) -> Result<(), Fault> {
     let doing = "writing to the index";
     take_out(tx, &batch).await?;
     for (owner, block) in &batch.dissolved {
@@ -316,9 +322,9 @@ async fn write(tx: &Tx, vectors: Vectors, batch: Batch, upto: u64) -> Result<(),
     fold(tx, vectors, batch.new).await?;
     tx.execute(
         doing,
-        "UPDATE throughline.watermark SET upto = $1,
+        "UPDATE throughline.watermark SET upto = $1, anchors = $3,
              removals = removals + CASE WHEN $2 THEN 1 ELSE 0 END",
-        params![rows::number(upto), removes],
+        params![rows::number(upto), removes, anchors],
     )
     .await?;
     Ok(())

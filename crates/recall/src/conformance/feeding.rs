@@ -17,6 +17,7 @@ pub fn what_is_fed_twice_is_there_once(fed: &mut Fed) {
         removed: Vec::new(),
         after,
         upto: 3,
+        anchors: Vec::new(),
     };
     fed.feeder.feed(batch(session.clone(), 0)).unwrap();
     fed.feeder.feed(batch(session.clone(), 3)).unwrap();
@@ -47,6 +48,7 @@ pub fn a_batch_that_comes_too_late_brings_nothing_back(fed: &mut Fed) {
         removed: Vec::new(),
         after: 0,
         upto: 2,
+        anchors: Vec::new(),
     };
     assert_eq!(fed.feeder.feed(late).unwrap(), 3);
     assert!(fed.find_text("hunter2").is_empty());
@@ -92,6 +94,7 @@ pub fn a_session_can_be_removed_and_fed_again_at_once(fed: &mut Fed) {
         }],
         after: 2,
         upto: 9,
+        anchors: Vec::new(),
     };
     fed.feeder.feed(batch).unwrap();
     assert!(fed.find_text("old").is_empty());

@@ -134,6 +134,7 @@ impl Fed {
             removed,
             after: self.index.watermark().unwrap(),
             upto: self.position,
+            anchors: Vec::new(),
         };
         self.feeder.feed(batch).unwrap();
     }
@@ -155,6 +156,7 @@ impl Fed {
             removed,
             after: self.index.watermark().unwrap(),
             upto: self.position,
+            anchors: Vec::new(),
         };
         self.feeder.feed(batch).unwrap();
     }

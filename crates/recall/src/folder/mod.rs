@@ -33,7 +33,7 @@ use crate::error::During as _;
 use crate::model::DIGEST;
 use crate::prepared::{PREPARED, PreparedTokenizer};
 use crate::private;
-use crate::{ErrorKind, Feeder, Index, RecallError, Scope, Sight};
+use crate::{ErrorKind, Feeder, Index, IndexState, RecallError, Scope, Sight};
 use directory::CheckedDirectory;
 use filter::Filter;
 use schema::{Fields, schema};
@@ -63,15 +63,8 @@ struct Open {
 #[derive(Clone, Default)]
 struct Seen {
     mark: Option<Mark>,
-    commit: Commit,
+    state: IndexState,
     vectors: Arc<[Vectors]>,
-}
-
-/// What a commit says besides its documents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Commit {
-    /// The position up to which the store is in the index.
-    upto: u64,
 }
 
 /// One commit.
@@ -80,7 +73,7 @@ struct View {
     fields: Fields,
     /// Those of each segment.
     vectors: Arc<[Vectors]>,
-    watermark: u64,
+    state: IndexState,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -259,9 +252,9 @@ impl FolderIndex {
             // The watermark first: should a commit come between, it is behind what is
             // seen, and never ahead of it.
             let meta = engine.load_metas().during("reading the last commit")?;
-            let commit = match meta.payload.as_deref() {
+            let state = match meta.payload.as_deref() {
                 Some(payload) => serde_json::from_str(payload)?,
-                None => Commit::default(),
+                None => IndexState::default(),
             };
             reader.reload().during("opening the last commit")?;
             let searcher = reader.searcher();
@@ -269,7 +262,7 @@ impl FolderIndex {
             let vectors: Result<_, _> = vectors.collect();
             *seen = Seen {
                 mark,
-                commit,
+                state,
                 vectors: vectors.during("opening the last commit")?,
             };
         }
@@ -277,7 +270,7 @@ impl FolderIndex {
             searcher: reader.searcher(),
             fields: *fields,
             vectors: Arc::clone(&seen.vectors),
-            watermark: seen.commit.upto,
+            state: seen.state.clone(),
         })
     }
 }
@@ -291,8 +284,8 @@ impl Index for FolderIndex {
         Ok(Some(Feeder::new(FolderStock::new(self.clone(), lock)?)))
     }
 
-    fn watermark(&self) -> Result<u64, RecallError> {
-        Ok(self.view()?.watermark)
+    fn state(&self) -> Result<IndexState, RecallError> {
+        Ok(self.view()?.state)
     }
 
     fn passages(&self) -> Result<u64, RecallError> {

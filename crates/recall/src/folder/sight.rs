@@ -19,7 +19,7 @@ pub(super) struct FolderSight {
 
 impl Sight for FolderSight {
     fn watermark(&self) -> u64 {
-        self.view.watermark
+        self.view.state.upto
     }
 
     fn spread(&self, terms: &[&str]) -> Result<Spread, RecallError> {

@@ -15,9 +15,9 @@ use throughline_model::Seq;
 
 use super::schema::{passage_key, session_key};
 use super::sight::kept;
-use super::{Commit, FolderIndex, View};
+use super::{FolderIndex, View};
 use crate::error::During as _;
-use crate::{Document, Passage, Place, RecallError, Stock};
+use crate::{Document, IndexState, Passage, Place, RecallError, Stock};
 
 const READING: &str = "reading what was fed";
 /// So many entries are looked at first, and then so many times as many.
@@ -110,9 +110,9 @@ impl FolderStock {
 }
 
 impl Stock for FolderStock {
-    fn begin(&mut self) -> Result<u64, RecallError> {
+    fn begin(&mut self) -> Result<IndexState, RecallError> {
         self.view = self.index.view()?;
-        Ok(self.view.watermark)
+        Ok(self.view.state.clone())
     }
 
     fn around(
@@ -197,8 +197,8 @@ impl Stock for FolderStock {
         Ok(())
     }
 
-    fn commit(&mut self, upto: u64) -> Result<(), RecallError> {
-        let payload = serde_json::to_string(&Commit { upto })?;
+    fn commit(&mut self, state: &IndexState) -> Result<(), RecallError> {
+        let payload = serde_json::to_string(state)?;
         let mut commit = self.writer.prepare_commit().during("writing a batch")?;
         commit.set_payload(&payload);
         commit.commit().during("committing a batch")?;

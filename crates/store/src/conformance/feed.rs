@@ -56,6 +56,31 @@ pub async fn changes_come_in_the_order_they_happened<S: Store>(store: &S) {
     assert_eq!(changes[0].owner, owner());
 }
 
+/// A change is found at its position and keeps its fingerprint, whatever happens later.
+pub async fn a_change_is_recognised_by_its_position_and_content<S: Store>(store: &S) {
+    let a = session_with(store, "a", &["one", "two"]).await;
+    let b = session_with(store, "b", &["uno"]).await;
+    let before = all(store).await;
+    let mut digests: Vec<_> = before.iter().map(Change::fingerprint).collect();
+    digests.sort_by_key(ToString::to_string);
+    digests.dedup();
+    assert_eq!(digests.len(), before.len());
+
+    store.erase(&a, &[Seq(1)], None).await.unwrap();
+    store.trash(&b, at(1)).await.unwrap();
+    store.remove(&b).await.unwrap();
+    for change in &before {
+        let found = store.change_at(change.position).await.unwrap();
+        match &change.what {
+            What::Appended(_) if change.session == b.id => assert_eq!(found, None),
+            _ => assert_eq!(found.unwrap().fingerprint(), change.fingerprint()),
+        }
+    }
+    let last = store.last_position().await.unwrap();
+    assert_eq!(store.change_at(Position(0)).await.unwrap(), None);
+    assert_eq!(store.change_at(Position(last.0 + 1)).await.unwrap(), None);
+}
+
 /// Reading on misses and repeats nothing.
 pub async fn reading_on_misses_and_repeats_nothing<S: Store>(store: &S) {
     let a = session_with(store, "a", &["1", "2", "3"]).await;

@@ -115,7 +115,7 @@ macro_rules! session_conformance {
             erasure: erased_content_is_gone_and_the_chain_whole,
                 erasing_reaches_forks, an_erased_first_message_leaves_no_preview;
             tokens: counts_are_kept_per_encoding, a_fork_shares_counts, erasing_forgets_the_count;
-            feed: changes_come_in_the_order_they_happened, reading_on_misses_and_repeats_nothing,
+            feed: a_change_is_recognised_by_its_position_and_content, changes_come_in_the_order_they_happened, reading_on_misses_and_repeats_nothing,
                 an_owners_changes_are_theirs_alone, trash_and_removal_are_told,
                 an_erasure_is_told_where_the_entry_was_appended,
                 positions_go_on_after_a_removal, what_failed_is_not_told,

@@ -200,7 +200,9 @@ fn gather(files: &Files, into: &Path) -> Result<(Digest, u64)> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let written = File::create(path).and_then(|mut file| {
+    let mut options = crate::private::file_options();
+    options.write(true).create(true).truncate(true);
+    let written = options.open(path).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });

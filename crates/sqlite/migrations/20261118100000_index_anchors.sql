@@ -1,0 +1,2 @@
+-- Nothing here: the folder beside this file records what the index was made from. The
+-- PostgreSQL twin keeps it with the watermark.
