@@ -448,7 +448,9 @@ fn tell_message(
         message.usage = said.tokens.as_ref().map(usage);
         message.incomplete = said.error.is_some();
         message.latency_ms = match (said.time.created, said.time.completed) {
-            (Some(from), Some(to)) => u64::try_from(to - from).ok(),
+            (Some(from), Some(to)) => to
+                .checked_sub(from)
+                .and_then(|taken| u64::try_from(taken).ok()),
             _ => None,
         };
     }

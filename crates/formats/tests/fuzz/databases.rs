@@ -1,0 +1,137 @@
+//! Readers of databases, a target an agent: rows, tables and pages are changed.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use throughline_formats::Agent;
+use throughline_fuzz::{Case, Choices, Input, Target, fuzz, mutate};
+
+use crate::properties::check;
+use crate::{corpus, fixtures};
+
+/// The bytes of a database made by the statements of a fixture.
+fn made(statements: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made.db");
+    let sql = fs::read_to_string(fixtures().join(statements)).unwrap();
+    let database = Connection::open(&path).unwrap();
+    database.execute_batch("PRAGMA page_size = 512").unwrap();
+    database.execute_batch(&sql).unwrap();
+    drop(database);
+    fs::read(path).unwrap()
+}
+
+/// Changes a row or a table, or else a page.
+fn rows(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
+    if by.one_in(5)? {
+        return mutate::pages::<512>(document, others, by);
+    }
+    let folder = tempfile::tempdir().ok()?;
+    let path = folder.path().join("changed.db");
+    fs::write(&path, &document).ok()?;
+    // A database that is broken already stays as it is.
+    let _ = change(&path, by);
+    fs::read(path).ok()
+}
+
+fn change(path: &Path, by: &mut Choices<'_>) -> Option<()> {
+    let database = Connection::open(path).ok()?;
+    database
+        .execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")
+        .ok()?;
+    let names = |question: &str, of: &str| -> Option<Vec<String>> {
+        let mut query = database.prepare(question).ok()?;
+        let names = query.query_map([of], |row| row.get(0)).ok()?;
+        names.collect::<Result<_, _>>().ok()
+    };
+    let tables = names(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND ?1 = ''",
+        "",
+    )?;
+    let table = by.pick(&tables)?;
+    let columns = names("SELECT name FROM pragma_table_info(?1)", table)?;
+    let column = by.pick(&columns)?;
+    let count: u32 = database
+        .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+            row.get(0)
+        })
+        .ok()?;
+    let count = count as usize;
+    let row = by.below(count)?;
+    let place = format!("(SELECT rowid FROM {table} LIMIT 1 OFFSET {row})");
+    let sql = match by.below(10)? {
+        0 => format!("DELETE FROM {table} WHERE rowid = {place}"),
+        1 => format!("ALTER TABLE {table} DROP COLUMN \"{column}\""),
+        2 if by.one_in(4)? => format!("DROP TABLE {table}"),
+        3 => {
+            // Another row's value: an id that is there twice, or leads back.
+            let other = by.below(count)?;
+            format!(
+                "UPDATE OR REPLACE {table} SET \"{column}\" = (SELECT \"{}\" FROM {table} LIMIT 1 OFFSET {other}) \
+                 WHERE rowid = {place}",
+                by.pick(&columns)?
+            )
+        }
+        _ => {
+            let question = format!("SELECT \"{column}\" FROM {table} WHERE rowid = {place}");
+            let old: Value = database.query_row(&question, [], |row| row.get(0)).ok()?;
+            let new = value(old, by)?;
+            let update =
+                format!("UPDATE OR REPLACE {table} SET \"{column}\" = ?1 WHERE rowid = {place}");
+            database.execute(&update, [new]).ok()?;
+            return Some(());
+        }
+    };
+    database.execute_batch(&sql).ok()
+}
+
+fn value(old: Value, by: &mut Choices<'_>) -> Option<Value> {
+    Some(match (old, by.below(6)?) {
+        (_, 0) => Value::Null,
+        (_, 1) => Value::Integer(*by.pick(&[0, 1, -1, i64::MAX, i64::MIN, 253_402_300_800_000])?),
+        (_, 2) => Value::Real(*by.pick(&[0.5, f64::INFINITY, -1e300, 1e18])?),
+        (_, 3) => Value::Blob(by.noise(20)?),
+        (Value::Text(text), _) => {
+            let changed = mutate::json_document(text.into_bytes(), &[], by)?;
+            Value::Text(String::from_utf8_lossy(&changed).into_owned())
+        }
+        (old, _) => old,
+    })
+}
+
+fn target(agent: Agent, name: &'static str, statements: &[&str]) -> Target {
+    let case = |statements: &&str| Case {
+        name: (*statements).to_owned(),
+        seeds: vec![made(statements)],
+        mutation: rows,
+    };
+    let cases = statements.iter().map(case).collect();
+    assert!(Agent::ALL.contains(&agent));
+    Target::new(name, &corpus(), cases)
+}
+
+macro_rules! targets {
+    ($($test:ident: $agent:ident $name:literal [$($statements:literal),+];)+) => {$(
+        #[test]
+        fn $test() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("fuzzed.db");
+            fuzz!(
+                target(Agent::$agent, $name, &[$($statements),+]),
+                |input: &Input| {
+                    fs::write(&path, &input.bytes).unwrap();
+                    check(Agent::$agent, &path);
+                }
+            );
+        }
+    )+};
+}
+
+targets! {
+    opencode_database: OpenCode "opencode-database" ["opencode.sql"];
+    goose_database: Goose "goose-database" ["goose.sql", "goose_alone.sql"];
+    llm_database: Llm "llm-database" ["llm.sql"];
+    openai_agents_database: OpenAiAgents "openai-agents-database" ["openai_agents.sql"];
+}
