@@ -156,7 +156,8 @@ impl Serialize for Entry {
             digest: self.digest,
         };
         if let Body::Unknown { payload, .. } = &self.body {
-            let members: serde_json::Map<String, serde_json::Value> =
+            // Members stay text: what is kept may be nested deeper than a parser follows.
+            let members: std::collections::BTreeMap<String, crate::Json> =
                 payload.decode().map_err(serde::ser::Error::custom)?;
             let members = members
                 .into_iter()
@@ -166,7 +167,7 @@ impl Serialize for Entry {
                         "seq" | "id" | "external_id" | "at" | "digest"
                     )
                 })
-                .collect::<serde_json::Map<_, _>>();
+                .collect::<std::collections::BTreeMap<_, _>>();
             return Shown {
                 seq: self.seq,
                 id: self.id,
