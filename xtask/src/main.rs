@@ -3,6 +3,7 @@
 mod bench;
 mod browser;
 mod distill;
+mod fuzz;
 mod picture;
 mod postgres;
 mod run;
@@ -24,6 +25,8 @@ enum Chore {
     Torture(torture::TortureArgs),
     /// Measure: `cargo xtask bench store`
     Bench(bench::BenchArgs),
+    /// Run the fuzz targets for longer than the suite does
+    Fuzz(fuzz::FuzzArgs),
     /// Make the semantic models from the one they are distilled from
     Distill(distill::DistillArgs),
     /// Make the README's pictures from real runs
@@ -35,6 +38,7 @@ fn main() -> Result<ExitCode> {
         Chore::Test(args) => test::run(&args)?,
         Chore::Torture(args) => torture::run(&args)?,
         Chore::Bench(args) => bench::run(&args)?,
+        Chore::Fuzz(args) => fuzz::run(&args)?,
         Chore::Distill(args) => distill::run(&args)?,
         Chore::Picture(args) => picture::run(&args)?,
     }

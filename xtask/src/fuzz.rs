@@ -1,0 +1,96 @@
+//! `cargo xtask fuzz`: the fuzz targets, for longer than in the suite.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use crate::run::{cargo, workspace};
+
+/// A test that fuzzes.
+struct Target {
+    name: &'static str,
+    package: &'static str,
+    /// How cargo is told which test binary.
+    binary: &'static [&'static str],
+    /// What its tests' names begin with.
+    tests: &'static str,
+}
+
+const TARGETS: &[Target] = &[
+    Target {
+        name: "entry",
+        package: "throughline-model",
+        binary: &["--test", "fuzz"],
+        tests: "entry",
+    },
+    Target {
+        name: "importers",
+        package: "throughline-formats",
+        binary: &["--test", "fuzz"],
+        tests: "",
+    },
+];
+
+/// Run the fuzz targets for longer than the suite does
+#[derive(clap::Args, Debug)]
+pub(crate) struct FuzzArgs {
+    /// Only this target
+    #[arg(value_parser = names())]
+    target: Option<String>,
+    /// Only the target's tests whose name contains this: `--only codex`
+    #[arg(long)]
+    only: Option<String>,
+    /// How long, for each test of a target
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    minutes: u64,
+    /// Run the input that a failure named by its seed first
+    #[arg(long)]
+    seed: Option<u128>,
+}
+
+fn names() -> clap::builder::PossibleValuesParser {
+    let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+    names.into()
+}
+
+pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
+    let mut failed = Vec::new();
+    for target in TARGETS {
+        if args
+            .target
+            .as_deref()
+            .is_some_and(|name| name != target.name)
+        {
+            continue;
+        }
+        let mut test = cargo();
+        test.args(["test", "--package", target.package])
+            .args(target.binary)
+            .args(["--", args.only.as_deref().unwrap_or(target.tests)])
+            .env(
+                "BOLERO_RANDOM_TEST_TIME_MS",
+                (args.minutes * 60_000).to_string(),
+            );
+        if let Some(seed) = args.seed {
+            test.env("BOLERO_RANDOM_SEED", seed.to_string());
+        }
+        if crate::run::run(&mut test).is_err() {
+            failed.push(target.name);
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    for path in failures() {
+        eprintln!("failing input: {}", path.display());
+    }
+    bail!("{} failed", failed.join(" and "));
+}
+
+/// The inputs that failed, and those during which a process ended.
+fn failures() -> Vec<PathBuf> {
+    let folders = std::fs::read_dir(workspace().join("target/fuzz"));
+    let folders = folders.into_iter().flatten().flatten();
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten());
+    files.flatten().map(|file| file.path()).collect()
+}
