@@ -168,9 +168,9 @@ fn the_record_agrees_with_strace() {
     let recorder = Recorder::build(folder.path()).unwrap();
     let this = std::env::current_exe().unwrap();
     let roots = ["one", "two"].map(|name| folder.path().join(name));
-    roots
-        .iter()
-        .for_each(|root| std::fs::create_dir(root).unwrap());
+    for root in &roots {
+        std::fs::create_dir(root).unwrap();
+    }
     let (log, other) = (folder.path().join("log"), folder.path().join("strace"));
     let mut strace = Command::new("strace");
     strace.args(["-f", "-y", "-qq", "-s", "0", "-e"]);
