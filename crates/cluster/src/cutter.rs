@@ -14,6 +14,9 @@ const COMMIT: &[u8] = b"Q\x00\x00\x00\x0bCOMMIT\x00";
 /// How the statement begins that appends and commits by itself.
 const COMMITS_ITSELF: &[u8] = b"SELECT throughline.append(";
 
+/// How the start of a transaction is written in the wire's simple form, after the length.
+const BEGIN: &[u8] = b"BEGIN ISOLATION LEVEL";
+
 /// Long enough for a database to commit what nobody will hear of.
 const UNHEARD: Duration = Duration::from_millis(30);
 
@@ -32,6 +35,8 @@ struct Shared {
     cutting: AtomicBool,
     commits: AtomicUsize,
     cuts: AtomicUsize,
+    /// Whether every `BEGIN` is made to fail.
+    failing_begins: AtomicBool,
     /// Nobody gets through.
     shut: AtomicBool,
     passing: Mutex<Vec<TcpStream>>,
@@ -133,6 +138,12 @@ impl Cutter {
         self.shared.cutting.store(cutting, Ordering::Relaxed);
     }
 
+    /// Whether every `BEGIN` fails from now on, as one does that is cancelled: the database
+    /// answers it with an error and goes on with the statements sent after it.
+    pub fn fail_begins(&self, failing: bool) {
+        self.shared.failing_begins.store(failing, Ordering::Relaxed);
+    }
+
     /// Lets nobody through from now on, or everybody again.
     pub fn shut(&self, shut: bool) {
         self.shared.shut.store(shut, Ordering::Relaxed);
@@ -179,6 +190,9 @@ fn questions(client: &mut TcpStream, server: &mut dyn Way, shared: &Shared) -> i
         if read == 0 || shared.shut.load(Ordering::Relaxed) {
             return Ok(());
         }
+        if shared.failing_begins.load(Ordering::Relaxed) {
+            misspell_begins(&mut buffer[..read]);
+        }
         let asked = &buffer[..read];
         let commits = commits.are_in(asked);
         match if commits { shared.cut() } else { None } {
@@ -192,6 +206,15 @@ fn questions(client: &mut TcpStream, server: &mut dyn Way, shared: &Shared) -> i
             }
             None => server.write_all(asked)?,
         }
+    }
+}
+
+/// Turns every `BEGIN` into something of the same length that the database refuses.
+fn misspell_begins(asked: &mut [u8]) {
+    let begins = |asked: &[u8]| asked.windows(BEGIN.len()).position(|here| here == BEGIN);
+    while let Some(at) = begins(asked) {
+        asked[at] = b'b';
+        asked[at + 4] = b'x';
     }
 }
 

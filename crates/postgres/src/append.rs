@@ -135,6 +135,7 @@ impl NewRows {
 
     /// Writes them, at these positions.
     pub(crate) async fn write(&self, tx: &Tx, positions: &[i64]) -> Result<(), Fault> {
+        tx.opened().await?;
         let client = tx.client()?;
         let insert = client.prepare_cached(INSERT).await;
         let insert = insert.map_err(during("appending"))?;

@@ -142,7 +142,7 @@ pub(crate) async fn attempt(
     let tx = Tx::begin(&lane.pool, &lane.manner, Purpose::Write, behalf).await?;
     let settling = async {
         tx.plan(Plan::ByKeys).await?;
-        let mut batching = asked.look(&tx, cache).await?;
+        let mut batching = tx.while_opening(asked.look(&tx, cache)).await?;
         for job in batch.iter_mut() {
             batching.settle(&tx, job).await?;
         }

@@ -115,14 +115,18 @@ impl Notes {
 async fn settled(tx: &Tx) -> Result<i64, Fault> {
     let failed = during("finding the end of the feed");
     let client = tx.client()?;
-    let last = client.prepare_cached(LAST).await.map_err(failed)?;
-    let taking = client.prepare_cached(TAKING).await.map_err(failed)?;
-    let mark: &[&(dyn tokio_postgres::types::ToSql + Sync)] = params![MARK];
-    // In this order: the locks are looked at when the last position is known.
-    let (last, taking) = join(client.query_one(&last, &[]), client.query(&taking, mark)).await;
-    let last: i64 = rows::get(&last.map_err(failed)?, 0)?;
+    let asking = async {
+        let last = client.prepare_cached(LAST).await.map_err(failed)?;
+        let taking = client.prepare_cached(TAKING).await.map_err(failed)?;
+        let mark: &[&(dyn tokio_postgres::types::ToSql + Sync)] = params![MARK];
+        // In this order: the locks are looked at when the last position is known.
+        let (last, taking) = join(client.query_one(&last, &[]), client.query(&taking, mark)).await;
+        Ok((last.map_err(failed)?, taking.map_err(failed)?))
+    };
+    let (last, taking) = tx.while_opening(asking).await?;
+    let last: i64 = rows::get(&last, 0)?;
     let mut settled = last;
-    for row in taking.map_err(failed)? {
+    for row in taking {
         let lower: i64 = rows::get(&row, 0)?;
         // The nearest position below that has this lower half.
         let behind = (last - lower) & 0xffff_ffff;

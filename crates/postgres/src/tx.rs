@@ -2,10 +2,18 @@
 //!
 //! On whose behalf is told to the database for each transaction and forgotten with it,
 //! so that it holds through a proxy that shares connections between transactions.
+//!
+//! `BEGIN` is sent together with the first statement, to save a round trip. Its result is
+//! checked before that statement's rows are used, and before anything is written: without a
+//! transaction every statement would commit by itself.
+
+use std::sync::Arc;
 
 use deadpool_postgres::{Object, Pool};
 use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join};
 use throughline_model::Owner;
+use tokio::sync::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -92,9 +100,21 @@ pub(crate) async fn connect(pool: &Pool) -> Result<Object, Fault> {
     connected.map_err(|error| Fault::no_connection("connecting to the database", error))
 }
 
+/// What is done while a transaction is opened.
+const STARTING: &str = "starting a transaction";
+
+/// Whether the database has opened the transaction.
+enum Opening {
+    /// `BEGIN` and the settings are sent; this waits for their results.
+    Sent(BoxFuture<'static, Result<(), tokio_postgres::Error>>),
+    Open,
+    Failed,
+}
+
 /// A transaction under way. Dropped before its end, it takes its connection with it.
 pub(crate) struct Tx {
-    client: Option<Object>,
+    client: Option<Arc<Object>>,
+    opening: Mutex<Opening>,
     purpose: Purpose,
 }
 
@@ -105,7 +125,7 @@ impl Tx {
         purpose: Purpose,
         behalf: Behalf<'_>,
     ) -> Result<Self, Fault> {
-        let failed = during("starting a transaction");
+        let failed = during(STARTING);
         let client = connect(pool).await?;
         let tell = client.prepare_cached(TELL).await.map_err(failed)?;
         let owners = match behalf {
@@ -122,33 +142,89 @@ impl Tx {
             Purpose::Follow => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
             Purpose::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         };
-        let tx = Self {
-            client: Some(client),
-            purpose,
+        let client = Arc::new(client);
+        let (role, synchronous) = (manner.role, manner.synchronous);
+        let owners: Vec<String> = owners.into_iter().map(ToOwned::to_owned).collect();
+        let sending = Arc::clone(&client);
+        let mut opening = Box::pin(async move {
+            let params: Params<'_> = &[&role, &owners, &servant, &synchronous];
+            let (begun, told) =
+                join(sending.batch_execute(begin), sending.query(&tell, params)).await;
+            begun?;
+            told?;
+            Ok(())
+        });
+        // The first poll sends both, so that they travel with whatever comes next.
+        let opening = match (&mut opening).now_or_never() {
+            None => Opening::Sent(opening),
+            Some(opened) => {
+                opened.map_err(failed)?;
+                Opening::Open
+            }
         };
-        // Sent with whatever comes next, so that they cost no trip of their own. If the
-        // database has anything against them, it refuses what comes next.
-        let params: Params<'_> = &[&manner.role, &owners, &servant, &manner.synchronous];
-        let client = tx.client()?;
-        let _ = client.batch_execute(begin).now_or_never();
-        let _ = client.query(&tell, params).now_or_never();
-        Ok(tx)
+        Ok(Self {
+            client: Some(client),
+            opening: Mutex::new(opening),
+            purpose,
+        })
+    }
+
+    /// Waits until the database has said that the transaction is open.
+    ///
+    /// [`Tx::query`] and [`Tx::execute`] do so by themselves.
+    pub(crate) async fn opened(&self) -> Result<(), Fault> {
+        let mut opening = self.opening.lock().await;
+        match &mut *opening {
+            Opening::Open => Ok(()),
+            Opening::Failed => Err(Fault::Store(throughline_store::StoreError::Closed)),
+            Opening::Sent(results) => {
+                let results = results.await;
+                *opening = match results {
+                    Ok(()) => Opening::Open,
+                    Err(_) => Opening::Failed,
+                };
+                results.map_err(during(STARTING))
+            }
+        }
+    }
+
+    /// Sends statements while the transaction is being opened; their results count only if it
+    /// was. What waits for `BEGIN` must be polled meanwhile: a connection stops reading for
+    /// everybody as long as one result is not taken.
+    pub(crate) async fn while_opening<T>(
+        &self,
+        work: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let (opened, done) = join(self.opened(), work).await;
+        opened?;
+        done
     }
 
     pub(crate) fn client(&self) -> Result<&Object, Fault> {
         self.client
-            .as_ref()
+            .as_deref()
             .ok_or(Fault::Store(throughline_store::StoreError::Closed))
     }
 
     /// What is asked from here on is planned like this.
     pub(crate) async fn plan(&self, plan: Plan) -> Result<(), Fault> {
         let client = self.client()?;
-        let tell = client.prepare_cached(plan.sql()).await;
-        let tell = tell.map_err(during("starting a transaction"))?;
-        // Sent with what comes next, and refused with it.
-        let _ = client.query(&tell, &[]).now_or_never();
-        Ok(())
+        let planning = async {
+            let tell = client.prepare_cached(plan.sql()).await;
+            let tell = tell.map_err(during(STARTING))?;
+            // Sent with what comes next, and refused with it.
+            let _ = client.query(&tell, &[]).now_or_never();
+            Ok(())
+        };
+        let mut planning = std::pin::pin!(planning);
+        tokio::select! {
+            biased;
+            done = &mut planning => done,
+            opened = self.opened() => {
+                opened?;
+                planning.await
+            }
+        }
     }
 
     /// The rows that a statement gives.
@@ -160,8 +236,12 @@ impl Tx {
     ) -> Result<Vec<Row>, Fault> {
         let failed = during(doing);
         let client = self.client()?;
-        let statement = client.prepare_cached(sql).await.map_err(failed)?;
-        client.query(&statement, params).await.map_err(failed)
+        let querying = async {
+            let statement = client.prepare_cached(sql).await.map_err(failed)?;
+            self.opened_if_writing(sql).await?;
+            client.query(&statement, params).await.map_err(failed)
+        };
+        self.while_opening(querying).await
     }
 
     /// The one row that a statement gives, if any.
@@ -183,8 +263,21 @@ impl Tx {
     ) -> Result<u64, Fault> {
         let failed = during(doing);
         let client = self.client()?;
-        let statement = client.prepare_cached(sql).await.map_err(failed)?;
-        client.execute(&statement, params).await.map_err(failed)
+        let executing = async {
+            let statement = client.prepare_cached(sql).await.map_err(failed)?;
+            self.opened_if_writing(sql).await?;
+            client.execute(&statement, params).await.map_err(failed)
+        };
+        self.while_opening(executing).await
+    }
+
+    /// Waits for the transaction to be open before a statement that writes is sent. One that
+    /// only reads is sent at once: without a transaction it changes nothing.
+    async fn opened_if_writing(&self, sql: &str) -> Result<(), Fault> {
+        if self.purpose != Purpose::Write || sql.starts_with("SELECT") {
+            return Ok(());
+        }
+        self.opened().await
     }
 
     /// Ends the transaction: commits what is done, undoes what has failed.
@@ -204,11 +297,12 @@ impl Tx {
     async fn commit(mut self) -> Result<(), Fault> {
         if self.purpose != Purpose::Write {
             // Nothing hangs on the answer, and nobody waits for it.
-            if let Some(client) = self.client.take() {
+            if let Some(client) = self.take() {
                 let _ = client.batch_execute("COMMIT").now_or_never();
             }
             return Ok(());
         }
+        self.opened().await?;
         self.client()?
             .batch_execute("COMMIT")
             .await
@@ -233,14 +327,20 @@ impl Tx {
 
     /// Gives the connection back: the transaction is over.
     pub(crate) fn release(&mut self) {
-        self.client.take();
+        self.take();
+    }
+
+    /// Takes the connection out. What waits for `BEGIN` shares it, and is dropped first.
+    fn take(&mut self) -> Option<Object> {
+        *self.opening.get_mut() = Opening::Failed;
+        self.client.take().and_then(Arc::into_inner)
     }
 }
 
 impl Drop for Tx {
     fn drop(&mut self) {
         // Half a transaction must not reach whoever gets the connection next.
-        if let Some(client) = self.client.take() {
+        if let Some(client) = self.take() {
             drop(Object::take(client));
         }
     }

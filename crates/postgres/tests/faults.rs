@@ -167,6 +167,72 @@ fn when_all_connections_are_in_use_it_is_said_and_passes() {
 }
 
 #[test]
+fn a_transaction_whose_begin_failed_writes_nothing() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        use throughline_store::{Catalog as _, Leases as _};
+        let options = Options {
+            patience: Duration::from_millis(200),
+            ..Options::default()
+        };
+        let (url, proxy) = stand_between(&trial);
+        proxy.cut_commits(false);
+        let store = PostgresStore::open(&url, options).await.unwrap();
+        let direct = open(&trial.url()).await;
+        for id in ["s", "t", "u"] {
+            direct.create(&owner(), birth(id)).await.unwrap();
+        }
+        direct.trash(&session("t"), common::at(9)).await.unwrap();
+        let term = Duration::from_secs(60);
+        let held = direct
+            .take_lease(&owner(), "held", "me", term)
+            .await
+            .unwrap();
+        proxy.fail_begins(true);
+
+        let one = || Append::any(vec![entry("one", "hello")]);
+        let refused = [
+            store.create(&owner(), birth("new")).await.err(),
+            store.append(&session("s"), one()).await.err(),
+            store.fork(&session("s"), Seq(0), birth("fork")).await.err(),
+            store.trash(&session("u"), common::at(9)).await.err(),
+            store.remove(&session("t")).await.err(),
+            store.take_lease(&owner(), "new", "me", term).await.err(),
+            store.release_lease(&held).await.err(),
+            store.record(&session("s")).await.err(),
+        ];
+        proxy.fail_begins(false);
+
+        for (place, refused) in refused.iter().enumerate() {
+            assert!(refused.is_some(), "call {place} was answered");
+        }
+        let absent = |found: throughline_store::StoreError| found.kind() == ErrorKind::NotFound;
+        assert!(absent(direct.record(&session("new")).await.unwrap_err()));
+        assert!(absent(direct.record(&session("fork")).await.unwrap_err()));
+        assert_eq!(
+            direct.record(&session("s")).await.unwrap().card.head,
+            Seq(0)
+        );
+        direct.record(&session("u")).await.unwrap();
+        direct.restore(&session("t")).await.unwrap();
+        direct
+            .take_lease(&owner(), "new", "you", term)
+            .await
+            .unwrap();
+        direct
+            .take_lease(&owner(), "held", "you", term)
+            .await
+            .unwrap_err();
+        let report = direct.check(&|_, _| ()).await.unwrap();
+        assert_eq!(report.findings, []);
+        // The connections are as good as before.
+        store.append(&session("s"), one()).await.unwrap();
+    });
+}
+
+#[test]
 fn a_database_that_stays_away_is_an_error_and_not_a_wait() {
     let Some(trial) = Trial::new() else {
         return;

@@ -119,6 +119,7 @@ impl Vectors {
                 let failed = during(doing);
                 let client = tx.client()?;
                 let statement = client.prepare_cached(&sql).await.map_err(failed)?;
+                tx.opened().await?;
                 let given: [&(dyn ToSql + Sync); 2] = [&owner, &numbers];
                 let rows = client.query_raw(&statement, given).await.map_err(failed)?;
                 let mut rows = std::pin::pin!(rows);
