@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use throughline_model::Owner;
-use throughline_store::{Fence, Lease, Leases, StoreError};
+use throughline_store::{Fence, Lease, Leases, MAX_CLOCK_CORRECTION, StoreError};
 
 use crate::error::{Fault, damaged};
-use crate::log::writing;
+use crate::log::{reading, writing};
 use crate::open::PostgresStore;
 use crate::rows;
 use crate::tx::Tx;
@@ -22,19 +22,30 @@ pub(crate) async fn holds(tx: &Tx, owner: &Owner, fence: Option<&Fence>) -> Resu
     let Some(fence) = fence else {
         return Ok(true);
     };
-    let row = tx
-        .optional(
-            "looking up a lease",
-            "SELECT 1 FROM throughline.lease
-             WHERE owner = $1 AND name = $2 AND number = $3 FOR SHARE",
-            params![
-                owner.as_str(),
-                rows::plain(&fence.name).as_ref(),
-                rows::number(fence.number)
-            ],
-        )
-        .await?;
-    Ok(row.is_some())
+    for fence in fence.each() {
+        let row = tx
+            .optional(
+                "looking up a lease",
+                "SELECT 1 FROM throughline.lease
+                 WHERE owner = $1 AND name = $2 AND number = $3 FOR SHARE",
+                params![
+                    owner.as_str(),
+                    rows::plain(&fence.name).as_ref(),
+                    rows::number(fence.number)
+                ],
+            )
+            .await?;
+        if row.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The SQL of [`throughline_store::is_in_effect`], of a row called `held`.
+fn in_effect() -> String {
+    let correction = micros(MAX_CLOCK_CORRECTION);
+    format!("held.granted_at <= {NOW} + {correction} AND held.expires_at > {NOW}")
 }
 
 /// Refuses what is written under a lease that is another's.
@@ -64,12 +75,15 @@ async fn take(
     let doing = "taking a lease";
     let (key, who) = (rows::plain(name), rows::plain(holder));
     let sql = format!(
-        "INSERT INTO throughline.lease AS held (owner, name, holder, number, expires_at)
-         VALUES ($1, $2, $3, nextval('throughline.lease_number'), {NOW} + $4)
+        "INSERT INTO throughline.lease AS held
+             (owner, name, holder, number, granted_at, expires_at)
+         VALUES ($1, $2, $3, nextval('throughline.lease_number'), {NOW}, {NOW} + $4)
          ON CONFLICT (owner, name) DO UPDATE
-         SET holder = excluded.holder, number = excluded.number, expires_at = excluded.expires_at
-         WHERE held.holder = excluded.holder OR held.expires_at <= {NOW}
-         RETURNING number, expires_at"
+         SET holder = excluded.holder, number = excluded.number,
+             granted_at = excluded.granted_at, expires_at = excluded.expires_at
+         WHERE held.holder = excluded.holder OR NOT ({})
+         RETURNING number, expires_at",
+        in_effect()
     );
     let taken = tx
         .optional(
@@ -106,7 +120,7 @@ async fn take(
 
 async fn renew(tx: &Tx, lease: &Lease, term: Duration) -> Result<Lease, Fault> {
     let sql = format!(
-        "UPDATE throughline.lease SET expires_at = {NOW} + $4
+        "UPDATE throughline.lease SET granted_at = {NOW}, expires_at = {NOW} + $4
          WHERE owner = $1 AND name = $2 AND number = $3 RETURNING expires_at"
     );
     let renewed = tx
@@ -142,6 +156,32 @@ async fn release(tx: &Tx, lease: &Lease) -> Result<(), Fault> {
     Ok(())
 }
 
+async fn peek(tx: &Tx, owner: &Owner, name: &str) -> Result<Option<Lease>, Fault> {
+    let sql = format!(
+        "SELECT holder, number, expires_at FROM throughline.lease AS held
+         WHERE owner = $1 AND name = $2 AND {}",
+        in_effect()
+    );
+    let found = tx
+        .optional(
+            "looking up a lease",
+            &sql,
+            params![owner.as_str(), rows::plain(name).as_ref()],
+        )
+        .await?;
+    let Some(row) = found else {
+        return Ok(None);
+    };
+    let number: i64 = rows::get(&row, 1)?;
+    Ok(Some(Lease {
+        owner: owner.clone(),
+        name: name.to_owned(),
+        holder: rows::get(&row, 0)?,
+        number: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
+        expires_at: rows::time(rows::get(&row, 2)?)?,
+    }))
+}
+
 #[async_trait]
 impl Leases for PostgresStore {
     async fn take_lease(
@@ -160,5 +200,9 @@ impl Leases for PostgresStore {
 
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
         writing!(self, &lease.owner, |tx| release(tx, lease).await)
+    }
+
+    async fn peek_lease(&self, owner: &Owner, name: &str) -> Result<Option<Lease>, StoreError> {
+        reading!(self, owner, |tx| peek(tx, owner, name).await)
     }
 }

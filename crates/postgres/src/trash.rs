@@ -49,12 +49,13 @@ impl PostgresStore {
     pub(crate) async fn remove_session(
         &self,
         session: &SessionRef,
+        trashed_at: Option<Timestamp>,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
         let done = patiently(self.shared.patience, |attempt| {
             Box::pin(async move {
                 let tx = self.write(&session.owner).await?;
-                let done = remove(&tx, session, fence).await;
+                let done = remove(&tx, session, trashed_at, fence).await;
                 match tx.finish(done).await {
                     Err(Fault::Store(StoreError::NoSuchSession(_))) if attempt.may_be_done => {
                         Ok(())
@@ -130,13 +131,46 @@ async fn in_trash(tx: &Tx, session: &SessionRef) -> Result<Found, Fault> {
     }
 }
 
+/// Refuses a session that is in the trash since another time than it was decided about.
+async fn refuse_trashed_again(
+    tx: &Tx,
+    session: &SessionRef,
+    found: &Found,
+    expected: Timestamp,
+) -> Result<(), Fault> {
+    let row = tx
+        .optional(
+            "looking up a session in the trash",
+            "SELECT trashed_at FROM throughline.session WHERE owner = $1 AND log = $2",
+            params![session.owner.as_str(), found.log],
+        )
+        .await?
+        .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))?;
+    let trashed_at: i64 = rows::get(&row, 0)?;
+    if trashed_at == expected.as_microsecond() {
+        return Ok(());
+    }
+    Err(Fault::Store(StoreError::TrashedAgain {
+        id: session.id.clone(),
+        at: rows::time(trashed_at)?,
+    }))
+}
+
 /// Removes a session, and then those that were kept for its sake.
-async fn remove(tx: &Tx, session: &SessionRef, fence: Option<&Fence>) -> Result<(), Fault> {
+async fn remove(
+    tx: &Tx,
+    session: &SessionRef,
+    trashed_at: Option<Timestamp>,
+    fence: Option<&Fence>,
+) -> Result<(), Fault> {
     let owner = &session.owner;
     let doing = "removing a session";
     refuse_lost(tx, owner, fence).await?;
     rows::lock_owner(tx, owner).await?;
     let found = in_trash(tx, session).await?;
+    if let Some(expected) = trashed_at {
+        refuse_trashed_again(tx, session, &found, expected).await?;
+    }
     let mut notes = Notes::default();
     notes.add(owner, &session.id, Event::Removed);
     notes.write(tx).await?;

@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use throughline_postgres::trial::Trial;
 use throughline_postgres::{Options, PostgresStore};
-use throughline_store::conformance;
 use throughline_store::conformance::Fixture;
+use throughline_store::{clock_conformance, conformance};
 
 thread_local! {
     /// The database that this thread's last case was done with: random tests need many, and
@@ -42,3 +43,23 @@ conformance!(match fixture().await {
     Some(fixture) => fixture,
     None => return,
 });
+
+/// The database's clock stays as it is: every lease is moved into the future instead.
+async fn set_back(fixture: &Fixture<PostgresStore>, by: Duration) {
+    let Kept(trial) = fixture.keep.downcast_ref().unwrap();
+    let by = by.as_micros();
+    let sql = format!(
+        "UPDATE throughline.lease
+         SET granted_at = granted_at + {by}, expires_at = expires_at + {by}"
+    );
+    let database = trial.as_ref().unwrap().connect().await;
+    database.batch_execute(&sql).await.unwrap();
+}
+
+clock_conformance!(
+    match fixture().await {
+        Some(fixture) => fixture,
+        None => return,
+    },
+    set_back
+);

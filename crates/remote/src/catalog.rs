@@ -93,10 +93,12 @@ impl Catalog for RemoteStore {
     async fn remove_under(
         &self,
         session: &SessionRef,
+        trashed_at: Option<Timestamp>,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
         let call = wire::Remove {
             session: session.id.clone(),
+            trashed_at,
             fence: fence.cloned(),
         };
         let badge = self.badge(&session.owner)?;

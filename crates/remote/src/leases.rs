@@ -40,4 +40,11 @@ impl Leases for RemoteStore {
         };
         self.client().call(self.badge(&lease.owner)?, &call).await
     }
+
+    async fn peek_lease(&self, owner: &Owner, name: &str) -> Result<Option<Lease>, StoreError> {
+        let call = wire::PeekLease {
+            name: name.to_owned(),
+        };
+        self.client().call(self.badge(owner)?, &call).await
+    }
 }

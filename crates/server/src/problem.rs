@@ -167,6 +167,7 @@ impl From<StoreError> for Problem {
             StoreError::NoSuchSession(_) => "session_not_found",
             StoreError::InTrash(_) => "session_in_trash",
             StoreError::NotInTrash(_) => "not_in_trash",
+            StoreError::TrashedAgain { .. } => "trashed_again",
             StoreError::SessionExists(_) => "session_exists",
             StoreError::KeyTaken { .. } => "key_taken",
             StoreError::Moved { .. } => "head_moved",

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use throughline_model::{Owner, Timestamp};
-use throughline_store::{Fence, Lease, Leases, StoreError};
+use throughline_store::{Fence, Lease, Leases, MAX_CLOCK_CORRECTION, StoreError};
 
 use crate::error::{damaged, during};
 use crate::open::SqliteStore;
@@ -19,10 +19,23 @@ pub(crate) fn holds(tx: &Tx<'_>, owner: &Owner, fence: Option<&Fence>) -> Result
     let Some(fence) = fence else {
         return Ok(true);
     };
-    let number = i64::try_from(fence.number).unwrap_or(i64::MAX);
-    tx.query("SELECT 1 FROM lease WHERE owner = ?1 AND name = ?2 AND number = ?3")
-        .and_then(|mut query| query.exists(params![owner.as_str(), fence.name, number]))
-        .map_err(during("looking up a lease"))
+    for fence in fence.each() {
+        let number = i64::try_from(fence.number).unwrap_or(i64::MAX);
+        let held = tx
+            .query("SELECT 1 FROM lease WHERE owner = ?1 AND name = ?2 AND number = ?3")
+            .and_then(|mut query| query.exists(params![owner.as_str(), fence.name, number]))
+            .map_err(during("looking up a lease"))?;
+        if !held {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The SQL of [`throughline_store::is_in_effect`].
+fn in_effect() -> String {
+    let correction = micros(MAX_CLOCK_CORRECTION);
+    format!("granted_at <= {NOW} + {correction} AND expires_at > {NOW}")
 }
 
 /// Refuses what is written under a lease that is another's.
@@ -56,7 +69,8 @@ fn take(
     let held: Option<(String, i64)> = tx
         .query(&format!(
             "SELECT holder, expires_at FROM lease
-             WHERE owner = ?1 AND name = ?2 AND holder <> ?3 AND expires_at > {NOW}"
+             WHERE owner = ?1 AND name = ?2 AND holder <> ?3 AND {}",
+            in_effect()
         ))
         .and_then(|mut query| {
             let key = params![owner.as_str(), name, holder];
@@ -74,8 +88,8 @@ fn take(
     }
     let (number, expires_at): (i64, i64) = tx
         .change(&format!(
-            "INSERT OR REPLACE INTO lease (owner, name, holder, expires_at)
-             VALUES (?1, ?2, ?3, {NOW} + ?4) RETURNING number, expires_at"
+            "INSERT OR REPLACE INTO lease (owner, name, holder, granted_at, expires_at)
+             VALUES (?1, ?2, ?3, {NOW}, {NOW} + ?4) RETURNING number, expires_at"
         ))
         .and_then(|mut insert| {
             let row = params![owner.as_str(), name, holder, micros(term)];
@@ -89,6 +103,33 @@ fn take(
         number: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
         expires_at: time(expires_at)?,
     })
+}
+
+fn peek(connection: &Connection, owner: &Owner, name: &str) -> Result<Option<Lease>, StoreError> {
+    let found: Option<(String, i64, i64)> = connection
+        .prepare_cached(&format!(
+            "SELECT holder, number, expires_at FROM lease
+             WHERE owner = ?1 AND name = ?2 AND {}",
+            in_effect()
+        ))
+        .and_then(|mut query| {
+            query
+                .query_row(params![owner.as_str(), name], |row| {
+                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                })
+                .optional()
+        })
+        .map_err(during("looking up a lease"))?;
+    let lease = |(holder, number, expires_at): (String, i64, i64)| {
+        Ok(Lease {
+            owner: owner.clone(),
+            name: name.to_owned(),
+            holder,
+            number: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
+            expires_at: time(expires_at)?,
+        })
+    };
+    found.map(lease).transpose()
 }
 
 #[async_trait]
@@ -113,7 +154,7 @@ impl Leases for SqliteStore {
                 refuse_lost(tx, &lease.owner, Some(&lease.fence()))?;
                 let expires_at = tx
                     .change(&format!(
-                        "UPDATE lease SET expires_at = {NOW} + ?3
+                        "UPDATE lease SET granted_at = {NOW}, expires_at = {NOW} + ?3
                          WHERE owner = ?1 AND name = ?2 RETURNING expires_at"
                     ))
                     .and_then(|mut update| {
@@ -142,6 +183,13 @@ impl Leases for SqliteStore {
                 }
                 Ok(())
             })
+            .await
+    }
+
+    async fn peek_lease(&self, owner: &Owner, name: &str) -> Result<Option<Lease>, StoreError> {
+        let (owner, name) = (owner.clone(), name.to_owned());
+        self.readers
+            .read(move |connection| peek(connection, &owner, &name))
             .await
     }
 }

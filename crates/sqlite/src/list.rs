@@ -295,9 +295,10 @@ impl Catalog for SqliteStore {
     async fn remove_under(
         &self,
         session: &SessionRef,
+        trashed_at: Option<Timestamp>,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
-        self.remove_session(session, fence).await
+        self.remove_session(session, trashed_at, fence).await
     }
 
     async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {

@@ -8,7 +8,7 @@ use throughline_model::{Seq, SessionRef, Timestamp};
 use throughline_store::{Event, Fence, StoreError};
 
 use crate::append::refuse_taken_key;
-use crate::error::during;
+use crate::error::{damaged, during};
 use crate::feed::note;
 use crate::lease::refuse_lost;
 use crate::links::{self, End};
@@ -63,6 +63,7 @@ impl SqliteStore {
     pub(crate) async fn remove_session(
         &self,
         session: &SessionRef,
+        trashed_at: Option<Timestamp>,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
         let (session, fence) = (session.clone(), fence.cloned());
@@ -70,6 +71,9 @@ impl SqliteStore {
             .write(move |tx| {
                 refuse_lost(tx, &session.owner, fence.as_ref())?;
                 let pk = in_trash(tx, &session)?;
+                if let Some(expected) = trashed_at {
+                    refuse_trashed_again(tx, &session, pk, expected)?;
+                }
                 tx.overwrite()?;
                 // Before its entries go: no later one may have their positions.
                 note(tx, &session.owner, session.id.as_str(), Event::Removed)?;
@@ -85,6 +89,27 @@ fn in_trash(tx: &Tx<'_>, session: &SessionRef) -> Result<i64, StoreError> {
         Some(found) if !found.trashed => Err(StoreError::NotInTrash(session.id.clone())),
         Some(found) => Ok(found.pk),
     }
+}
+
+/// Refuses a session that is in the trash since another time than it was decided about.
+fn refuse_trashed_again(
+    tx: &Tx<'_>,
+    session: &SessionRef,
+    pk: i64,
+    expected: Timestamp,
+) -> Result<(), StoreError> {
+    let trashed_at: i64 = tx
+        .query("SELECT trashed_at FROM session WHERE pk = ?1")
+        .and_then(|mut query| query.query_row([pk], |row| row.get(0)))
+        .map_err(during("looking up a session in the trash"))?;
+    if trashed_at == expected.as_microsecond() {
+        return Ok(());
+    }
+    Err(StoreError::TrashedAgain {
+        id: session.id.clone(),
+        at: Timestamp::from_microsecond(trashed_at)
+            .map_err(|error| damaged("a session's time in the trash", error))?,
+    })
 }
 
 /// Removes a session, and then those that were kept for its sake.

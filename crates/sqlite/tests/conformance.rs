@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::time::Duration;
+
 use throughline_sqlite::{Options, SqliteStore};
-use throughline_store::conformance;
 use throughline_store::conformance::Fixture;
+use throughline_store::{clock_conformance, conformance};
 
 fn fixture() -> Fixture<SqliteStore> {
     let folder = tempfile::tempdir().unwrap();
@@ -16,3 +18,14 @@ fn fixture() -> Fixture<SqliteStore> {
 }
 
 conformance!(fixture());
+
+/// The machine's clock stays as it is: every lease is moved into the future instead.
+async fn set_back(fixture: &Fixture<SqliteStore>, by: Duration) {
+    let folder: &tempfile::TempDir = fixture.keep.downcast_ref().unwrap();
+    let file = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    let by = i64::try_from(by.as_micros()).unwrap();
+    let moved = "UPDATE lease SET granted_at = granted_at + ?1, expires_at = expires_at + ?1";
+    file.execute(moved, [by]).unwrap();
+}
+
+clock_conformance!(fixture(), set_back);

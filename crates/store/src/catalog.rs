@@ -165,13 +165,15 @@ pub trait Catalog: Send + Sync {
 
     /// Removes a session in the trash for good. Entries that forks share stay for them.
     async fn remove(&self, session: &SessionRef) -> Result<(), StoreError> {
-        self.remove_under(session, None).await
+        self.remove_under(session, None, None).await
     }
 
-    /// The same, under a lease.
+    /// The same, under a lease, and only if the session is in the trash since `trashed_at`: one
+    /// that was restored and trashed again since is refused with [`StoreError::TrashedAgain`].
     async fn remove_under(
         &self,
         session: &SessionRef,
+        trashed_at: Option<Timestamp>,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError>;
 

@@ -35,6 +35,14 @@ pub enum StoreError {
     /// The session is not in the trash, where it would have to be.
     #[error("session {0} is not in the trash")]
     NotInTrash(SessionId),
+    /// It was restored, and is in the trash anew since then.
+    #[error("session {id} was put into the trash again at {at}")]
+    TrashedAgain {
+        /// The session.
+        id: SessionId,
+        /// Since when it is there.
+        at: Timestamp,
+    },
     /// The id is taken.
     #[error("session {0} exists already")]
     SessionExists(SessionId),
@@ -87,7 +95,7 @@ pub enum StoreError {
     #[error("token {0} exists already")]
     TokenExists(TokenId),
     /// Somebody else is at work that is done by one at a time.
-    #[error("{name:?} is being done by {holder}, who has until {until} to finish or say more")]
+    #[error("the lease {name:?} is held by {holder} until {until}, unless renewed")]
     LeaseHeld {
         /// What is being done.
         name: String,
@@ -98,7 +106,8 @@ pub enum StoreError {
     },
     /// The right to do something alone was not renewed in time, or was given back.
     #[error(
-        "{name:?} is no longer this one's to do: it took too long, and somebody else may be at it"
+        "the lease {name:?} was lost: it was not renewed in time, and another process may have \
+         taken over"
     )]
     LeaseLost {
         /// What was being done.
@@ -220,6 +229,7 @@ impl StoreError {
             | Self::KeyTaken { .. }
             | Self::Moved { .. }
             | Self::EntryIdReused { .. }
+            | Self::TrashedAgain { .. }
             | Self::LeaseHeld { .. }
             | Self::LeaseLost { .. }
             | Self::TokenExists(_) => ErrorKind::Conflict,

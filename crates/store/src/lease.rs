@@ -7,6 +7,7 @@
 //!
 //! Invariant: the numbers of all leases there ever were on a name only grow.
 
+use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -30,12 +31,73 @@ pub struct Lease {
     pub expires_at: Timestamp,
 }
 
+/// How far the store's clock may be set back before a lease that was granted "later" than the
+/// time it is now is taken for expired. Clocks are corrected by less than this while somebody
+/// holds a lease, and that alone is no reason to take it from them.
+pub const MAX_CLOCK_CORRECTION: Duration = Duration::from_secs(1);
+
+/// Whether a lease keeps others from taking it, by the store's clock.
+///
+/// Not once it has expired, nor if it was granted in the future: the clock was set back since,
+/// and an expiry by the old time could be a day away. A holder that is still at work renews it
+/// by the new time.
+pub fn is_in_effect(granted_at: Timestamp, expires_at: Timestamp, now: Timestamp) -> bool {
+    let latest_grant = now
+        .checked_add(MAX_CLOCK_CORRECTION)
+        .unwrap_or(Timestamp::MAX);
+    granted_at <= latest_grant && now < expires_at
+}
+
+/// Who holds a lease, as stored in [`Lease::holder`]: an id of its own for each piece of work,
+/// and a description for people (`tl compact, process 12 on host`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseHolder {
+    /// Tells this piece of work from every other.
+    pub id: String,
+    /// What holds it, and where that runs.
+    pub description: Option<String>,
+}
+
+impl LeaseHolder {
+    /// Reads a stored holder. One without a description is all id.
+    pub fn parse(stored: &str) -> Self {
+        let described = stored
+            .strip_suffix(')')
+            .and_then(|stored| stored.rsplit_once(" ("));
+        match described {
+            Some((description, id)) => Self {
+                id: id.to_owned(),
+                description: Some(description.to_owned()),
+            },
+            None => Self {
+                id: stored.to_owned(),
+                description: None,
+            },
+        }
+    }
+
+    /// What to call it: its description, or else its id.
+    pub fn name(&self) -> &str {
+        self.description.as_deref().unwrap_or(&self.id)
+    }
+}
+
+impl fmt::Display for LeaseHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.description {
+            Some(description) => write!(f, "{description} ({})", self.id),
+            None => f.write_str(&self.id),
+        }
+    }
+}
+
 impl Lease {
     /// What is written under this lease carries this.
     pub fn fence(&self) -> Fence {
         Fence {
             name: self.name.clone(),
             number: self.number,
+            within: None,
         }
     }
 }
@@ -48,9 +110,27 @@ pub struct Fence {
     pub name: String,
     /// Its number.
     pub number: u64,
+    /// The fence of the work that this is part of, as a compaction is of a turn: what is
+    /// written is refused once either lease is another's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Box<Fence>>,
 }
 
 impl Fence {
+    /// The same, as part of work under another lease.
+    #[must_use]
+    pub fn nested_in(self, outer: Option<Fence>) -> Self {
+        Self {
+            within: outer.map(Box::new),
+            ..self
+        }
+    }
+
+    /// Every lease that must be held, this one first.
+    pub fn each(&self) -> impl Iterator<Item = &Fence> {
+        std::iter::successors(Some(self), |fence| fence.within.as_deref())
+    }
+
     /// What somebody is told whose lease is gone.
     pub fn lost(&self) -> StoreError {
         StoreError::LeaseLost {
@@ -60,7 +140,7 @@ impl Fence {
 }
 
 /// Gives work to one at a time. Expiry is by the store's clock: those of the machines that
-/// take leases need not agree.
+/// take leases need not agree. [`is_in_effect`] says when a lease keeps others away.
 #[async_trait]
 pub trait Leases: Send + Sync {
     /// Takes a lease for so long, unless somebody else has it: [`StoreError::LeaseHeld`].
@@ -81,4 +161,40 @@ pub trait Leases: Send + Sync {
 
     /// Gives a lease back. One that is another's by now stays theirs.
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Finds the lease that keeps others from this work now; none where it could be taken.
+    /// Changes nothing.
+    async fn peek_lease(&self, owner: &Owner, name: &str) -> Result<Option<Lease>, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_is_read_as_it_was_written() {
+        for (id, description) in [
+            ("01K", None),
+            ("01K", Some("tl compact, process 12 on host")),
+            ("01K", Some("tl (beta), process 12 on host (home)")),
+        ] {
+            let holder = LeaseHolder {
+                id: id.to_owned(),
+                description: description.map(str::to_owned),
+            };
+            assert_eq!(LeaseHolder::parse(&holder.to_string()), holder);
+            assert_eq!(holder.name(), description.unwrap_or(id));
+        }
+        assert_eq!(LeaseHolder::parse("server a)").id, "server a)");
+    }
+
+    #[test]
+    fn a_lease_granted_in_the_future_is_not_in_effect() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        assert!(is_in_effect(at(100), at(115), at(100)));
+        assert!(is_in_effect(at(100), at(115), at(114)));
+        assert!(!is_in_effect(at(100), at(115), at(115)));
+        assert!(is_in_effect(at(100), at(115), at(99)), "a correction");
+        assert!(!is_in_effect(at(100), at(115), at(98)), "set back");
+    }
 }

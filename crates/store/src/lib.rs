@@ -38,7 +38,7 @@ pub use catalog::{Candidate, Catalog, Cursor, CursorError, Filter, Page, Scope, 
 pub use check::{Finding, LogCheck, Progress, Report, Upkeep};
 pub use error::{BoxError, ErrorKind, StoreError};
 pub use feed::{Change, Event, Feed, Position, What};
-pub use lease::{Fence, Lease, Leases};
+pub use lease::{Fence, Lease, LeaseHolder, Leases, MAX_CLOCK_CORRECTION, is_in_effect};
 pub use log::{Created, LogStore, Read, refuse_unknown_entries};
 pub use memory::MemoryStore;
 pub use prepared::{Prepared, decode, encode, encode_beforehand, verify};
@@ -61,6 +61,7 @@ macro_rules! migrations {
             "20261116180000_estimates",
             "20261118090000_append_one",
             "20261118100000_index_anchors",
+            "20261118110000_lease_granted_at",
         ]
     };
     ($($name:literal),+ $(,)?) => {

@@ -1,7 +1,13 @@
 //! The store in memory passes the suite.
 
-use throughline_store::conformance::Fixture;
-use throughline_store::{MemoryStore, conformance};
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use throughline_model::Timestamp;
+use throughline_store::conformance::{Fixture, at};
+use throughline_store::{MemoryStore, clock_conformance, conformance};
 
 fn fixture() -> Fixture<MemoryStore> {
     Fixture {
@@ -11,3 +17,22 @@ fn fixture() -> Fixture<MemoryStore> {
 }
 
 conformance!(fixture());
+
+type Clock = Arc<Mutex<Timestamp>>;
+
+fn with_clock() -> Fixture<MemoryStore> {
+    let clock: Clock = Arc::new(Mutex::new(at(0)));
+    let now = Arc::clone(&clock);
+    Fixture {
+        store: MemoryStore::with_clock(move || *now.lock().unwrap()),
+        keep: Box::new(clock),
+    }
+}
+
+async fn set_back(fixture: &Fixture<MemoryStore>, by: Duration) {
+    let clock: &Clock = fixture.keep.downcast_ref().unwrap();
+    let mut now = clock.lock().unwrap();
+    *now = now.checked_sub(by).unwrap();
+}
+
+clock_conformance!(with_clock(), set_back);

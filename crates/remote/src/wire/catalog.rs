@@ -102,6 +102,9 @@ impl Call for TrashedBefore {
 pub struct Remove {
     /// The session.
     pub session: SessionId,
+    /// Since when it must be in the trash, if that matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trashed_at: Option<Timestamp>,
     /// The lease it is done under, if any.
     pub fence: Option<Fence>,
 }

@@ -24,6 +24,10 @@ pub enum Failure {
     NotInTrash {
         id: SessionId,
     },
+    TrashedAgain {
+        id: SessionId,
+        at: Timestamp,
+    },
     SessionExists {
         id: SessionId,
     },
@@ -108,6 +112,10 @@ impl From<&StoreError> for Failure {
             StoreError::NoSuchSession(id) => Self::NoSuchSession { id: id.clone() },
             StoreError::InTrash(id) => Self::InTrash { id: id.clone() },
             StoreError::NotInTrash(id) => Self::NotInTrash { id: id.clone() },
+            StoreError::TrashedAgain { id, at } => Self::TrashedAgain {
+                id: id.clone(),
+                at: *at,
+            },
             StoreError::SessionExists(id) => Self::SessionExists { id: id.clone() },
             StoreError::KeyTaken { key, held_by } => Self::KeyTaken {
                 key: key.clone(),
@@ -197,6 +205,7 @@ impl From<Failure> for StoreError {
             Failure::NoSuchSession { id } => Self::NoSuchSession(id),
             Failure::InTrash { id } => Self::InTrash(id),
             Failure::NotInTrash { id } => Self::NotInTrash(id),
+            Failure::TrashedAgain { id, at } => Self::TrashedAgain { id, at },
             Failure::SessionExists { id } => Self::SessionExists(id),
             Failure::KeyTaken { key, held_by } => Self::KeyTaken { key, held_by },
             Failure::Moved {
@@ -334,6 +343,10 @@ mod tests {
             StoreError::NoSuchSession(id()),
             StoreError::InTrash(id()),
             StoreError::NotInTrash(id()),
+            StoreError::TrashedAgain {
+                id: id(),
+                at: Timestamp::UNIX_EPOCH,
+            },
             StoreError::SessionExists(id()),
             StoreError::KeyTaken {
                 key: "k".parse().unwrap(),

@@ -51,3 +51,16 @@ impl Call for ReleaseLease {
     const NAME: &'static str = "release_lease";
     type Answer = ();
 }
+
+/// Finds the lease that keeps others from this work now.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeekLease {
+    /// What the lease is called.
+    pub name: String,
+}
+
+impl Call for PeekLease {
+    const NAME: &'static str = "peek_lease";
+    type Answer = Option<Lease>;
+}

@@ -25,7 +25,7 @@ pub use catalog::{
 };
 pub use failure::{Damage, Failure};
 pub use feed::{Changed, Changes, LastPosition, Told};
-pub use leases::{ReleaseLease, RenewLease, TakeLease};
+pub use leases::{PeekLease, ReleaseLease, RenewLease, TakeLease};
 pub(crate) use log::verify;
 pub use log::{
     Adopt, Append, BirthOf, Copied, CopyOf, Create, Erase, Fork, Locate, Placed, ReadStored,

@@ -72,8 +72,9 @@ impl Answered for wire::TrashedBefore {
 impl Answered for wire::Remove {
     async fn answer(self, asker: &Asker) -> Result<(), StoreError> {
         let session = asker.session(&self.session);
-        let fence = self.fence.as_ref();
-        asker.store().remove_under(&session, fence).await
+        let (trashed_at, fence) = (self.trashed_at, self.fence.as_ref());
+        let store = asker.store();
+        store.remove_under(&session, trashed_at, fence).await
     }
 }
 

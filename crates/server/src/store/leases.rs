@@ -12,7 +12,8 @@ use crate::App;
 pub(super) fn routes(router: Router<App>) -> Router<App> {
     let router = on::<wire::TakeLease>(router);
     let router = on::<wire::RenewLease>(router);
-    on::<wire::ReleaseLease>(router)
+    let router = on::<wire::ReleaseLease>(router);
+    on::<wire::PeekLease>(router)
 }
 
 #[async_trait]
@@ -38,6 +39,13 @@ impl Answered for wire::ReleaseLease {
     async fn answer(self, asker: &Asker) -> Result<(), StoreError> {
         let lease = own(self.lease, asker);
         asker.store().release_lease(&lease).await
+    }
+}
+
+#[async_trait]
+impl Answered for wire::PeekLease {
+    async fn answer(self, asker: &Asker) -> Result<Option<Lease>, StoreError> {
+        asker.store().peek_lease(asker.owner(), &self.name).await
     }
 }
 

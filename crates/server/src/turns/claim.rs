@@ -33,14 +33,8 @@ pub(super) async fn holder(
     tl: &Throughline,
     session: &Session,
 ) -> Result<Option<String>, StoreError> {
-    // A lease for no time at all is nobody's, and tells whose it is.
-    let (store, name) = (tl.store(), name(session));
-    let looking = store.take_lease(tl.owner(), &name, "looking", Duration::ZERO);
-    match looking.await {
-        Ok(_) => Ok(None),
-        Err(StoreError::LeaseHeld { holder, .. }) => Ok(Some(holder)),
-        Err(error) => Err(error),
-    }
+    let held = tl.store().peek_lease(tl.owner(), &name(session)).await?;
+    Ok(held.map(|lease| lease.holder))
 }
 
 impl Claim {

@@ -83,7 +83,15 @@ pub async fn numbers_only_grow<S: Store>(store: &S) {
     let third = lasting(store, "work", "c").await;
     numbers.push(third.number);
     store.release_lease(&third).await.unwrap();
-    numbers.push(lasting(store, "work", "a").await.number);
+    let last = lasting(store, "work", "a").await;
+    numbers.push(last.number);
+    // Nothing is left of any lease, and still no number comes again.
+    store.release_lease(&last).await.unwrap();
+    for name in ["other work", "work"] {
+        let lease = lasting(store, name, "a").await;
+        numbers.push(lease.number);
+        store.release_lease(&lease).await.unwrap();
+    }
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
 }
 
@@ -164,6 +172,7 @@ pub async fn an_append_needs_the_lease_it_names<S: Store>(store: &S) {
         fence: Some(Fence {
             name: "never".to_owned(),
             number: 1,
+            within: None,
         }),
         ..Append::any(vec![user("forged")])
     };
@@ -182,15 +191,98 @@ pub async fn a_purge_under_a_lost_lease_is_refused<S: Store>(store: &S) {
     let fence = slow.fence();
     let trashing = store.trash_under(&kept, at(2), Some(&fence));
     is_lost(trashing.await, "purge");
-    is_lost(store.remove_under(&old, Some(&fence)).await, "purge");
+    is_lost(store.remove_under(&old, None, Some(&fence)).await, "purge");
     assert_eq!(texts(store, &kept).await, ["one"]);
     assert_eq!(store.trashed(&owner(), at(9)).await.unwrap().len(), 1);
 
     let fence = next.fence();
-    store.remove_under(&old, Some(&fence)).await.unwrap();
+    store.remove_under(&old, None, Some(&fence)).await.unwrap();
     let trashing = store.trash_under(&kept, at(2), Some(&fence));
     trashing.await.unwrap();
     let trashed = store.trashed(&owner(), at(9)).await.unwrap();
     assert_eq!(trashed[0].card.id, kept.id);
     assert_eq!(trashed.len(), 1);
+}
+
+/// Looking at a lease changes nothing about it.
+pub async fn peeking_takes_nothing<S: Store>(store: &S) {
+    assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
+    let lease = lasting(store, "work", "a").await;
+    let seen = store.peek_lease(&owner(), "work").await.unwrap();
+    assert_eq!(seen.as_ref(), Some(&lease));
+    let other: Owner = "other".parse().unwrap();
+    assert_eq!(store.peek_lease(&other, "work").await.unwrap(), None);
+
+    let renewed = store.renew_lease(&lease, LONG).await.unwrap();
+    let seen = store.peek_lease(&owner(), "work").await.unwrap();
+    assert_eq!(seen, Some(renewed));
+    store.release_lease(&lease).await.unwrap();
+    assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
+
+    // One that has expired could be taken, but until it is, it is still its holder's.
+    let slow = passing(store, "work", "a").await;
+    assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
+    let session = session_with(store, "s", &[]).await;
+    let late = under(&slow, Append::any(vec![user("late, and still first")]));
+    store.append(&session, late).await.unwrap();
+    store.renew_lease(&slow, LONG).await.unwrap();
+}
+
+/// Work that is part of other work needs both leases.
+pub async fn an_append_needs_the_lease_of_the_whole_as_well<S: Store>(store: &S) {
+    let session = session_with(store, "s", &[]).await;
+    let turn = passing(store, "turn", "a").await;
+    let part = lasting(store, "part", "a").await;
+    let both = |text: &str| Append {
+        fence: Some(part.fence().nested_in(Some(turn.fence()))),
+        ..Append::any(vec![user(text)])
+    };
+    store.append(&session, both("in time")).await.unwrap();
+    lasting(store, "turn", "b").await;
+    let late = store.append(&session, both("late")).await.unwrap_err();
+    assert!(matches!(late, StoreError::LeaseLost { .. }), "{late:?}");
+    assert_eq!(texts(store, &session).await, ["in time"]);
+}
+
+/// How far the store's clock is set back.
+const A_DAY: Duration = Duration::from_secs(24 * 3_600);
+
+/// A holder that died before the clock was set back keeps nobody waiting until the old time
+/// comes again.
+pub async fn a_clock_set_back_does_not_prolong_a_lease<S: Store>(
+    store: &S,
+    set_back: impl AsyncFn(Duration),
+) {
+    let dead = lasting(store, "work", "dead").await;
+    set_back(A_DAY).await;
+    assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
+    let next = lasting(store, "work", "next").await;
+    assert!(next.number > dead.number);
+    is_lost(store.renew_lease(&dead, LONG).await, "work");
+}
+
+/// A holder that is still at work renews by the new time, and nobody takes the lease.
+pub async fn a_holder_renews_by_a_clock_set_back<S: Store>(
+    store: &S,
+    set_back: impl AsyncFn(Duration),
+) {
+    let lease = lasting(store, "work", "a").await;
+    set_back(A_DAY).await;
+    let renewed = store.renew_lease(&lease, LONG).await.unwrap();
+    let refused = store.take_lease(&owner(), "work", "b", LONG).await;
+    assert!(matches!(refused, Err(StoreError::LeaseHeld { .. })));
+    let seen = store.peek_lease(&owner(), "work").await.unwrap();
+    assert_eq!(seen, Some(renewed));
+}
+
+/// A clock that is corrected by a little takes no lease from anybody.
+pub async fn a_clock_correction_takes_no_lease<S: Store>(
+    store: &S,
+    set_back: impl AsyncFn(Duration),
+) {
+    let lease = lasting(store, "work", "a").await;
+    set_back(crate::MAX_CLOCK_CORRECTION / 2).await;
+    let refused = store.take_lease(&owner(), "work", "b", LONG).await;
+    assert!(matches!(refused, Err(StoreError::LeaseHeld { .. })));
+    store.renew_lease(&lease, LONG).await.unwrap();
 }

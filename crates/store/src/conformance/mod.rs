@@ -105,6 +105,7 @@ macro_rules! session_conformance {
                 children_are_found_by_parent, the_programs_own_are_listed_only_when_asked_for;
             trash: what_is_trashed_is_gone_from_lists_and_reads, restoring_brings_it_back_whole,
                 removal_is_from_the_trash_only, a_key_is_free_once_its_session_is_trashed,
+                a_removal_is_of_what_was_decided_about,
                 a_restore_cannot_take_a_key_back, an_id_in_the_trash_is_still_taken,
                 the_trash_is_listed_by_age, what_is_trashed_can_be_copied;
             blobs: bytes_come_back, the_same_bytes_are_one_blob, an_append_needs_its_attachments,
@@ -124,7 +125,34 @@ macro_rules! session_conformance {
                 a_renewed_lease_holds, a_lease_that_was_taken_over_is_lost,
                 a_released_lease_is_free, of_many_at_once_one_gets_it,
                 an_append_under_a_lost_lease_is_refused, an_append_needs_the_lease_it_names,
-                a_purge_under_a_lost_lease_is_refused;
+                a_purge_under_a_lost_lease_is_refused, peeking_takes_nothing,
+                an_append_needs_the_lease_of_the_whole_as_well;
+        }
+    };
+}
+
+/// The cases about a store's clock being set back, each a test of its own. `$set_back` is an
+/// `async fn(&Fixture<S>, Duration)` that does so, or has every lease look as if.
+#[macro_export]
+macro_rules! clock_conformance {
+    ($make:expr, $set_back:expr) => {
+        $crate::clock_conformance! { $make, $set_back;
+            a_clock_set_back_does_not_prolong_a_lease,
+            a_holder_renews_by_a_clock_set_back,
+            a_clock_correction_takes_no_lease
+        }
+    };
+    ($make:expr, $set_back:expr; $($case:ident),+) => {
+        mod clock {
+            use super::*;
+            $(#[test]
+            fn $case() {
+                $crate::conformance::run(async {
+                    let fixture = $make;
+                    let set_back = async |by| $set_back(&fixture, by).await;
+                    $crate::conformance::leases::$case(&fixture.store, set_back).await;
+                });
+            })+
         }
     };
 }

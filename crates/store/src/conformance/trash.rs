@@ -72,6 +72,33 @@ pub async fn removal_is_from_the_trash_only<S: Store>(store: &S) {
     assert_eq!(texts(store, &fresh).await, ["new"]);
 }
 
+/// A session that was restored and trashed again since has a new time in the trash, and is not
+/// removed for the old one.
+pub async fn a_removal_is_of_what_was_decided_about<S: Store>(store: &S) {
+    let session = session_with(store, "s", &["1"]).await;
+    store.trash(&session, at(5)).await.unwrap();
+    let decided = store.trashed(&owner(), at(9)).await.unwrap();
+    let [decided] = &decided[..] else {
+        panic!("{decided:?}");
+    };
+    store.restore(&session).await.unwrap();
+    let removing = store.remove_under(&session, Some(decided.at), None);
+    assert!(matches!(removing.await, Err(StoreError::NotInTrash(_))));
+
+    store.trash(&session, at(7)).await.unwrap();
+    let removing = store.remove_under(&session, Some(decided.at), None);
+    let refused = removing.await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert!(
+        matches!(&refused, StoreError::TrashedAgain { id, at: since } if *id == session.id && *since == at(7)),
+        "{refused:?}"
+    );
+    assert_eq!(store.trashed(&owner(), at(9)).await.unwrap().len(), 1);
+    let removing = store.remove_under(&session, Some(at(7)), None);
+    removing.await.unwrap();
+    assert_eq!(store.trashed(&owner(), at(9)).await.unwrap(), []);
+}
+
 /// An agent whose session was trashed gets a new one for its key.
 pub async fn a_key_is_free_once_its_session_is_trashed<S: Store>(store: &S) {
     let mut first = birth("first");

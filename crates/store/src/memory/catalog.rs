@@ -181,16 +181,21 @@ impl Catalog for MemoryStore {
     async fn remove_under(
         &self,
         session: &SessionRef,
+        trashed_at: Option<Timestamp>,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
         self.with(&session.owner, |space| {
             space.refuse_lost(fence)?;
-            match space.sessions.get(&session.id) {
+            match space.sessions.get(&session.id).map(|found| found.trashed) {
                 None => Err(StoreError::NoSuchSession(session.id.clone())),
-                Some(found) if found.trashed.is_none() => {
-                    Err(StoreError::NotInTrash(session.id.clone()))
+                Some(None) => Err(StoreError::NotInTrash(session.id.clone())),
+                Some(Some(at)) if trashed_at.is_some_and(|expected| expected != at) => {
+                    Err(StoreError::TrashedAgain {
+                        id: session.id.clone(),
+                        at,
+                    })
                 }
-                Some(_) => {
+                Some(Some(_)) => {
                     let removed = space.sessions.remove(&session.id);
                     space.happened.retain(|(_, happened)| {
                         happened.session != session.id

@@ -1,5 +1,7 @@
 //! Leases in memory.
 
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -7,22 +9,65 @@ use async_trait::async_trait;
 use throughline_model::{Owner, Timestamp, to_micros};
 
 use super::{MemoryStore, Space};
-use crate::{Fence, Lease, Leases, StoreError};
+use crate::{Fence, Lease, Leases, StoreError, is_in_effect};
 
-/// The store's clock is that of the machine it is on.
-#[expect(clippy::disallowed_methods, reason = "this store's own clock")]
-fn after(term: Duration) -> Timestamp {
-    let now = Timestamp::now();
-    to_micros(now.checked_add(term).unwrap_or(Timestamp::MAX))
+/// A lease, and when it was last granted or renewed.
+#[derive(Debug)]
+pub(super) struct GrantedLease {
+    lease: Lease,
+    granted_at: Timestamp,
+}
+
+/// The store's clock: that of the machine it is on, or one given for tests.
+pub(super) struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+
+impl Clock {
+    pub(super) fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    fn now(&self) -> Timestamp {
+        to_micros((self.0)())
+    }
+}
+
+impl Default for Clock {
+    #[expect(clippy::disallowed_methods, reason = "this store's own clock")]
+    fn default() -> Self {
+        Self::new(Timestamp::now)
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+impl GrantedLease {
+    fn new(lease: Lease, now: Timestamp, term: Duration) -> Self {
+        Self {
+            lease: Lease {
+                expires_at: to_micros(now.checked_add(term).unwrap_or(Timestamp::MAX)),
+                ..lease
+            },
+            granted_at: now,
+        }
+    }
+
+    fn is_in_effect(&self, now: Timestamp) -> bool {
+        is_in_effect(self.granted_at, self.lease.expires_at, now)
+    }
 }
 
 impl Space {
     /// Whether what is written under this may still be.
     pub(super) fn holds(&self, fence: Option<&Fence>) -> bool {
-        fence.is_none_or(|fence| {
-            let lease = self.leases.get(&fence.name);
-            lease.is_some_and(|lease| lease.number == fence.number)
-        })
+        let held = |fence: &Fence| {
+            let granted = self.leases.get(&fence.name);
+            granted.is_some_and(|granted| granted.lease.number == fence.number)
+        };
+        fence.is_none_or(|fence| fence.each().all(held))
     }
 
     /// Refuses what is written under a lease that is another's.
@@ -44,14 +89,15 @@ impl Leases for MemoryStore {
         term: Duration,
     ) -> Result<Lease, StoreError> {
         self.with(owner, |space| {
+            let now = self.clock.now();
             if let Some(held) = space.leases.get(name)
-                && held.holder != holder
-                && held.expires_at > after(Duration::ZERO)
+                && held.lease.holder != holder
+                && held.is_in_effect(now)
             {
                 return Err(StoreError::LeaseHeld {
                     name: name.to_owned(),
-                    holder: held.holder.clone(),
-                    until: held.expires_at,
+                    holder: held.lease.holder.clone(),
+                    until: held.lease.expires_at,
                 });
             }
             let lease = Lease {
@@ -59,9 +105,11 @@ impl Leases for MemoryStore {
                 name: name.to_owned(),
                 holder: holder.to_owned(),
                 number: self.leased.fetch_add(1, Ordering::Relaxed) + 1,
-                expires_at: after(term),
+                expires_at: now,
             };
-            space.leases.insert(name.to_owned(), lease.clone());
+            let granted = GrantedLease::new(lease, now, term);
+            let lease = granted.lease.clone();
+            space.leases.insert(name.to_owned(), granted);
             Ok(lease)
         })
     }
@@ -69,12 +117,10 @@ impl Leases for MemoryStore {
     async fn renew_lease(&self, lease: &Lease, term: Duration) -> Result<Lease, StoreError> {
         self.with(&lease.owner, |space| {
             space.refuse_lost(Some(&lease.fence()))?;
-            let renewed = Lease {
-                expires_at: after(term),
-                ..lease.clone()
-            };
-            space.leases.insert(lease.name.clone(), renewed.clone());
-            Ok(renewed)
+            let renewed = GrantedLease::new(lease.clone(), self.clock.now(), term);
+            let lease = renewed.lease.clone();
+            space.leases.insert(lease.name.clone(), renewed);
+            Ok(lease)
         })
     }
 
@@ -84,6 +130,14 @@ impl Leases for MemoryStore {
                 space.leases.remove(&lease.name);
             }
             Ok(())
+        })
+    }
+
+    async fn peek_lease(&self, owner: &Owner, name: &str) -> Result<Option<Lease>, StoreError> {
+        self.with(owner, |space| {
+            let now = self.clock.now();
+            let held = space.leases.get(name).filter(|held| held.is_in_effect(now));
+            Ok(held.map(|held| held.lease.clone()))
         })
     }
 }

@@ -23,10 +23,10 @@ use throughline_model::{
 
 use crate::append::{Settled, settle};
 use crate::{
-    Append, Appended, Created, How, Lease, OnConflict, Position, StoreError, decode,
-    refuse_large_entry,
+    Append, Appended, Created, How, OnConflict, Position, StoreError, decode, refuse_large_entry,
 };
 use feed::{Happened, Told};
+use lease::{Clock, GrantedLease};
 
 /// A store that lives as long as the program.
 #[derive(Debug, Default)]
@@ -37,6 +37,8 @@ pub struct MemoryStore {
     access: Mutex<Vec<Token>>,
     /// How many leases were ever taken.
     leased: AtomicU64,
+    /// By which leases expire.
+    clock: Clock,
 }
 
 /// Everything of one owner.
@@ -52,7 +54,7 @@ struct Space {
     /// What has just happened and has no position yet.
     news: Vec<Happened>,
     /// Who does what alone, by its name.
-    leases: HashMap<String, Lease>,
+    leases: HashMap<String, GrantedLease>,
 }
 
 #[derive(Debug, Clone)]
@@ -67,6 +69,14 @@ impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty store whose leases expire by this clock: for tests and simulations.
+    pub fn with_clock(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self {
+            clock: Clock::new(now),
+            ..Self::default()
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Owner, Space>> {
