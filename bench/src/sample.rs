@@ -77,6 +77,7 @@ impl Clock {
 pub(crate) fn store(folder: &Path, name: &str) -> Result<SqliteStore> {
     let options = Options {
         durability: Durability::Full,
+        ..Options::default()
     };
     Ok(SqliteStore::open(folder.join(name), options)?)
 }

@@ -188,7 +188,18 @@ fn store_hint(error: &StoreError) -> Option<String> {
         StoreError::Damaged { .. } | StoreError::DamagedStore { .. } => {
             "`tl doctor` tells what is damaged, `tl doctor --salvage FILE` saves the rest".into()
         }
-        StoreError::Newer { .. } => "use a newer `tl`; this one has changed nothing".into(),
+        StoreError::MainFileLost { .. } => {
+            "`tl doctor --salvage FILE` recovers the entries; or put the main file back".into()
+        }
+        StoreError::Replaced { .. } => {
+            "start `tl` again to use what is there now; `tl restore-backup FILE` restores a \
+             backup while servers run"
+                .into()
+        }
+        StoreError::Newer { .. } => {
+            "use a newer `tl`, and restart servers of an older one; this one has changed nothing"
+                .into()
+        }
         StoreError::Full { .. } => {
             "make room and try again; everything acknowledged is safe".into()
         }

@@ -138,7 +138,13 @@ pub(crate) async fn store(address: &Address, opening: &Opening) -> Result<Opened
     let (store, shelf): (Arc<dyn Store>, _) = match address {
         Address::Memory => (Arc::new(MemoryStore::new()), Shelf::passing()),
         Address::Sqlite(path) => {
-            let store = SqliteStore::open(path, Options { durability })?;
+            let store = SqliteStore::open(
+                path,
+                Options {
+                    durability,
+                    ..Options::default()
+                },
+            )?;
             (Arc::new(store), Shelf::beside(path))
         }
         Address::Server(server) => {

@@ -183,6 +183,7 @@ impl From<StoreError> for Problem {
             StoreError::Busy { .. } => "busy",
             StoreError::Full { .. } => "no_room",
             StoreError::ReadOnly { .. } => "read_only",
+            StoreError::Replaced { .. } => "store_replaced",
             other => general(other.kind()),
         };
         let mut problem = Self::of_kind(error.kind(), code, told(&error));

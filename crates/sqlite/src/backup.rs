@@ -9,6 +9,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use throughline_store::StoreError;
 
+use crate::durable::sync_folder;
 use crate::error::during;
 use crate::open::side_file;
 
@@ -48,13 +49,4 @@ pub(crate) fn copy(connection: &Connection, to: &Path) -> Result<(), StoreError>
         }
     }
     copied
-}
-
-/// Makes a new name as durable as what it names.
-fn sync_folder(of: &Path) -> std::io::Result<()> {
-    let folder = match of.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    File::open(folder)?.sync_all()
 }

@@ -1,10 +1,7 @@
 //! From the database's errors to ours: the one place where they meet.
 
 use rusqlite::ErrorCode;
-use throughline_store::StoreError;
-
-/// How long a write waits for other processes, in seconds.
-pub(crate) const PATIENCE: u64 = 60;
+use throughline_store::{BatchFault, StoreError};
 
 /// What a database error means, said of what was being done.
 pub(crate) fn during(during: &'static str) -> impl Fn(rusqlite::Error) -> StoreError + Copy {
@@ -13,7 +10,7 @@ pub(crate) fn during(during: &'static str) -> impl Fn(rusqlite::Error) -> StoreE
         match code {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy {
                 during,
-                seconds: PATIENCE,
+                seconds: crate::busy::TIME_LIMIT.as_secs(),
             },
             Some(ErrorCode::DiskFull) => StoreError::Full {
                 during,
@@ -35,6 +32,35 @@ pub(crate) fn during(during: &'static str) -> impl Fn(rusqlite::Error) -> StoreE
             },
         }
     }
+}
+
+/// Whether a failure that broke a transaction is the store's own, and of what kind; that of
+/// one write otherwise.
+pub(crate) fn fault(failure: &StoreError) -> BatchFault {
+    match failure {
+        StoreError::Busy { .. } => BatchFault::Passing,
+        StoreError::Full { .. }
+        | StoreError::ReadOnly { .. }
+        | StoreError::Newer { .. }
+        | StoreError::Replaced { .. }
+        | StoreError::Closed => BatchFault::Lasting,
+        StoreError::Backend { source, .. } if fails_for_all(&**source) => BatchFault::Lasting,
+        _ => BatchFault::Write,
+    }
+}
+
+fn fails_for_all(source: &(dyn std::error::Error + 'static)) -> bool {
+    let code = source
+        .downcast_ref::<rusqlite::Error>()
+        .and_then(rusqlite::Error::sqlite_error_code);
+    matches!(
+        code,
+        Some(
+            ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::FileLockingProtocolFailed
+        )
+    )
 }
 
 /// Something in a row is not what this program writes.

@@ -58,6 +58,23 @@ pub(crate) fn state(connection: &Connection) -> Result<State, StoreError> {
     }
 }
 
+/// Refuses a file that a later version has changed since it was opened: what this version
+/// would write or read no longer fits.
+pub(crate) fn refuse_newer(connection: &Connection) -> Result<(), StoreError> {
+    let applied: i64 = connection
+        .prepare_cached("PRAGMA user_version")
+        .and_then(|mut pragma| pragma.query_row([], |row| row.get(0)))
+        .map_err(during("reading the schema's version"))?;
+    let known = known();
+    if applied > known {
+        return Err(StoreError::Newer {
+            found: applied.to_string(),
+            known: known.to_string(),
+        });
+    }
+    Ok(())
+}
+
 /// Applies what is missing. Several processes may try at once: one does it.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let failed = during("bringing the schema up to date");

@@ -1,15 +1,18 @@
 //! Opening a store: the file, its permissions, its connections.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use throughline_store::StoreError;
 
+use crate::busy::{retry_while_busy, wait_for_others};
+use crate::durable::{WalSync, make_folders, sync_folder};
 use crate::error::during;
+use crate::identity::OpenFiles;
 use crate::migrate::{State, migrate, state};
 use crate::readers::Readers;
 use crate::writer::Writer;
@@ -25,10 +28,22 @@ pub enum Durability {
 }
 
 /// How to open a store.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// How sure an acknowledgement is.
     pub durability: Durability,
+    /// How long a write may take altogether, from when it was asked for. After that it is
+    /// answered with an error, and not done.
+    pub write_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::default(),
+            write_timeout: crate::busy::TIME_LIMIT,
+        }
+    }
 }
 
 /// Sessions in one SQLite file.
@@ -45,6 +60,7 @@ impl SqliteStore {
     /// A file in a folder that cannot be written opens all the same, for reading.
     pub fn open(path: impl Into<PathBuf>, options: Options) -> Result<Self, StoreError> {
         let path = path.into();
+        refuse_lost_main_file(&path)?;
         make_file(&path)?;
         let mut connection = reader(&path)?;
         let snapshot = connection
@@ -54,16 +70,21 @@ impl SqliteStore {
         drop(snapshot);
         if found == State::Behind {
             let mut writer = writer(&path, options)?;
-            patiently(
+            retry_while_busy(
                 |error| matches!(error, StoreError::Busy { .. }),
                 || migrate(&mut writer),
             )?;
             drop(writer);
             connection = reader(&path)?;
         }
+        let files = Arc::new(OpenFiles::note(&path)?);
+        let wal = WalSync::new(&path);
+        if options.durability == Durability::Full {
+            wal.sync_at_open()?;
+        }
         Ok(Self {
-            readers: Arc::new(Readers::new(path.clone(), connection)),
-            writer: Arc::new(Writer::new(path.clone(), options)),
+            readers: Arc::new(Readers::new(path.clone(), Arc::clone(&files), connection)),
+            writer: Arc::new(Writer::new(path.clone(), options, files, wal)),
             path,
         })
     }
@@ -91,24 +112,36 @@ fn make_file(path: &Path) -> Result<(), StoreError> {
     if path.exists() {
         return Ok(());
     }
-    let mut folders = DirBuilder::new();
-    folders.recursive(true);
     let mut file = OpenOptions::new();
     file.write(true).create(true);
     #[cfg(unix)]
     {
-        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-        folders.mode(0o700);
+        use std::os::unix::fs::OpenOptionsExt;
         // The database gives its side files the mode of the main one.
         file.mode(0o600);
     }
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        folders.create(folder).map_err(failed)?;
+    if let Some(folder) = path.parent() {
+        make_folders(folder).map_err(failed)?;
     }
     file.open(path).map_err(failed)?;
+    sync_folder(path).map_err(failed)
+}
+
+/// Refuses a store whose main file is missing or empty while its write-ahead log has frames:
+/// SQLite would take the log for a leftover and discard it, with all that is only in it. A
+/// store is never like this by itself: the main file has a page before the log is made.
+fn refuse_lost_main_file(path: &Path) -> Result<(), StoreError> {
+    /// A log that is no longer has a header and nothing else.
+    const WAL_HEADER: u64 = 32;
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    let wal = side_file(path, "-wal");
+    // The log first: whoever is making the store just now makes the main file before it.
+    if length(&wal) > WAL_HEADER && length(path) == 0 {
+        return Err(StoreError::MainFileLost {
+            file: path.display().to_string(),
+            log: wal.display().to_string(),
+        });
+    }
     Ok(())
 }
 
@@ -121,41 +154,6 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "trusted_schema", false)
-}
-
-/// Sleeps a little, differently each time, so that waiting processes do not keep step.
-///
-/// Short sleeps matter: a writer's turn takes about a millisecond, and the database's
-/// own waiting soon sleeps a hundred.
-fn wait_for_others(attempt: i32) -> bool {
-    const MEAN_MICROS: u64 = 1_000;
-    let attempt = u64::try_from(attempt).unwrap_or(0);
-    if attempt * MEAN_MICROS > crate::error::PATIENCE * 1_000_000 {
-        return false;
-    }
-    let spread =
-        (attempt ^ u64::from(std::process::id())).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
-    std::thread::sleep(Duration::from_micros(MEAN_MICROS / 2 + spread));
-    true
-}
-
-/// Tries again while others are in the way, where the database does not wait by itself:
-/// it answers at once when the file is just being made a store by several processes.
-fn patiently<T, E>(
-    is_busy: impl Fn(&E) -> bool,
-    mut work: impl FnMut() -> Result<T, E>,
-) -> Result<T, E> {
-    let started = Instant::now();
-    let is_early = || started.elapsed() < Duration::from_secs(crate::error::PATIENCE);
-    let mut attempt = 0;
-    loop {
-        match work() {
-            Err(error) if is_busy(&error) && is_early() && wait_for_others(attempt) => {
-                attempt += 1;
-            }
-            done => return done,
-        }
-    }
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
@@ -176,7 +174,7 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
         connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))?;
         Ok(connection)
     };
-    match patiently(is_busy, open) {
+    match retry_while_busy(is_busy, open) {
         Ok(connection) => Ok(connection),
         Err(error) if cannot_share(&error) && !side_file(path, "-wal").exists() => {
             unshared_reader(path)
@@ -233,10 +231,11 @@ pub(crate) fn writer(path: &Path, options: Options) -> Result<Connection, StoreE
             Durability::Normal => "normal",
         };
         connection.pragma_update(None, "synchronous", synchronous)?;
+        sync_to_the_platter(&connection, options.durability)?;
         connection.pragma_update(None, "cache_size", -32_000)?;
         connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)
     };
-    patiently(is_busy, set).map_err(failed)?;
+    retry_while_busy(is_busy, set).map_err(failed)?;
     if connection.is_readonly("main").map_err(failed)? {
         return Err(StoreError::ReadOnly {
             during: "opening the store for writing",
@@ -246,10 +245,18 @@ pub(crate) fn writer(path: &Path, options: Options) -> Result<Connection, StoreE
     Ok(connection)
 }
 
+/// On macOS an ordinary sync leaves data in the drive's cache. Elsewhere this changes nothing.
+fn sync_to_the_platter(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
+    let full = durability == Durability::Full;
+    connection.pragma_update(None, "fullfsync", full)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", full)
+}
+
 /// A connection that moves what was committed from the write-ahead log into the file.
-pub(crate) fn mover(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn mover(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     prepare(&mut connection)?;
+    sync_to_the_platter(&connection, durability)?;
     Ok(connection)
 }

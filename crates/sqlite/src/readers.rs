@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -12,6 +12,8 @@ use rusqlite::Connection;
 use throughline_store::StoreError;
 use tokio::sync::oneshot;
 
+use crate::identity::OpenFiles;
+use crate::migrate::refuse_newer;
 use crate::open::reader;
 
 /// Reads that wait for a connection are more than enough to keep two disks busy.
@@ -22,13 +24,14 @@ type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 /// Threads that read.
 pub(crate) struct Readers {
     path: PathBuf,
+    files: Arc<OpenFiles>,
     jobs: Mutex<Option<Sender<Job>>>,
     waiting: Receiver<Job>,
     /// The connection the store was opened with, for the first thread.
     first: Mutex<Option<Connection>>,
     threads: AtomicUsize,
     handles: Mutex<Vec<JoinHandle<()>>>,
-    idle: std::sync::Arc<AtomicUsize>,
+    idle: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Readers {
@@ -40,16 +43,17 @@ impl fmt::Debug for Readers {
 }
 
 impl Readers {
-    pub(crate) fn new(path: PathBuf, first: Connection) -> Self {
+    pub(crate) fn new(path: PathBuf, files: Arc<OpenFiles>, first: Connection) -> Self {
         let (jobs, waiting) = unbounded();
         Self {
             path,
+            files,
             jobs: Mutex::new(Some(jobs)),
             waiting,
             first: Mutex::new(Some(first)),
             threads: AtomicUsize::new(0),
             handles: Mutex::default(),
-            idle: std::sync::Arc::default(),
+            idle: Arc::default(),
         }
     }
 
@@ -59,9 +63,10 @@ impl Readers {
         f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
+        let files = Arc::clone(&self.files);
         self.send(Box::new(move |connection| {
             // One snapshot for the whole read, whatever it consists of.
-            let result = snapshot(connection, f);
+            let result = files.check().and_then(|()| snapshot(connection, f));
             // Nobody waits any more: nothing to do.
             let _ = reply.send(result);
         }))?;
@@ -74,8 +79,9 @@ impl Readers {
         f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
+        let files = Arc::clone(&self.files);
         self.send(Box::new(move |connection| {
-            let _ = reply.send(f(connection));
+            let _ = reply.send(files.check().and_then(|()| f(connection)));
         }))?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
@@ -102,7 +108,7 @@ impl Readers {
             None => reader(&self.path)?,
         };
         let waiting = self.waiting.clone();
-        let idle = std::sync::Arc::clone(&self.idle);
+        let idle = Arc::clone(&self.idle);
         idle.fetch_add(1, Ordering::Relaxed);
         let thread = std::thread::Builder::new()
             .name("tl-read".to_owned())
@@ -117,7 +123,15 @@ impl Readers {
             .map_err(|source| StoreError::Backend {
                 during: "starting a reader",
                 source: source.into(),
-            })?;
+            });
+        let thread = match thread {
+            Ok(thread) => thread,
+            Err(error) => {
+                self.idle.fetch_sub(1, Ordering::Relaxed);
+                // Those that run already do it, if later.
+                return if threads > 0 { Ok(()) } else { Err(error) };
+            }
+        };
         self.threads.fetch_add(1, Ordering::Relaxed);
         self.handles
             .lock()
@@ -147,5 +161,6 @@ fn snapshot<T>(
     let transaction = connection
         .transaction()
         .map_err(crate::error::during("starting to read"))?;
+    refuse_newer(&transaction)?;
     f(&transaction)
 }

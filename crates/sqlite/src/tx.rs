@@ -6,13 +6,16 @@
 //! transaction, however many appends it got.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
 use throughline_model::{Birth, Card, Owner, Record, Seq, SessionId, SessionRef};
 use throughline_store::{EntryIds, Event, StoreError};
 
+use crate::busy::waiting_until;
 use crate::error::{damaged, during};
 use crate::links::{Anchors, End};
+use crate::migrate::refuse_newer;
 use crate::rows;
 
 /// How many sessions' records are remembered.
@@ -100,23 +103,31 @@ pub(crate) struct Tx<'a> {
     /// Whether the job that is running has changed anything.
     pub(crate) changed: bool,
     overwrite: bool,
+    /// Whether other connections have written since the last transaction.
+    pub(crate) others_wrote: bool,
 }
 
 impl<'a> Tx<'a> {
+    /// Begins, if need be after waiting for others until `deadline`.
     pub(crate) fn begin(
         connection: &'a Connection,
         cache: &'a mut Cache,
+        deadline: Instant,
     ) -> Result<Self, StoreError> {
         let failed = during("starting to write");
-        connection
-            .prepare_cached("BEGIN IMMEDIATE")
-            .and_then(|mut begin| begin.execute([]))
-            .map_err(failed)?;
+        let begin = || -> rusqlite::Result<usize> {
+            connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])
+        };
+        waiting_until(deadline, begin).map_err(failed)?;
         let version: i64 = connection
             .prepare_cached("PRAGMA data_version")
             .and_then(|mut pragma| pragma.query_row([], |row| row.get(0)))
             .map_err(failed)?;
-        if version != cache.version || cache.sessions.len() > REMEMBERED {
+        let others_wrote = version != cache.version;
+        if others_wrote {
+            refuse_newer(connection)?;
+        }
+        if others_wrote || cache.sessions.len() > REMEMBERED {
             cache.clear();
             cache.version = version;
         }
@@ -126,6 +137,7 @@ impl<'a> Tx<'a> {
             dirty: Vec::new(),
             changed: false,
             overwrite: false,
+            others_wrote,
         })
     }
 
@@ -137,9 +149,8 @@ impl<'a> Tx<'a> {
             .and_then(|mut commit| commit.execute([]))
             .map_err(during("committing"))?;
         if self.overwrite {
-            self.connection
-                .pragma_update(None, "secure_delete", false)
-                .map_err(during("overwriting"))?;
+            // It is committed, whatever comes of this: to go on overwriting costs only time.
+            let _ = self.connection.pragma_update(None, "secure_delete", false);
         }
         Ok(self.overwrite)
     }

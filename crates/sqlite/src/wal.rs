@@ -8,16 +8,21 @@
 //! writes at a moment when all of it has been moved: so under unceasing writes it grows, and
 //! past [`LONG`] pages the writer moves what is left itself.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use throughline_store::StoreError;
 
+use crate::busy::waiting_until;
 use crate::error::during;
+use crate::open::Durability;
 
 /// How many pages the log has before they are moved.
 const OFTEN: i32 = 1_000;
@@ -26,10 +31,17 @@ const MUCH: i32 = 256;
 /// How many pages the log has before the writer moves even those.
 const LONG: i32 = 8_192;
 
+/// How long the log is waited for that readers still read, when it is to be emptied.
+const FOR_READERS: Duration = Duration::from_secs(5);
+
 /// The writer's part in it.
 #[derive(Debug)]
 pub(crate) struct Tending {
     turn: Turn,
+    /// Whether a commit has written anything since somebody last asked.
+    wrote: Arc<AtomicBool>,
+    /// Whether the log still holds what was to be overwritten.
+    to_empty: Cell<bool>,
 }
 
 /// Held by whoever moves pages: a second one at a time would be refused.
@@ -44,16 +56,24 @@ impl Turn {
 
 impl Tending {
     /// Keeps the log short that this connection writes, for as long as it is open.
-    pub(crate) fn start(connection: &mut Connection, path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn start(
+        connection: &mut Connection,
+        path: &Path,
+        durability: Durability,
+    ) -> Result<Self, StoreError> {
         let turn = Turn::default();
+        let wrote = Arc::new(AtomicBool::new(false));
+        let noted = Arc::clone(&wrote);
         let mut mover = Mover {
             path: path.to_owned(),
+            durability,
             turn: turn.clone(),
             thread: None,
         };
         let mut before = 0;
         // Whatever goes wrong here, the transaction is committed, and the next one tries again.
         let after_commit = move |wal: &mut Wal, pages: i32| {
+            noted.store(true, Ordering::Relaxed);
             // A log with fewer pages than before has started anew.
             let written = if pages < before {
                 pages
@@ -72,29 +92,54 @@ impl Tending {
         connection
             .wal_hook(Some(after_commit))
             .map_err(during("opening the store for writing"))?;
-        Ok(Self { turn })
+        Ok(Self {
+            turn,
+            wrote,
+            to_empty: Cell::new(false),
+        })
     }
 
-    /// Leaves nothing in the log: old versions of pages must not linger beside the file.
+    /// Whether a commit has written anything since this was last asked.
+    pub(crate) fn take_wrote(&self) -> bool {
+        self.wrote.swap(false, Ordering::Relaxed)
+    }
+
+    /// After a commit: leaves nothing in the log if something was overwritten, since old
+    /// versions of pages must not linger beside the file.
     ///
-    /// If readers are in the way it is left to the next time: the transaction is committed
-    /// and must not be reported as failed.
-    pub(crate) fn empty(&self, connection: &Connection) -> Result<(), StoreError> {
-        let _turn = self.turn.take();
-        let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
-        match connection.query_row(truncate, [], |_| Ok(())) {
-            Ok(()) => Ok(()),
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
-                Ok(())
-            }
-            Err(error) => Err(during("overwriting")(error)),
+    /// The transaction is committed and must not be reported as failed, or even run again. If
+    /// readers are in the way, or the disk fails, it is tried again after the next commit, and
+    /// when the store is closed.
+    pub(crate) fn empty_if_needed(&self, connection: &Connection, overwritten: bool) {
+        if !overwritten && !self.to_empty.get() {
+            return;
         }
+        let wait = if overwritten {
+            FOR_READERS
+        } else {
+            Duration::ZERO
+        };
+        let _turn = self.turn.take();
+        // The row says whether others were in the way, which is no error.
+        let emptied = waiting_until(Instant::now() + wait, || {
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+                row.get::<_, i64>(0)
+            })
+        });
+        if overwritten && let Err(error) = &emptied {
+            tracing::warn!(
+                %error,
+                "what was removed is still in the write-ahead log; emptying it is tried again"
+            );
+        }
+        self.to_empty.set(!matches!(emptied, Ok(0)));
     }
 }
 
 /// Moves pages on a thread of its own, which starts when it is first called.
 struct Mover {
     path: PathBuf,
+    durability: Durability,
     turn: Turn,
     thread: Option<(Sender<()>, JoinHandle<()>)>,
 }
@@ -105,8 +150,9 @@ impl Mover {
         if self.thread.is_none() {
             let (calls, waiting) = bounded(1);
             let (path, turn) = (self.path.clone(), self.turn.clone());
+            let durability = self.durability;
             let thread = std::thread::Builder::new().name("tl-move".to_owned());
-            let Ok(thread) = thread.spawn(move || run(&path, &turn, &waiting)) else {
+            let Ok(thread) = thread.spawn(move || run(&path, durability, &turn, &waiting)) else {
                 return;
             };
             self.thread = Some((calls, thread));
@@ -127,8 +173,8 @@ impl Drop for Mover {
     }
 }
 
-fn run(path: &Path, turn: &Turn, calls: &Receiver<()>) {
-    let Ok(connection) = crate::open::mover(path) else {
+fn run(path: &Path, durability: Durability, turn: &Turn, calls: &Receiver<()>) {
+    let Ok(connection) = crate::open::mover(path, durability) else {
         // The writer does it, at longer intervals.
         return;
     };

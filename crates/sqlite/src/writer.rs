@@ -2,22 +2,32 @@
 //!
 //! The thread blocks for one job, takes what else is waiting, runs all of it in one
 //! transaction and answers everybody after the commit. There is no timer: while one
-//! batch is being synced the next one gathers. If anything in a batch fails below the
-//! level of a job's own refusal, the batch is rolled back and its jobs are run again
-//! one by one, so that nobody pays for somebody else's failure.
+//! batch is being synced the next one gathers.
+//!
+//! What becomes of a batch that failed is decided by [`RetryPolicy`]: every job has one
+//! deadline from when it was submitted; a batch is run again job by job only if one of them
+//! broke it; if the store itself failed, all of them get that failure. A job whose caller has
+//! given up is not run.
+//!
+//! Invariants: nothing is acknowledged before a sync that covers it, nor once the file has
+//! been replaced; nothing is run again after a commit.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rusqlite::Connection;
-use throughline_store::StoreError;
+use throughline_store::{BatchFault, BatchStep, RetryPolicy, StoreError, take_expired};
 use tokio::sync::oneshot;
 
-use crate::open::Options;
+use crate::durable::WalSync;
+use crate::error::fault;
+use crate::identity::OpenFiles;
+use crate::open::{Durability, Options};
 use crate::tx::{Cache, Tx};
 use crate::wal::Tending;
 
@@ -28,7 +38,13 @@ const BATCH: usize = 512;
 trait Job: Send {
     /// Does it. An error of a job that has changed nothing is the job's own refusal.
     fn run(&mut self, tx: &mut Tx<'_>) -> Outcome;
-    /// Tells whoever asked, once the transaction is committed or has failed.
+    /// When it is given up.
+    fn deadline(&self) -> Instant;
+    /// Whether nobody waits for it any more: whoever asked was told that it failed, or left.
+    fn is_abandoned(&self) -> bool;
+    /// The error it ended with, if it was run and did.
+    fn error(&self) -> Option<&StoreError>;
+    /// Tells whoever asked: its own result once that is committed, or the failure.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
 
@@ -41,6 +57,7 @@ enum Outcome {
 
 struct Work<T, F> {
     run: F,
+    deadline: Instant,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
@@ -62,18 +79,31 @@ where
         outcome
     }
 
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    fn error(&self) -> Option<&StoreError> {
+        self.result.as_ref()?.as_ref().err()
+    }
+
     fn answer(self: Box<Self>, failure: Option<StoreError>) {
-        let Self { run, result, reply } = *self;
+        let Self {
+            run, result, reply, ..
+        } = *self;
         // Whoever asked may want back what they share with the work.
         drop(run);
         let result = match (result, failure) {
-            // A refusal stands whether or not the others' work was committed.
-            (Some(Err(refusal)), _) => Err(refusal),
+            // What it came to, even a refusal, rests on what was not committed.
             (_, Some(failure)) => Err(failure),
             (Some(done), None) => done,
             (None, None) => Err(StoreError::Closed),
         };
-        // Whoever asked may have gone away: the work is done all the same.
+        // Whoever asked may have left meanwhile.
         let _ = reply.send(result);
     }
 }
@@ -82,6 +112,9 @@ where
 pub(crate) struct Writer {
     path: PathBuf,
     options: Options,
+    policy: RetryPolicy,
+    files: Arc<OpenFiles>,
+    pub(crate) wal_sync: WalSync,
     thread: Mutex<State>,
 }
 
@@ -100,17 +133,29 @@ impl fmt::Debug for Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(path: PathBuf, options: Options) -> Self {
+    pub(crate) fn new(
+        path: PathBuf,
+        options: Options,
+        files: Arc<OpenFiles>,
+        wal_sync: WalSync,
+    ) -> Self {
         Self {
             path,
             options,
+            policy: RetryPolicy {
+                seed: std::process::id(),
+                ..RetryPolicy::new(options.write_timeout)
+            },
+            files,
+            wal_sync,
             thread: Mutex::new(State::NotStarted),
         }
     }
 
     /// Runs `work` in a transaction; answers once it is durable.
     ///
-    /// `work` may be run twice, if the batch it is in has to be undone.
+    /// `work` may be run more than once, if the batch it is in has to be undone. If the
+    /// returned future is dropped before `work` has been run, it is not run at all.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -118,6 +163,7 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         self.send(Box::new(Work {
             run: work,
+            deadline: self.policy.deadline(Instant::now()),
             result: None,
             reply,
         }))?;
@@ -136,12 +182,25 @@ impl Writer {
     }
 
     fn start(&self) -> Result<State, StoreError> {
+        self.files.check()?;
         let mut connection = crate::open::writer(&self.path, self.options)?;
-        let wal = Tending::start(&mut connection, &self.path)?;
+        // Opened by its path: it may have become another's since the store was opened.
+        self.files.check()?;
+        let wal = Tending::start(&mut connection, &self.path, self.options.durability)?;
+        let mut thread = WriterThread {
+            connection,
+            wal,
+            policy: self.policy,
+            files: Arc::clone(&self.files),
+            wal_sync: self.wal_sync.clone(),
+            syncs: self.options.durability == Durability::Full,
+            may_be_unsynced: true,
+            cache: Cache::default(),
+        };
         let (jobs, waiting) = unbounded();
         let thread = std::thread::Builder::new()
             .name("tl-write".to_owned())
-            .spawn(move || run(&connection, &wal, &waiting))
+            .spawn(move || thread.run(&waiting))
             .map_err(|source| StoreError::Backend {
                 during: "starting the writer",
                 source: source.into(),
@@ -166,46 +225,18 @@ impl Drop for Writer {
     }
 }
 
-fn run(connection: &Connection, wal: &Tending, waiting: &Receiver<Box<dyn Job>>) {
-    let mut cache = Cache::default();
-    let mut batch = Vec::with_capacity(BATCH);
-    for job in waiting {
-        batch.push(job);
-        batch.extend(waiting.try_iter().take(BATCH - 1));
-        let committing = AssertUnwindSafe(|| commit(connection, wal, &mut cache, &mut batch));
-        if catch_unwind(committing).is_err() {
-            // A fault of ours in one job must not end all writing. Whoever waited is told
-            // by the loss of their answer.
-            batch.clear();
-            cache.clear();
-            roll_back(connection);
-        }
-    }
-}
-
-/// Runs a batch to its end and answers everybody in it.
-fn commit(
-    connection: &Connection,
-    wal: &Tending,
-    cache: &mut Cache,
-    batch: &mut Vec<Box<dyn Job>>,
-) {
-    if let Ok(()) = attempt(connection, wal, cache, batch) {
-        for job in batch.drain(..) {
-            job.answer(None);
-        }
-        return;
-    }
-    for job in batch.drain(..) {
-        let mut alone = [job];
-        let failure = match attempt(connection, wal, cache, &mut alone) {
-            // The job's own error, where it broke, is its answer.
-            Ok(()) | Err(Failure::Broken) => None,
-            Err(Failure::Store(failure)) => Some(failure),
-        };
-        let [job] = alone;
-        job.answer(failure);
-    }
+/// What the thread that writes works with.
+struct WriterThread {
+    connection: Connection,
+    wal: Tending,
+    policy: RetryPolicy,
+    files: Arc<OpenFiles>,
+    wal_sync: WalSync,
+    /// Whether an acknowledgement means that it is on the disk.
+    syncs: bool,
+    /// Whether the log may hold what others committed and nobody has synced.
+    may_be_unsynced: bool,
+    cache: Cache,
 }
 
 enum Failure {
@@ -215,36 +246,137 @@ enum Failure {
     Store(StoreError),
 }
 
-/// One transaction with all of the batch in it, committed or rolled back.
-fn attempt(
-    connection: &Connection,
-    wal: &Tending,
-    cache: &mut Cache,
-    batch: &mut [Box<dyn Job>],
-) -> Result<(), Failure> {
-    let done = (|| {
-        let mut tx = Tx::begin(connection, cache).map_err(Failure::Store)?;
-        for job in batch.iter_mut() {
-            if let Outcome::Broken = job.run(&mut tx) {
-                return Err(Failure::Broken);
+impl WriterThread {
+    fn run(&mut self, waiting: &Receiver<Box<dyn Job>>) {
+        let mut batch = Vec::with_capacity(BATCH);
+        for job in waiting {
+            batch.push(job);
+            batch.extend(waiting.try_iter().take(BATCH - 1));
+            let committing = AssertUnwindSafe(|| self.commit(&mut batch));
+            if catch_unwind(committing).is_err() {
+                // A fault of ours in one job must not end all writing. Whoever waited is told
+                // by the loss of their answer.
+                batch.clear();
+                self.cache.clear();
+                self.roll_back();
             }
         }
-        if tx.commit().map_err(Failure::Store)? {
-            wal.empty(connection).map_err(Failure::Store)?;
-        }
-        Ok(())
-    })();
-    if done.is_err() {
-        cache.clear();
-        roll_back(connection);
     }
-    done
+
+    /// Runs a batch to its end and answers everybody in it.
+    fn commit(&mut self, batch: &mut Vec<Box<dyn Job>>) {
+        let mut failures = 0;
+        loop {
+            let now = Instant::now();
+            for job in take_expired(batch, |job| job.deadline(), now) {
+                job.answer(Some(StoreError::Busy {
+                    during: "waiting to write",
+                    seconds: self.policy.time_limit.as_secs(),
+                }));
+            }
+            batch.retain(|job| !job.is_abandoned());
+            let Some(earliest) = batch.iter().map(|job| job.deadline()).min() else {
+                return;
+            };
+            let failure = match self.attempt(batch, earliest) {
+                Ok(()) => return answer(batch, None),
+                Err(failure) => failure,
+            };
+            let (fault, failure) = match failure {
+                Failure::Broken => (BatchFault::Write, None),
+                Failure::Store(failure) => match fault(&failure) {
+                    // Nobody's in particular: there is no use in looking for whose.
+                    BatchFault::Write => (BatchFault::Lasting, Some(failure)),
+                    fault => (fault, Some(failure)),
+                },
+            };
+            failures += 1;
+            let deadlines = batch.iter().map(|job| job.deadline());
+            let now = Instant::now();
+            match self.policy.after_failure(fault, deadlines, failures, now) {
+                // The job's own error, where it broke, is its answer.
+                BatchStep::Fail => return answer(batch, failure.as_ref()),
+                BatchStep::Retry { after } => std::thread::sleep(after),
+                BatchStep::Split => {
+                    for job in std::mem::take(batch) {
+                        self.commit(&mut vec![job]);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// One transaction with all of the batch in it, committed or rolled back; everything it
+    /// answers is durable.
+    fn attempt(&mut self, batch: &mut [Box<dyn Job>], deadline: Instant) -> Result<(), Failure> {
+        self.wal.take_wrote();
+        let committed = self.transaction(batch, deadline);
+        let overwritten = match committed {
+            Ok(overwritten) => overwritten,
+            Err(failure) => {
+                self.cache.clear();
+                self.roll_back();
+                return Err(failure);
+            }
+        };
+        // From here on it is committed: it may be reported as failed, and is never run again.
+        let sure = self.make_sure();
+        if sure.is_err() {
+            self.cache.clear();
+        }
+        self.wal.empty_if_needed(&self.connection, overwritten);
+        sure.map_err(Failure::Store)
+    }
+
+    fn transaction(
+        &mut self,
+        batch: &mut [Box<dyn Job>],
+        deadline: Instant,
+    ) -> Result<bool, Failure> {
+        self.files.check().map_err(Failure::Store)?;
+        let mut tx =
+            Tx::begin(&self.connection, &mut self.cache, deadline).map_err(Failure::Store)?;
+        self.may_be_unsynced |= tx.others_wrote;
+        self.files.check_for_writing().map_err(Failure::Store)?;
+        for job in batch.iter_mut().filter(|job| !job.is_abandoned()) {
+            if let Outcome::Broken = job.run(&mut tx) {
+                return Err(match job.error() {
+                    Some(error) if fault(error) != BatchFault::Write => {
+                        Failure::Store(error.duplicate())
+                    }
+                    _ => Failure::Broken,
+                });
+            }
+        }
+        tx.commit().map_err(Failure::Store)
+    }
+
+    /// After a commit: sees to it that what is answered is on the disk, and in the file that
+    /// everybody else sees.
+    fn make_sure(&mut self) -> Result<(), StoreError> {
+        if self.wal.take_wrote() {
+            // The commit has synced the log, and all that was in it before.
+            self.may_be_unsynced = false;
+        } else if self.may_be_unsynced && self.syncs {
+            self.wal_sync.sync()?;
+            self.may_be_unsynced = false;
+        }
+        self.files.check_for_writing()
+    }
+
+    fn roll_back(&self) {
+        if !self.connection.is_autocommit() {
+            // Nothing better can be done about a rollback that fails: the database undoes
+            // the transaction when the connection is next used.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
 }
 
-fn roll_back(connection: &Connection) {
-    if !connection.is_autocommit() {
-        // Nothing better can be done about a rollback that fails: the database undoes
-        // the transaction when the connection is next used.
-        let _ = connection.execute_batch("ROLLBACK");
+/// Answers everybody in a batch: with their own results, or with the failure they share.
+fn answer(batch: &mut Vec<Box<dyn Job>>, failure: Option<&StoreError>) {
+    for job in batch.drain(..) {
+        job.answer(failure.map(StoreError::duplicate));
     }
 }

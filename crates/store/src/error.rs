@@ -157,6 +157,24 @@ pub enum StoreError {
         /// The last schema this version knows.
         known: String,
     },
+    /// The store's file was deleted, or another was put in its place, while it was open.
+    #[error(
+        "{file} was deleted or replaced while the store was open; nothing more is written to it or read from it"
+    )]
+    Replaced {
+        /// The file.
+        file: String,
+    },
+    /// The main file of a store is missing or empty, and its write-ahead log is not.
+    #[error(
+        "{file} is missing or empty, but entries that were acknowledged are in {log}; opening the store would discard them"
+    )]
+    MainFileLost {
+        /// The main file.
+        file: String,
+        /// The write-ahead log.
+        log: String,
+    },
     /// The address of a store means nothing.
     #[error("{url:?} is not the address of a store: {why}")]
     Address {
@@ -237,10 +255,12 @@ impl StoreError {
             | Self::TooLarge { .. }
             | Self::Address { .. }
             | Self::Unsupported(_) => ErrorKind::Invalid,
-            Self::Damaged { .. } | Self::Missing { .. } | Self::DamagedStore { .. } => {
-                ErrorKind::Damaged
-            }
+            Self::Damaged { .. }
+            | Self::Missing { .. }
+            | Self::DamagedStore { .. }
+            | Self::MainFileLost { .. } => ErrorKind::Damaged,
             Self::Newer { .. }
+            | Self::Replaced { .. }
             | Self::Busy { .. }
             | Self::Full { .. }
             | Self::ReadOnly { .. }
@@ -249,4 +269,59 @@ impl StoreError {
             Self::Elsewhere { kind, .. } => *kind,
         }
     }
+
+    /// The same failure once more, for another caller who shares it: all writes of a batch
+    /// fail with the one failure of their transaction.
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        match self {
+            Self::Closed => Self::Closed,
+            Self::Busy { during, seconds } => Self::Busy {
+                during,
+                seconds: *seconds,
+            },
+            Self::Full { during, source } => Self::Full {
+                during,
+                source: causes(&**source).into(),
+            },
+            Self::ReadOnly { during, source } => Self::ReadOnly {
+                during,
+                source: causes(&**source).into(),
+            },
+            Self::Newer { found, known } => Self::Newer {
+                found: found.clone(),
+                known: known.clone(),
+            },
+            Self::Replaced { file } => Self::Replaced { file: file.clone() },
+            Self::MainFileLost { file, log } => Self::MainFileLost {
+                file: file.clone(),
+                log: log.clone(),
+            },
+            Self::DamagedStore { what, source } => Self::DamagedStore {
+                what: what.clone(),
+                source: source.as_deref().map(|source| causes(source).into()),
+            },
+            Self::Backend { during, source } => Self::Backend {
+                during,
+                source: causes(&**source).into(),
+            },
+            other => Self::Elsewhere {
+                kind: other.kind(),
+                message: other.to_string(),
+                source: std::error::Error::source(other).map(|source| causes(source).into()),
+            },
+        }
+    }
+}
+
+/// An error and what caused it, on one line.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
 }

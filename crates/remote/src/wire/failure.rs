@@ -401,6 +401,13 @@ mod tests {
                 found: "2".to_owned(),
                 known: "1".to_owned(),
             },
+            StoreError::Replaced {
+                file: "sessions.db".to_owned(),
+            },
+            StoreError::MainFileLost {
+                file: "sessions.db".to_owned(),
+                log: "sessions.db-wal".to_owned(),
+            },
             StoreError::Busy {
                 during: "appending",
                 seconds: 5,

@@ -1,0 +1,83 @@
+//! Which file is open, and whether its path still names it.
+//!
+//! A connection keeps writing to the file it opened even after that was deleted or another
+//! was put in its place, and nobody would ever find what it writes. So every batch of writes
+//! is preceded and followed by a look at the path, and every read preceded by one.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use throughline_store::StoreError;
+
+use crate::open::side_file;
+
+/// Device and inode.
+#[cfg(unix)]
+type FileId = (u64, u64);
+#[cfg(not(unix))]
+type FileId = ();
+
+#[cfg(unix)]
+fn file_id(path: &Path) -> std::io::Result<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+#[cfg(not(unix))]
+fn file_id(path: &Path) -> std::io::Result<FileId> {
+    std::fs::metadata(path).map(|_| ())
+}
+
+/// The files a store was opened with.
+#[derive(Debug)]
+pub(crate) struct OpenFiles {
+    path: PathBuf,
+    wal_path: PathBuf,
+    main: FileId,
+    /// Known from the first write on: every connection of a store shares the one log.
+    wal: OnceLock<FileId>,
+}
+
+impl OpenFiles {
+    /// Notes what the path names now. The caller holds a connection to it, so that the number
+    /// of the file cannot be given to another one.
+    pub(crate) fn note(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self {
+            path: path.to_owned(),
+            wal_path: side_file(path, "-wal"),
+            main: file_id(path).map_err(|_| replaced(path))?,
+            wal: OnceLock::new(),
+        })
+    }
+
+    /// Refuses if the path names another file, or none.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        same(&self.path, self.main)
+    }
+
+    /// Refuses also if the write-ahead log is another, or gone. The caller has begun a write.
+    pub(crate) fn check_for_writing(&self) -> Result<(), StoreError> {
+        self.check()?;
+        match self.wal.get() {
+            Some(id) => same(&self.wal_path, *id),
+            None => {
+                let id = file_id(&self.wal_path).map_err(|_| replaced(&self.wal_path))?;
+                self.wal.get_or_init(|| id);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn same(path: &Path, id: FileId) -> Result<(), StoreError> {
+    match file_id(path) {
+        Ok(found) if found == id => Ok(()),
+        _ => Err(replaced(path)),
+    }
+}
+
+fn replaced(path: &Path) -> StoreError {
+    StoreError::Replaced {
+        file: path.display().to_string(),
+    }
+}

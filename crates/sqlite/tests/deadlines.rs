@@ -1,0 +1,94 @@
+//! Writes that wait: each is answered by its own deadline, and none is done after it was
+//! answered with an error.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::{append, birth, check, entry, log, open, run, session};
+use throughline_sqlite::{Options, SqliteStore};
+use throughline_store::{Append, ErrorKind, LogStore, StoreError};
+
+fn impatient(path: &Path) -> SqliteStore {
+    let options = Options {
+        write_timeout: Duration::from_millis(300),
+        ..Options::default()
+    };
+    SqliteStore::open(path, options).unwrap()
+}
+
+/// Keeps everybody else from writing until it is dropped.
+fn lock(path: &Path) -> rusqlite::Connection {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    connection
+}
+
+/// A store with a session, whose writer has started.
+async fn with_a_session(store: &SqliteStore) {
+    store.create(&session("s").owner, birth("s")).await.unwrap();
+}
+
+/// What is in the log once everything that waited has had its turn.
+async fn ids_after_one_more(path: &Path, store: &SqliteStore) -> Vec<String> {
+    append(store, &session("s"), entry("last", "last")).await;
+    // Whatever the writer had still to do was before this.
+    append(&open(path), &session("s"), entry("end", "end")).await;
+    let log = log(store, &session("s")).await.unwrap();
+    log.iter().map(|entry| entry.id.to_string()).collect()
+}
+
+#[test]
+fn writes_that_were_answered_with_an_error_are_not_done_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = impatient(&path);
+        with_a_session(&store).await;
+        let lock = lock(&path);
+        let waiting: Vec<_> = (0..24)
+            .map(|n| {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    let new = vec![entry(&format!("waiting-{n}"), "x")];
+                    store.append(&session("s"), Append::any(new)).await
+                })
+            })
+            .collect();
+        for answer in waiting {
+            let error = answer.await.unwrap().unwrap_err();
+            assert!(matches!(error, StoreError::Busy { .. }), "{error:?}");
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+        }
+        drop(lock);
+        assert_eq!(ids_after_one_more(&path, &store).await.len(), 2);
+        assert_eq!(check(&store).await.findings, []);
+    });
+}
+
+#[test]
+fn a_write_whose_caller_has_given_up_is_not_done_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = open(&path);
+        with_a_session(&store).await;
+        let lock = lock(&path);
+        for n in 0..24 {
+            let store = store.clone();
+            let waiting = tokio::spawn(async move {
+                let new = vec![entry(&format!("given-up-{n}"), "x")];
+                store.append(&session("s"), Append::any(new)).await
+            });
+            // It is asked for, and then nobody waits for it any more.
+            tokio::task::yield_now().await;
+            waiting.abort();
+            assert!(waiting.await.unwrap_err().is_cancelled());
+        }
+        drop(lock);
+        assert_eq!(ids_after_one_more(&path, &store).await.len(), 2);
+    });
+}
