@@ -206,6 +206,10 @@ fn store_hint(error: &StoreError) -> Option<String> {
         StoreError::ReadOnly { .. } => {
             "check who owns the folder, or choose another store with --store".into()
         }
+        StoreError::OutcomeUnknown { .. } => {
+            "look whether it was stored before repeating it; with --external-id a repeat is recognized"
+                .into()
+        }
         StoreError::Busy { .. } => {
             "another program keeps the store busy; find it and try again".into()
         }

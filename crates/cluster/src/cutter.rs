@@ -12,7 +12,7 @@ use std::time::Duration;
 const COMMIT: &[u8] = b"Q\x00\x00\x00\x0bCOMMIT\x00";
 
 /// How the statement begins that appends and commits by itself.
-const COMMITS_ITSELF: &[u8] = b"SELECT throughline.append(";
+const COMMITS_ITSELF: &[u8] = b"SELECT throughline.append";
 
 /// How the start of a transaction is written in the wire's simple form, after the length.
 const BEGIN: &[u8] = b"BEGIN ISOLATION LEVEL";
@@ -37,14 +37,23 @@ struct Shared {
     cuts: AtomicUsize,
     /// Whether every `BEGIN` is made to fail.
     failing_begins: AtomicBool,
+    /// Whether the answer to the next commit is lost, and nobody gets through after it.
+    losing_next: AtomicBool,
     /// Nobody gets through.
     shut: AtomicBool,
+    /// Nothing that the database answers gets through.
+    silent: AtomicBool,
     passing: Mutex<Vec<TcpStream>>,
 }
 
 impl Shared {
     /// Whether to cut here, and if so whether the database hears of the commit.
     fn cut(&self) -> Option<bool> {
+        if self.losing_next.swap(false, Ordering::Relaxed) {
+            self.shut.store(true, Ordering::Relaxed);
+            self.cuts.fetch_add(1, Ordering::Relaxed);
+            return Some(true);
+        }
         if !self.cutting.load(Ordering::Relaxed) {
             return None;
         }
@@ -144,6 +153,18 @@ impl Cutter {
         self.shared.failing_begins.store(failing, Ordering::Relaxed);
     }
 
+    /// Has the database commit what comes next, loses its answer, and lets nobody through from
+    /// then on.
+    pub fn lose_next_commit(&self) {
+        self.shared.losing_next.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the database seems to hang: it hears everything, and its answers are held back
+    /// until this is over.
+    pub fn hold_answers(&self, silent: bool) {
+        self.shared.silent.store(silent, Ordering::Relaxed);
+    }
+
     /// Lets nobody through from now on, or everybody again.
     pub fn shut(&self, shut: bool) {
         self.shared.shut.store(shut, Ordering::Relaxed);
@@ -167,8 +188,9 @@ impl Shared {
 fn pass_on(client: TcpStream, server: Box<dyn Way>, shared: &Arc<Shared>) -> io::Result<()> {
     shared.passing().push(client.try_clone()?);
     let (mut to_client, mut from_server) = (client.try_clone()?, server.again()?);
+    let answering = Arc::clone(shared);
     std::thread::spawn(move || {
-        let _ = io::copy(&mut from_server, &mut to_client);
+        let _ = answers(&mut *from_server, &mut to_client, &answering);
         to_client.end();
         from_server.end();
     });
@@ -180,6 +202,20 @@ fn pass_on(client: TcpStream, server: Box<dyn Way>, shared: &Arc<Shared>) -> io:
         server.end();
     });
     Ok(())
+}
+
+fn answers(server: &mut dyn Way, client: &mut TcpStream, shared: &Shared) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = server.read(&mut buffer)?;
+        while shared.silent.load(Ordering::Relaxed) {
+            std::thread::sleep(UNHEARD);
+        }
+        if read == 0 {
+            return Ok(());
+        }
+        client.write_all(&buffer[..read])?;
+    }
 }
 
 fn questions(client: &mut TcpStream, server: &mut dyn Way, shared: &Shared) -> io::Result<()> {
@@ -218,11 +254,11 @@ fn misspell_begins(asked: &mut [u8]) {
     }
 }
 
-/// What commits on a connection: the word, and the statement that does so by itself, by the
-/// name it was prepared under here.
+/// What commits on a connection: the word, and the statements that do so by themselves, by the
+/// names they were prepared under here.
 #[derive(Default)]
 struct Commits {
-    statement: Option<Vec<u8>>,
+    statements: Vec<Vec<u8>>,
 }
 
 impl Commits {
@@ -233,13 +269,14 @@ impl Commits {
             let before = &asked[..at.saturating_sub(1)];
             let name = before.iter().rposition(|byte| *byte == b'P');
             let name = name.and_then(|start| before.get(start + 5..));
-            self.statement = name.map(|name| [b"\0", name, b"\0"].concat());
+            let name = name.map(|name| [b"\0", name, b"\0"].concat());
+            self.statements.extend(name);
         }
         // "B", the length, no portal's name, and then the statement's.
         let bound = |name: &Vec<u8>| {
             let at = find(name)?;
             at.checked_sub(5).filter(|start| asked[*start] == b'B')
         };
-        find(COMMIT).is_some() || self.statement.as_ref().and_then(bound).is_some()
+        find(COMMIT).is_some() || self.statements.iter().any(|name| bound(name).is_some())
     }
 }

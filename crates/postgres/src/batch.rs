@@ -9,7 +9,8 @@
 //! what it is about to change. It is trusted only if the locked row has the same head
 //! and epoch.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{join, join3};
 use throughline_model::{Card, Digest, EntryId, Record, Seq, SessionRef};
@@ -18,10 +19,10 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::append::{self, Answer, NewRows};
-use crate::error::{Fault, during};
+use crate::error::{Fault, committing, during, is_cut};
 use crate::foreseen::Foreseen;
 use crate::rows::{self, Counts, Shown};
-use crate::tx::{Behalf, Plan, Purpose, Tx};
+use crate::tx::{Behalf, LOCK_TIMEOUT, Manner, Plan, Purpose, Tx};
 use crate::writer::{Job, Lane};
 use crate::{feed, lease, tx};
 
@@ -98,6 +99,41 @@ const LOCK: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
     ORDER BY h.owner, h.log
     FOR NO KEY UPDATE OF h";
 
+/// The same without those that others have locked.
+const LOCK_UNLOCKED: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
+    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (owner, id, place)
+    JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
+    JOIN throughline.head h ON h.owner = s.owner AND h.log = s.log
+    ORDER BY h.owner, h.log
+    FOR NO KEY UPDATE OF h SKIP LOCKED";
+
+/// The sessions that exist, locked or not.
+const EXISTING: &str = "SELECT a.place
+    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (owner, id, place)
+    JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
+    JOIN throughline.head h ON h.owner = s.owner AND h.log = s.log";
+
+/// What a batch does about rows that others have locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowLocks {
+    /// Waits for them, up to the limit that every write has.
+    Wait,
+    /// Goes on without the appends they concern.
+    Skip,
+}
+
+impl RowLocks {
+    /// How long to wait for one lock.
+    fn timeout(self) -> &'static str {
+        match self {
+            Self::Wait => LOCK_TIMEOUT,
+            // Not every lock can be skipped: those that others hold for longer than this are
+            // found out by waiting.
+            Self::Skip => "10ms",
+        }
+    }
+}
+
 /// Finds entries by id: `$1` owners, `$2` session ids, `$3` entry ids. One by one, so that
 /// the index is asked for a log's and not for all the owner's.
 const LOCATE: &str = "SELECT s.owner, s.id, e.id, e.seq
@@ -125,26 +161,43 @@ const SHOW: &str = "UPDATE throughline.session s
     WHERE s.owner = a.owner AND s.log = a.log";
 
 /// One transaction with all of the batch in it, committed or undone. Jobs that are not
-/// settled by it are left for the next.
+/// settled by it are left for the next; those that a lock is to blame for are marked as
+/// blocked. `commit_sent` is set before anything is sent that commits.
 pub(crate) async fn attempt(
     lane: &Lane,
     cache: &mut Cache,
     batch: &mut [Job],
+    locks: RowLocks,
+    commit_sent: &AtomicBool,
 ) -> Result<(), Fault> {
-    if let Some(foreseen) = Foreseen::of(cache, batch)
-        && foreseen.commit(lane, cache, batch).await?
+    if locks == RowLocks::Wait
+        && let Some(foreseen) = Foreseen::of(cache, batch)
+        && foreseen.commit(lane, cache, batch, commit_sent).await?
     {
         return Ok(());
     }
     let asked = Asked::of(batch);
     let owners = asked.owners();
     let behalf = Behalf::Owners(&owners);
-    let tx = Tx::begin(&lane.pool, &lane.manner, Purpose::Write, behalf).await?;
+    let manner = Manner {
+        lock_timeout: locks.timeout(),
+        ..lane.manner.clone()
+    };
+    let tx = Tx::begin(&lane.pool, &manner, Purpose::Write, behalf).await?;
     let settling = async {
         tx.plan(Plan::ByKeys).await?;
-        let mut batching = tx.while_opening(asked.look(&tx, cache)).await?;
+        let looked = tx.while_opening(asked.look(&tx, cache, locks)).await;
+        if looked.as_ref().is_err_and(Fault::is_locked) {
+            // A table, and so everybody's.
+            for job in batch.iter_mut() {
+                job.blocked = true;
+            }
+        }
+        let mut batching = looked?;
         for job in batch.iter_mut() {
-            batching.settle(&tx, job).await?;
+            let settled = batching.settle(&tx, job).await;
+            job.blocked |= settled.as_ref().is_err_and(Fault::is_locked);
+            settled?;
         }
         Ok(batching)
     };
@@ -155,7 +208,7 @@ pub(crate) async fn attempt(
             return Err(fault);
         }
     };
-    batching.commit(tx, cache).await
+    batching.commit(tx, cache, commit_sent).await
 }
 
 /// What a batch asks the database.
@@ -191,10 +244,14 @@ impl Asked {
     }
 
     /// The first trip: locks the sessions, and then looks.
-    async fn look(self, tx: &Tx, cache: &mut Cache) -> Result<Batching, Fault> {
+    async fn look(self, tx: &Tx, cache: &mut Cache, locks: RowLocks) -> Result<Batching, Fault> {
         let failed = during("looking up sessions to append to");
         let client = tx.client()?;
-        let lock = client.prepare_cached(LOCK).await.map_err(failed)?;
+        let lock = match locks {
+            RowLocks::Wait => LOCK,
+            RowLocks::Skip => LOCK_UNLOCKED,
+        };
+        let lock = client.prepare_cached(lock).await.map_err(failed)?;
         let locate = client.prepare_cached(LOCATE).await.map_err(failed)?;
         let begin = client
             .prepare_cached(feed::BEGIN_TAKING)
@@ -243,6 +300,15 @@ impl Asked {
             let (place, locked) = read_locked(row)?;
             batching.locked.insert(self.sessions[place].clone(), locked);
         }
+        if locks == RowLocks::Skip && batching.locked.len() < self.sessions.len() {
+            let doing = "looking for locked sessions";
+            for row in tx.query(doing, EXISTING, locking).await? {
+                let session = &self.sessions[read_place(&row)?];
+                if !batching.locked.contains_key(session) {
+                    batching.blocked.insert(session.clone());
+                }
+            }
+        }
         batching.load(tx, cache).await?;
         Ok(batching)
     }
@@ -267,20 +333,27 @@ impl Asked {
 }
 
 fn read_locked(row: &Row) -> Result<(usize, Locked), StoreError> {
-    let place: i64 = rows::get(row, 0)?;
     let locked = Locked {
         log: rows::get(row, 1)?,
         head: rows::get(row, 2)?,
         epoch: rows::get(row, 3)?,
         trashed: rows::get(row, 4)?,
     };
-    Ok((usize::try_from(place - 1).unwrap_or(0), locked))
+    Ok((read_place(row)?, locked))
+}
+
+/// The place of a session among those asked for.
+fn read_place(row: &Row) -> Result<usize, StoreError> {
+    let place: i64 = rows::get(row, 0)?;
+    Ok(usize::try_from(place - 1).unwrap_or(0))
 }
 
 /// A batch under way.
 #[derive(Debug, Default)]
 struct Batching {
     locked: HashMap<SessionRef, Locked>,
+    /// The sessions that others have locked.
+    blocked: HashSet<SessionRef>,
     located: HashMap<(SessionRef, EntryId), Seq>,
     positions: Vec<i64>,
     lives: HashMap<SessionRef, Live>,
@@ -349,6 +422,10 @@ impl Batching {
     /// Settles one append, unless it must wait for the next batch. An error is the
     /// database's; a refusal is the job's own.
     async fn settle(&mut self, tx: &Tx, job: &mut Job) -> Result<(), Fault> {
+        if self.blocked.contains(&job.to) {
+            job.blocked = true;
+            return Ok(());
+        }
         match self.try_to_settle(tx, job).await {
             Ok(settled) => job.settled = settled.map(Ok),
             Err(Fault::Store(refusal)) => job.settled = Some(Err(refusal)),
@@ -421,10 +498,15 @@ impl Batching {
     }
 
     /// The second trip: writes everything and commits.
-    async fn commit(mut self, mut tx: Tx, cache: &mut Cache) -> Result<(), Fault> {
+    async fn commit(
+        mut self,
+        mut tx: Tx,
+        cache: &mut Cache,
+        commit_sent: &AtomicBool,
+    ) -> Result<(), Fault> {
         if self.rows.len() == 0 {
             tx.finish(Ok(())).await?;
-        } else if let Err(fault) = self.write(&tx).await {
+        } else if let Err(fault) = self.write(&tx, commit_sent).await {
             tx.undo(&fault).await;
             return Err(fault);
         } else {
@@ -434,7 +516,7 @@ impl Batching {
         Ok(())
     }
 
-    async fn write(&mut self, tx: &Tx) -> Result<(), Fault> {
+    async fn write(&mut self, tx: &Tx, commit_sent: &AtomicBool) -> Result<(), Fault> {
         self.write_cards(tx).await?;
         for (of, log, record) in &self.kept {
             append::write_snapshot(tx, &of.owner, *log, record).await?;
@@ -463,6 +545,7 @@ impl Batching {
                 .await?;
         }
         let touched = touched.params();
+        commit_sent.store(true, Ordering::Relaxed);
         let (rows, touching, committed) = join3(
             self.rows
                 .write_chunk(client, &insert, last, &self.positions),
@@ -470,9 +553,16 @@ impl Batching {
             client.batch_execute("COMMIT"),
         )
         .await;
-        rows?;
-        touching.map_err(failed)?;
-        committed.map_err(during("committing"))
+        // The commit was sent with them: if the connection was lost, it may have taken place.
+        match rows {
+            Err(Fault::Database { error, .. }) if is_cut(&error) => return Err(committing(error)),
+            rows => rows?,
+        }
+        match touching {
+            Err(error) if is_cut(&error) => return Err(committing(error)),
+            touching => touching.map_err(failed)?,
+        };
+        committed.map_err(committing)
     }
 
     /// Writes what has changed of cards besides the counts: as a rule, nothing.

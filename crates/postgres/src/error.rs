@@ -1,7 +1,9 @@
 //! From the database's errors to ours: the one place where they meet.
 
-use deadpool_postgres::PoolError;
-use throughline_store::{BoxError, StoreError};
+use std::time::Duration;
+
+use deadpool_postgres::{PoolError, TimeoutType};
+use throughline_store::{BatchFault, BoxError, StoreError};
 use tokio_postgres::error::SqlState;
 
 /// Why something was not done.
@@ -25,11 +27,26 @@ pub(crate) enum Fault {
         /// Whether all of our own are in use.
         exhausted: bool,
     },
+    /// The connection was lost after a commit was sent and before its result came: nobody
+    /// knows whether it took place.
+    CommitLost {
+        /// How it was lost.
+        source: BoxError,
+    },
 }
 
 /// What a database error was, said of what was being done.
 pub(crate) fn during(during: &'static str) -> impl Fn(tokio_postgres::Error) -> Fault + Copy {
     move |error| Fault::Database { during, error }
+}
+
+/// What an error means that came in place of the result of a commit.
+pub(crate) fn committing(error: tokio_postgres::Error) -> Fault {
+    if is_cut(&error) {
+        let source = Box::new(error);
+        return Fault::CommitLost { source };
+    }
+    during("committing")(error)
 }
 
 /// Something in a row is not what this program writes.
@@ -51,10 +68,15 @@ impl Fault {
     pub(crate) fn no_connection(during: &'static str, error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => Self::Database { during, error },
-            PoolError::Timeout(_) => Self::Unreached {
+            PoolError::Timeout(TimeoutType::Wait) => Self::Unreached {
                 during,
                 source: "all connections to the database are in use".into(),
                 exhausted: true,
+            },
+            PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => Self::Unreached {
+                during,
+                source: "the database does not answer".into(),
+                exhausted: false,
             },
             PoolError::Closed => Self::Store(StoreError::Closed),
             other => Self::Unreached {
@@ -68,7 +90,7 @@ impl Fault {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Database { error, .. } => error.code(),
-            Self::Store(_) | Self::Unreached { .. } => None,
+            Self::Store(_) | Self::Unreached { .. } | Self::CommitLost { .. } => None,
         }
     }
 
@@ -77,25 +99,47 @@ impl Fault {
         self.code().is_some_and(|code| codes.contains(code))
     }
 
-    /// Whether the connection is lost, and with it the word of what became of a commit.
+    /// Whether the connection is lost.
     pub(crate) fn is_cut(&self) -> bool {
         match self {
-            Self::Database { error, .. } => {
-                let ended = error.code().is_some_and(|code| {
-                    code.code().starts_with("08")
-                        || [
-                            SqlState::ADMIN_SHUTDOWN,
-                            SqlState::CRASH_SHUTDOWN,
-                            SqlState::CANNOT_CONNECT_NOW,
-                            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-                        ]
-                        .contains(code)
-                        // A connection that sat idle for too long.
-                        || code.code() == "57P05"
-                });
-                ended || error.is_closed() || (error.code().is_none() && is_io(error))
-            }
+            Self::Database { error, .. } => is_cut(error),
+            Self::CommitLost { .. } => true,
             Self::Store(_) | Self::Unreached { .. } => false,
+        }
+    }
+
+    /// Whether a commit was sent whose result is not known.
+    pub(crate) fn is_outcome_unknown(&self) -> bool {
+        matches!(self, Self::CommitLost { .. })
+    }
+
+    /// Whether a lock that others hold was not released in time.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.is_one_of(&[SqlState::LOCK_NOT_AVAILABLE])
+    }
+
+    /// Whose fault it is that a batch was rolled back.
+    pub(crate) fn batch_fault(&self) -> BatchFault {
+        match self {
+            Self::Store(StoreError::Closed) => BatchFault::Lasting,
+            Self::Store(_) => BatchFault::Write,
+            Self::Unreached { .. } | Self::CommitLost { .. } => BatchFault::Passing,
+            Self::Database { .. } if self.passes() => BatchFault::Passing,
+            Self::Database { error, .. } => match error.code() {
+                Some(code) if fails_for_all(code) => BatchFault::Lasting,
+                Some(_) | None => BatchFault::Write,
+            },
+        }
+    }
+
+    /// The failure to report after retrying for so long.
+    pub(crate) fn given_up(self, after: Duration) -> StoreError {
+        match self {
+            Self::Database { during, .. } if self.is_locked() => StoreError::Busy {
+                during,
+                seconds: after.as_secs(),
+            },
+            other => other.into(),
         }
     }
 
@@ -108,7 +152,7 @@ impl Fault {
             // Somebody else made the same thing at the same time: it is there now.
             SqlState::UNIQUE_VIOLATION,
         ];
-        self.is_cut() || self.is_stale() || self.is_one_of(&in_the_way)
+        self.is_cut() || self.is_stale() || self.is_locked() || self.is_one_of(&in_the_way)
     }
 
     /// Whether statements prepared earlier no longer hold: the schema has changed, or a
@@ -120,6 +164,30 @@ impl Fault {
                 && matches!(self, Self::Database { error, .. }
                     if error.as_db_error().is_some_and(|e| e.message().contains("cached plan"))))
     }
+}
+
+/// Whether everybody would be refused: no room, no rights, read-only, a schema that is gone.
+fn fails_for_all(code: &SqlState) -> bool {
+    const CLASSES: [&str; 7] = ["25", "28", "3D", "3F", "53", "58", "F0"];
+    let gone = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION];
+    CLASSES.iter().any(|class| code.code().starts_with(class)) || gone.contains(code)
+}
+
+/// Whether an error means that the connection is lost.
+pub(crate) fn is_cut(error: &tokio_postgres::Error) -> bool {
+    let ended = error.code().is_some_and(|code| {
+        code.code().starts_with("08")
+            || [
+                SqlState::ADMIN_SHUTDOWN,
+                SqlState::CRASH_SHUTDOWN,
+                SqlState::CANNOT_CONNECT_NOW,
+                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+            ]
+            .contains(code)
+            // A connection that sat idle for too long.
+            || code.code() == "57P05"
+    });
+    ended || error.is_closed() || (error.code().is_none() && is_io(error))
 }
 
 fn is_io(error: &tokio_postgres::Error) -> bool {
@@ -150,6 +218,7 @@ impl From<Fault> for StoreError {
                 };
             }
             Fault::Unreached { during, source, .. } => return Self::Backend { during, source },
+            Fault::CommitLost { source } => return Self::OutcomeUnknown { source },
             Fault::Database { during, error } => (during, error),
         };
         let code = error.code().cloned();

@@ -7,15 +7,16 @@
 //! left behind, and the batch is settled by asking first.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::Object;
 use throughline_model::{Seq, SessionRef};
-use throughline_store::{How, Settled, settle};
+use throughline_store::{How, Settled, StoreError, settle};
 use tokio_postgres::error::SqlState;
 
 use crate::append::{self, Answer, NewRows};
 use crate::batch::{Cache, Live, Touched};
-use crate::error::{Fault, during};
+use crate::error::{Fault, committing, during, is_cut};
 use crate::tx::{Manner, Params};
 use crate::writer::{Job, Lane};
 use crate::{feed, rows, tx};
@@ -102,12 +103,13 @@ impl Foreseen {
         lane: &Lane,
         cache: &mut Cache,
         batch: &mut [Job],
+        commit_sent: &AtomicBool,
     ) -> Result<bool, Fault> {
         for (job, answer) in batch.iter_mut().zip(self.answers.drain(..)) {
             // Should the connection be lost, this may be what has happened.
             job.settled = Some(Ok(answer));
         }
-        let sent = self.send(lane).await?;
+        let sent = self.send(lane, commit_sent).await?;
         if sent {
             cache.remember(self.sessions);
         } else {
@@ -118,22 +120,31 @@ impl Foreseen {
         Ok(sent)
     }
 
-    async fn send(&self, lane: &Lane) -> Result<bool, Fault> {
-        let client = tx::connect(&lane.pool).await?;
+    async fn send(&self, lane: &Lane, commit_sent: &AtomicBool) -> Result<bool, Fault> {
+        let mut connection = DiscardOnDrop(Some(tx::connect(&lane.pool).await?));
         let otherwise = [SqlState::from_code(OTHERWISE), SqlState::UNIQUE_VIOLATION];
-        match self.send_on(&client, &lane.manner).await {
+        let client = connection.0.as_ref().ok_or(StoreError::Closed)?;
+        let sent = self.send_on(client, &lane.manner, commit_sent).await;
+        if !sent.as_ref().is_err_and(|f| f.is_cut() || f.is_stale()) {
+            // Back to the pool.
+            connection.0.take();
+        }
+        match sent {
             Ok(()) => Ok(true),
-            Err(fault) if fault.is_one_of(&otherwise) => Ok(false),
-            Err(fault) => {
-                if fault.is_cut() || fault.is_stale() {
-                    drop(Object::take(client));
-                }
-                Err(fault)
+            Err(fault) if fault.is_one_of(&otherwise) => {
+                commit_sent.store(false, Ordering::Relaxed);
+                Ok(false)
             }
+            Err(fault) => Err(fault),
         }
     }
 
-    async fn send_on(&self, client: &Object, manner: &Manner) -> Result<(), Fault> {
+    async fn send_on(
+        &self,
+        client: &Object,
+        manner: &Manner,
+        commit_sent: &AtomicBool,
+    ) -> Result<(), Fault> {
         let mark = feed::mark();
         if let (Some(head), Some(row)) = (self.touched.only(), self.rows.only())
             && let ([epoch], [before]) = (&self.epochs[..], &self.before[..])
@@ -141,7 +152,7 @@ impl Foreseen {
             let told: Params<'_> = params![manner.role, manner.synchronous, mark];
             let before: Params<'_> = params![epoch, before];
             let values = [told, &head, before, &row].concat();
-            return query(client, APPEND_ONE, &values).await;
+            return query(client, APPEND_ONE, &values, commit_sent).await;
         }
         let owners = self.sessions.iter().map(|(of, _)| of.owner.as_str());
         let mut owners: Vec<&str> = owners.collect();
@@ -149,15 +160,37 @@ impl Foreseen {
         let told: Params<'_> = params![manner.role, owners, manner.synchronous, mark];
         let before: Params<'_> = params![self.epochs, self.before];
         let (heads, rows) = (self.touched.params(), self.rows.params());
-        query(client, APPEND, &[told, &heads, before, &rows].concat()).await
+        let values = [told, &heads, before, &rows].concat();
+        query(client, APPEND, &values, commit_sent).await
     }
 }
 
-async fn query(client: &Object, append: &str, values: Params<'_>) -> Result<(), Fault> {
+async fn query(
+    client: &Object,
+    append: &str,
+    values: Params<'_>,
+    commit_sent: &AtomicBool,
+) -> Result<(), Fault> {
     let failed = during("appending");
     let append = client.prepare_cached(append).await.map_err(failed)?;
-    client.query(&append, values).await.map_err(failed)?;
-    Ok(())
+    commit_sent.store(true, Ordering::Relaxed);
+    match client.query(&append, values).await {
+        Ok(_) => Ok(()),
+        Err(error) if is_cut(&error) => Err(committing(error)),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// A connection that is closed when this is dropped, unless it was taken out before: what was
+/// sent on it may still be under way.
+struct DiscardOnDrop(Option<Object>);
+
+impl Drop for DiscardOnDrop {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Object::take(client));
+        }
+    }
 }
 
 /// What one append will come to, if it is nothing but an append to the end.

@@ -47,6 +47,7 @@ mod tx;
 mod upkeep;
 mod wake;
 mod writer;
+mod writer_task;
 
 #[cfg(feature = "trial")]
 pub mod trial;

@@ -13,7 +13,7 @@ use tokio_postgres::Config;
 use crate::error::{Fault, during};
 use crate::migrate::migrate;
 use crate::tls::{Tls, Wanted};
-use crate::tx::{Behalf, Manner, Purpose, Tx};
+use crate::tx::{Behalf, LOCK_TIMEOUT, Manner, Purpose, Tx};
 use crate::wake::Wake;
 use crate::writer::Writer;
 
@@ -96,6 +96,7 @@ impl PostgresStore {
                 Durability::Full => "",
                 Durability::Normal => "off",
             },
+            lock_timeout: LOCK_TIMEOUT,
         };
         let wake = Wake::new(pool.clone(), way.clone());
         Ok(Self {

@@ -58,9 +58,14 @@ pub(crate) async fn patiently<'a, T>(
         match work(attempt).await {
             Ok(done) => return Ok(done),
             Err(fault) => {
-                attempt.may_be_done |= fault.is_cut();
+                attempt.may_be_done |= fault.is_outcome_unknown();
                 if !fault.passes() || !patience.wait().await {
-                    return Err(fault.into());
+                    return Err(match (attempt.may_be_done, fault.given_up(limit)) {
+                        (true, StoreError::Backend { source, .. }) => {
+                            StoreError::OutcomeUnknown { source }
+                        }
+                        (_, failure) => failure,
+                    });
                 }
             }
         }

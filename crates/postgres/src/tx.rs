@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::error::{Fault, during};
+use crate::error::{Fault, committing, during};
 
 /// What a statement is given.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -52,15 +52,23 @@ pub(crate) struct Manner {
     pub(crate) role: &'static str,
     /// How sure a commit is: empty for what the database is set to.
     pub(crate) synchronous: &'static str,
+    /// How long a statement that writes waits for one lock, as PostgreSQL writes a duration.
+    pub(crate) lock_timeout: &'static str,
 }
 
+/// How long a statement that writes waits for one lock. After that it gives its connection
+/// back and tries again later, so that one locked row does not hold up everybody else. The
+/// functions that append have the same limit in the schema.
+pub(crate) const LOCK_TIMEOUT: &str = "250ms";
+
 /// Says on whose behalf: `$1` role, `$2` owners, `$3` servant or not, `$4` how sure commits
-/// are, or nothing. A process that stands still in the middle of a transaction must not hold
-/// up the others for long.
+/// are, or nothing, `$5` how long to wait for a lock. A process that stands still in the middle
+/// of a transaction must not hold up the others for long.
 const TELL: &str = "SELECT set_config('role', $1, true),
     set_config('throughline.owners', ($2::text[])::text, true),
     set_config('throughline.servant', $3, true),
     set_config('idle_in_transaction_session_timeout', '60s', true),
+    set_config('lock_timeout', $5, true),
     CASE WHEN $4 <> '' THEN set_config('synchronous_commit', $4, true) END";
 
 /// How what is asked in a transaction is to be planned, whatever the database believes of
@@ -142,12 +150,18 @@ impl Tx {
             Purpose::Follow => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
             Purpose::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         };
+        // Reading takes no locks on rows. The store's own work, such as indexing, waits for as
+        // long as it takes.
+        let lock_timeout = match (purpose, behalf) {
+            (Purpose::Write, Behalf::Owner(_) | Behalf::Owners(_)) => manner.lock_timeout,
+            (Purpose::Write, Behalf::Servant) | (Purpose::Read | Purpose::Follow, _) => "0",
+        };
         let client = Arc::new(client);
         let (role, synchronous) = (manner.role, manner.synchronous);
         let owners: Vec<String> = owners.into_iter().map(ToOwned::to_owned).collect();
         let sending = Arc::clone(&client);
         let mut opening = Box::pin(async move {
-            let params: Params<'_> = &[&role, &owners, &servant, &synchronous];
+            let params: Params<'_> = &[&role, &owners, &servant, &synchronous, &lock_timeout];
             let (begun, told) =
                 join(sending.batch_execute(begin), sending.query(&tell, params)).await;
             begun?;
@@ -306,7 +320,7 @@ impl Tx {
         self.client()?
             .batch_execute("COMMIT")
             .await
-            .map_err(during("committing"))?;
+            .map_err(committing)?;
         self.release();
         Ok(())
     }

@@ -6,28 +6,11 @@ mod common;
 
 use std::time::Duration;
 
-use common::{append, birth, entry, log, open, owner, run, session};
-use throughline_cluster::{Cutter, Database};
+use common::{append, birth, entry, log, open, owner, run, session, stand_between};
 use throughline_model::Seq;
 use throughline_postgres::trial::Trial;
 use throughline_postgres::{Options, PostgresStore};
 use throughline_store::{Append, ErrorKind, Feed, How, LogStore, Position, Upkeep, What};
-use tokio_postgres::config::Host;
-
-/// Something that cuts connections, and the address of the store through it.
-fn stand_between(trial: &Trial) -> (String, Cutter) {
-    let config: tokio_postgres::Config = trial.url().parse().unwrap();
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let database = match &config.get_hosts()[0] {
-        Host::Tcp(name) => Database::Host(name.clone(), port),
-        Host::Unix(folder) => Database::Socket(folder.join(format!(".s.PGSQL.{port}"))),
-    };
-    let cutter = Cutter::before(database).unwrap();
-    let (user, name) = (config.get_user().unwrap(), config.get_dbname().unwrap());
-    let here = cutter.port();
-    let url = format!("postgres://{user}@127.0.0.1:{here}/{name}?sslmode=disable");
-    (url, cutter)
-}
 
 #[test]
 fn a_connection_cut_in_the_middle_of_a_commit_doubles_nothing() {

@@ -183,6 +183,7 @@ impl From<StoreError> for Problem {
             StoreError::Busy { .. } => "busy",
             StoreError::Full { .. } => "no_room",
             StoreError::ReadOnly { .. } => "read_only",
+            StoreError::OutcomeUnknown { .. } => "outcome_unknown",
             StoreError::Replaced { .. } => "store_replaced",
             other => general(other.kind()),
         };

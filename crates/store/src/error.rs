@@ -18,7 +18,8 @@ pub enum ErrorKind {
     Invalid,
     /// What is stored cannot be trusted.
     Damaged,
-    /// The store cannot serve now; nothing was changed.
+    /// The store cannot serve now. Nothing was changed, unless the error says that the
+    /// outcome is unknown.
     Unavailable,
 }
 
@@ -207,6 +208,14 @@ pub enum StoreError {
         /// Why.
         source: BoxError,
     },
+    /// The connection to the database was lost while it committed.
+    #[error(
+        "the connection to the database was lost during a commit: whether this was stored is not known; repeating it with the same ids is safe"
+    )]
+    OutcomeUnknown {
+        /// How it was lost.
+        source: BoxError,
+    },
     /// The store has been closed.
     #[error("the store has been closed")]
     Closed,
@@ -264,6 +273,7 @@ impl StoreError {
             | Self::Busy { .. }
             | Self::Full { .. }
             | Self::ReadOnly { .. }
+            | Self::OutcomeUnknown { .. }
             | Self::Closed
             | Self::Backend { .. } => ErrorKind::Unavailable,
             Self::Elsewhere { kind, .. } => *kind,
@@ -286,6 +296,9 @@ impl StoreError {
             },
             Self::ReadOnly { during, source } => Self::ReadOnly {
                 during,
+                source: causes(&**source).into(),
+            },
+            Self::OutcomeUnknown { source } => Self::OutcomeUnknown {
                 source: causes(&**source).into(),
             },
             Self::Newer { found, known } => Self::Newer {

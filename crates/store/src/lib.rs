@@ -62,6 +62,7 @@ macro_rules! migrations {
             "20261118090000_append_one",
             "20261118100000_index_anchors",
             "20261118110000_lease_granted_at",
+            "20261118113000_lock_timeout",
         ]
     };
     ($($name:literal),+ $(,)?) => {

@@ -2,14 +2,35 @@
 
 #![allow(dead_code, unused_imports, reason = "each test uses some of it")]
 
+use throughline_cluster::{Cutter, Database};
+use throughline_postgres::trial::Trial;
 use throughline_postgres::{Options, PostgresStore};
 pub(crate) use throughline_store::conformance::processes::{
     acknowledge, acknowledged, append, entry, log, process, role, session,
 };
 pub(crate) use throughline_store::conformance::{at, birth, owner, run};
+use tokio_postgres::config::Host;
 
 pub(crate) async fn open(url: &str) -> PostgresStore {
     PostgresStore::open(url, Options::default())
         .await
         .expect("the store opens")
+}
+
+/// Something that cuts connections, and the address of the store through it.
+pub(crate) fn stand_between(trial: &Trial) -> (String, Cutter) {
+    let config: tokio_postgres::Config = trial.url().parse().expect("the address of the trial");
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let database = match &config.get_hosts()[0] {
+        Host::Tcp(name) => Database::Host(name.clone(), port),
+        Host::Unix(folder) => Database::Socket(folder.join(format!(".s.PGSQL.{port}"))),
+    };
+    let cutter = Cutter::before(database).expect("the address of the trial");
+    let (user, name) = (
+        config.get_user().expect("the address of the trial"),
+        config.get_dbname().expect("the address of the trial"),
+    );
+    let here = cutter.port();
+    let url = format!("postgres://{user}@127.0.0.1:{here}/{name}?sslmode=disable");
+    (url, cutter)
 }

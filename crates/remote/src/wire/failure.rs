@@ -408,6 +408,9 @@ mod tests {
                 file: "sessions.db".to_owned(),
                 log: "sessions.db-wal".to_owned(),
             },
+            StoreError::OutcomeUnknown {
+                source: "the connection was closed".into(),
+            },
             StoreError::Busy {
                 during: "appending",
                 seconds: 5,

@@ -1,0 +1,298 @@
+//! Commits queued appends: everything that waits, in one transaction.
+//!
+//! The task waits for one append, takes what else is waiting, runs all of it in one
+//! transaction and answers everybody after the commit. There is no timer: while one batch is
+//! being synced the next one gathers.
+//!
+//! What becomes of a batch that failed is decided by [`RetryPolicy`]: every append has one
+//! deadline from when it was queued; a batch is split only if one of its appends broke it; if
+//! the database itself failed, all of them share that failure. Appends to a session that
+//! another transaction holds locked are set aside and tried again from time to time, without
+//! waiting for the lock, so that they hold up nobody else.
+//!
+//! Invariants: an append that was answered with an error is not run afterwards, and if an
+//! earlier attempt may have been committed, the error says so. Appends to one session are run
+//! in the order in which they were queued.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use throughline_model::SessionRef;
+use throughline_store::{BatchFault, BatchStep, StoreError, take_expired};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, sleep_until, timeout, timeout_at};
+
+use crate::append::Answer;
+use crate::batch::{self, Cache, RowLocks};
+use crate::error::Fault;
+use crate::writer::{Job, Lane};
+
+/// The most appends in one commit: enough to share a sync, and short enough to wait for.
+const BATCH: usize = 512;
+
+/// How long the result of a commit is waited for once the deadline has passed: a little more
+/// time is better than not knowing.
+const COMMIT_GRACE: Duration = Duration::from_secs(5);
+
+/// Runs the appends of one store.
+pub(crate) struct WriterTask {
+    lane: Lane,
+    cache: Cache,
+    blocked: Blocked,
+}
+
+/// Appends to sessions that others have locked, in the order in which they were queued.
+#[derive(Default)]
+struct Blocked {
+    jobs: Vec<Job>,
+    /// How often they have been tried since one of them was done.
+    failures: u32,
+    /// When they are tried again.
+    retry_at: Option<Instant>,
+}
+
+/// Appends to be run together, and how.
+type Batch = (Vec<Job>, RowLocks);
+
+impl WriterTask {
+    pub(crate) fn new(lane: Lane) -> Self {
+        Self {
+            lane,
+            cache: Cache::default(),
+            blocked: Blocked::default(),
+        }
+    }
+
+    /// Runs until the queue is closed and everything in it has been answered.
+    pub(crate) async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Job>) {
+        let mut batch = Vec::new();
+        let mut closed = false;
+        while !closed || !self.blocked.jobs.is_empty() {
+            tokio::select! {
+                received = waiting.recv_many(&mut batch, BATCH), if !closed => {
+                    closed = received == 0;
+                }
+                () = self.blocked.due() => {}
+            }
+            if self.blocked.is_due(Instant::now()) {
+                let blocked = self.blocked.take();
+                self.commit((blocked, RowLocks::Skip)).await;
+            }
+            let queued = std::mem::take(&mut batch);
+            self.commit((queued, RowLocks::Wait)).await;
+        }
+    }
+
+    /// Runs a batch to its end: everybody in it is answered or set aside.
+    async fn commit(&mut self, batch: Batch) {
+        let mut batches = VecDeque::from([batch]);
+        while let Some((mut batch, locks)) = batches.pop_front() {
+            self.queue_behind_blocked(&mut batch);
+            if batch.is_empty() {
+                continue;
+            }
+            let several = batch.len() > 1;
+            let next = self.run_batch(batch, locks).await;
+            for batch in next.into_iter().rev() {
+                batches.push_front(batch);
+            }
+            self.lane.wake.announce();
+            if several {
+                // Those who were answered may have more to say, and it shares the next commit.
+                tokio::task::yield_now().await;
+            }
+        }
+        self.plan_retry();
+    }
+
+    /// Attempts a batch until it is committed, given up, set aside or split; returns what is
+    /// to be run next.
+    async fn run_batch(&mut self, mut batch: Vec<Job>, mut locks: RowLocks) -> Vec<Batch> {
+        let mut failures = 0;
+        let mut last_failure = None;
+        loop {
+            self.answer_expired(&mut batch, last_failure.as_ref());
+            batch.retain(|job| !job.is_abandoned());
+            let Some(earliest) = batch.iter().map(|job| job.deadline).min() else {
+                return Vec::new();
+            };
+            let fault = match self.attempt(&mut batch, locks, earliest).await {
+                Ok(()) => return self.answer_settled(batch, locks),
+                Err(fault) => fault,
+            };
+            if fault.is_locked() {
+                match locks {
+                    RowLocks::Wait => locks = RowLocks::Skip,
+                    RowLocks::Skip if batch.len() == 1 => {
+                        self.blocked.jobs.append(&mut batch);
+                    }
+                    RowLocks::Skip => {
+                        if !self.set_blocked_aside(&mut batch) {
+                            return split(batch, locks);
+                        }
+                    }
+                }
+                continue;
+            }
+            failures += 1;
+            let policy = self.lane.policy;
+            let kind = fault.batch_fault();
+            let failure = fault.given_up(policy.time_limit);
+            let deadlines = batch.iter().map(|job| job.deadline);
+            match policy.after_failure(kind, deadlines, failures, Instant::now()) {
+                BatchStep::Fail => {
+                    for job in batch {
+                        job.give_up(Some(&failure), &policy);
+                    }
+                    return Vec::new();
+                }
+                BatchStep::Split => return split(batch, locks),
+                BatchStep::Retry { after } => {
+                    last_failure = Some(failure);
+                    sleep(after).await;
+                }
+            }
+        }
+    }
+
+    /// One transaction with all of the batch in it. It is given up at the deadline, or a
+    /// little later where the result of a commit is still to come.
+    async fn attempt(
+        &mut self,
+        batch: &mut [Job],
+        locks: RowLocks,
+        deadline: Instant,
+    ) -> Result<(), Fault> {
+        for job in batch.iter_mut() {
+            job.settled = None;
+            job.blocked = false;
+        }
+        let commit_sent = AtomicBool::new(false);
+        let done = {
+            let attempt = batch::attempt(&self.lane, &mut self.cache, batch, locks, &commit_sent);
+            let mut attempt = std::pin::pin!(attempt);
+            match timeout_at(deadline.into(), &mut attempt).await {
+                Ok(done) => done,
+                Err(_) if !commit_sent.load(Ordering::Relaxed) => Err(Fault::Unreached {
+                    during: "appending",
+                    source: "the database does not answer".into(),
+                    exhausted: false,
+                }),
+                Err(_) => match timeout(COMMIT_GRACE, attempt).await {
+                    Ok(done) => done,
+                    Err(_) => Err(Fault::CommitLost {
+                        source: "the database does not answer".into(),
+                    }),
+                },
+            }
+        };
+        if let Err(fault) = &done {
+            self.cache.clear();
+            for job in batch {
+                // Whether this was committed nobody knows: if the entries are there, it was.
+                if let Some(Ok(Answer::Placed { how, .. })) = job.settled.take()
+                    && fault.is_outcome_unknown()
+                {
+                    job.may_be = Some(how);
+                }
+            }
+        }
+        done
+    }
+
+    /// Answers everybody whose append was settled by a commit, and sets aside the blocked.
+    /// What could not be settled beside the rest comes next.
+    fn answer_settled(&mut self, batch: Vec<Job>, locks: RowLocks) -> Vec<Batch> {
+        let mut left = Vec::new();
+        for job in batch {
+            if job.settled.is_some() {
+                self.blocked.failures = 0;
+                job.answer();
+            } else if job.blocked {
+                self.blocked.jobs.push(job);
+            } else {
+                left.push(job);
+            }
+        }
+        vec![(left, locks)]
+    }
+
+    /// Answers those whose deadline has passed, wherever they wait.
+    fn answer_expired(&mut self, batch: &mut Vec<Job>, failure: Option<&StoreError>) {
+        let now = Instant::now();
+        let policy = self.lane.policy;
+        for job in take_expired(&mut self.blocked.jobs, |job| job.deadline, now) {
+            job.give_up(None, &policy);
+        }
+        for job in take_expired(batch, |job| job.deadline, now) {
+            job.give_up(failure, &policy);
+        }
+    }
+
+    /// Sets aside all appends to the sessions of those marked as blocked; whether there were
+    /// any.
+    fn set_blocked_aside(&mut self, batch: &mut Vec<Job>) -> bool {
+        let blocked = batch.iter().filter(|job| job.blocked);
+        let sessions: HashSet<SessionRef> = blocked.map(|job| job.to.clone()).collect();
+        let aside = batch.extract_if(.., |job| sessions.contains(&job.to));
+        self.blocked.jobs.extend(aside);
+        !sessions.is_empty()
+    }
+
+    /// Sets aside what is for sessions whose earlier appends are set aside.
+    fn queue_behind_blocked(&mut self, batch: &mut Vec<Job>) {
+        if self.blocked.jobs.is_empty() {
+            return;
+        }
+        let blocked = self.blocked.jobs.iter();
+        let sessions: HashSet<SessionRef> = blocked.map(|job| job.to.clone()).collect();
+        let aside = batch.extract_if(.., |job| sessions.contains(&job.to));
+        self.blocked.jobs.extend(aside);
+    }
+
+    /// Decides when the blocked are tried again.
+    fn plan_retry(&mut self) {
+        self.answer_expired(&mut Vec::new(), None);
+        self.blocked.jobs.retain(|job| !job.is_abandoned());
+        let now = Instant::now();
+        if self.blocked.jobs.is_empty() {
+            self.blocked = Blocked::default();
+        } else if self.blocked.retry_at.is_none() {
+            self.blocked.failures += 1;
+            let deadlines = self.blocked.jobs.iter().map(|job| job.deadline);
+            let failures = self.blocked.failures;
+            let policy = self.lane.policy;
+            let step = policy.after_failure(BatchFault::Passing, deadlines, failures, now);
+            self.blocked.retry_at = match step {
+                BatchStep::Retry { after } => Some(now + after),
+                BatchStep::Fail | BatchStep::Split => Some(now),
+            };
+        }
+    }
+}
+
+impl Blocked {
+    /// Waits until they are to be tried again; for ever if there are none.
+    async fn due(&self) {
+        match self.retry_at {
+            Some(at) => sleep_until(at.into()).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.retry_at.is_some_and(|at| at <= now)
+    }
+
+    /// Takes them out, to be run.
+    fn take(&mut self) -> Vec<Job> {
+        self.retry_at = None;
+        std::mem::take(&mut self.jobs)
+    }
+}
+
+/// Each in a transaction of its own, to find the one at fault.
+fn split(batch: Vec<Job>, locks: RowLocks) -> Vec<Batch> {
+    batch.into_iter().map(|job| (vec![job], locks)).collect()
+}

@@ -1,0 +1,157 @@
+//! Every append has one deadline, and its answer says what became of it.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{append, birth, entry, open, owner, run, session, stand_between};
+use throughline_model::Seq;
+use throughline_postgres::trial::Trial;
+use throughline_postgres::{Options, PostgresStore};
+use throughline_store::{Append, ErrorKind, How, LogStore, StoreError, Upkeep};
+use tokio::time::timeout;
+
+async fn open_for(url: &str, patience: Duration) -> PostgresStore {
+    let options = Options {
+        patience,
+        ..Options::default()
+    };
+    PostgresStore::open(url, options).await.unwrap()
+}
+
+fn one(name: &str) -> Append {
+    Append::any(vec![entry(name, name)])
+}
+
+fn is_unknown(refused: &StoreError) -> bool {
+    matches!(refused, StoreError::OutcomeUnknown { .. })
+}
+
+#[test]
+fn appends_to_a_database_that_is_away_share_the_wait_and_are_not_done_later() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let limit = Duration::from_secs(2);
+        let (url, between) = stand_between(&trial);
+        between.cut_commits(false);
+        let store = open_for(&url, limit).await;
+        for id in ["a", "b"] {
+            store.create(&owner(), birth(id)).await.unwrap();
+            append(&store, &session(id), entry(id, id)).await;
+        }
+        between.shut(true);
+        between.cut_all();
+
+        let mut waiting = tokio::task::JoinSet::new();
+        for count in 0..24 {
+            let store = store.clone();
+            let to = session(["a", "b"][count % 2]);
+            waiting.spawn(async move { store.append(&to, one(&format!("{count}"))).await });
+        }
+        // One after another they would take 24 times the limit.
+        let refused = timeout(limit * 8, waiting.join_all()).await;
+        for refused in refused.expect("they are retried one by one") {
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Unavailable);
+            assert!(!is_unknown(&refused), "{refused}");
+        }
+
+        between.shut(false);
+        append(&store, &session("a"), entry("afterwards", "afterwards")).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let direct = open(&trial.url()).await;
+        for (id, head) in [("a", Seq(2)), ("b", Seq(1))] {
+            let record = direct.record(&session(id)).await.unwrap();
+            assert_eq!(record.card.head, head, "{id}");
+        }
+    });
+}
+
+#[test]
+fn a_commit_whose_answer_is_lost_for_good_is_said_to_be_unknown_and_can_be_repeated() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let (url, between) = stand_between(&trial);
+        between.cut_commits(false);
+        let store = open_for(&url, Duration::from_millis(500)).await;
+        for id in ["a", "b"] {
+            store.create(&owner(), birth(id)).await.unwrap();
+        }
+        let mut stored = 0;
+        // The first append to a session asks first; those after it come in one statement.
+        for (count, id) in ["a", "b", "a", "b", "a"].into_iter().enumerate() {
+            let name = format!("{id} {count}");
+            // Reads are ended by a commit too, which nobody waits for.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            between.lose_next_commit();
+
+            let unknown = store.append(&session(id), one(&name)).await.unwrap_err();
+
+            assert!(is_unknown(&unknown), "{unknown}");
+            assert_eq!(unknown.kind(), ErrorKind::Unavailable);
+            between.shut(false);
+            let repeated = store.append(&session(id), one(&name)).await.unwrap();
+            stored += usize::from(repeated.how == How::Repeated);
+            // What is remembered makes the next one foreseeable.
+            append(&store, &session(id), entry(&format!("{name} next"), "next")).await;
+        }
+        between.lose_next_commit();
+        let unknown = store.create(&owner(), birth("c")).await.unwrap_err();
+        assert!(is_unknown(&unknown), "{unknown}");
+        between.shut(false);
+        store.create(&owner(), birth("c")).await.unwrap();
+
+        assert!(stored > 0, "no commit took place whose answer was lost");
+        let direct = open(&trial.url()).await;
+        let head = direct.record(&session("a")).await.unwrap().card.head;
+        assert_eq!(head, Seq(6));
+        let report = direct.check(&|_, _| ()).await.unwrap();
+        assert_eq!(report.findings, []);
+    });
+}
+
+#[test]
+fn a_database_that_hangs_is_not_waited_for_past_the_deadline() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let (url, between) = stand_between(&trial);
+        between.cut_commits(false);
+        let store = open_for(&url, Duration::from_millis(500)).await;
+        for id in ["asked", "foreseen"] {
+            store.create(&owner(), birth(id)).await.unwrap();
+        }
+        // Twice: the statement that commits by itself is prepared with the second.
+        for name in ["first", "second"] {
+            append(&store, &session("foreseen"), entry(name, name)).await;
+        }
+        between.hold_answers(true);
+
+        // One statement, which commits by itself: it was heard.
+        let hangs = Duration::from_secs(60);
+        let (asked, foreseen) = (session("asked"), session("foreseen"));
+        let unknown = timeout(hangs, store.append(&foreseen, one("sent")));
+        let unknown = unknown.await.expect("it hangs").unwrap_err();
+        assert!(is_unknown(&unknown), "{unknown}");
+        // This one has to ask first, and never comes to committing.
+        let refused = timeout(hangs, store.append(&asked, one("not sent")));
+        let refused = refused.await.expect("it hangs").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable);
+        assert!(!is_unknown(&refused), "{refused}");
+
+        between.hold_answers(false);
+        let direct = open(&trial.url()).await;
+        let head = direct.record(&session("asked")).await.unwrap().card.head;
+        assert_eq!(head, Seq(0));
+        let repeated = store.append(&session("foreseen"), one("sent")).await;
+        assert_eq!(repeated.unwrap().how, How::Repeated);
+        append(&store, &session("asked"), entry("again", "again")).await;
+    });
+}

@@ -1,0 +1,180 @@
+//! Another transaction holds a row locked: only those who need that row wait for it.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{append, birth, entry, log, open, owner, run, session};
+use throughline_model::Seq;
+use throughline_postgres::trial::Trial;
+use throughline_postgres::{Options, PostgresStore};
+use throughline_store::{Append, ErrorKind, Fence, Leases, LogStore, Upkeep};
+use tokio::time::timeout;
+
+/// After this something is taken to hang.
+const HANGS: Duration = Duration::from_secs(60);
+
+async fn sessions(store: &PostgresStore, ids: &[&str]) {
+    for id in ids {
+        store.create(&owner(), birth(id)).await.unwrap();
+        append(store, &session(id), entry(&format!("{id} first"), "hello")).await;
+    }
+}
+
+/// Appends to other sessions while one row of a session is locked, by this statement.
+async fn others_go_on(trial: &Trial, lock: &str) {
+    let store = open(&trial.url()).await;
+    sessions(&store, &["locked", "a", "b"]).await;
+    let term = Duration::from_secs(600);
+    let lease = store.take_lease(&owner(), "locked", "me", term).await;
+    let fence: Fence = lease.unwrap().fence();
+    let other = trial.connect().await;
+    other.batch_execute("BEGIN").await.unwrap();
+    assert_eq!(other.execute(lock, &[]).await.unwrap(), 1, "{lock}");
+
+    let blocked = tokio::spawn({
+        let store = store.clone();
+        async move {
+            let mut places = Vec::new();
+            for count in 0..5 {
+                let name = format!("blocked {count}");
+                let new = Append {
+                    fence: Some(fence.clone()),
+                    ..Append::any(vec![entry(&name, &name)])
+                };
+                places.push(store.append(&session("locked"), new).await.unwrap());
+            }
+            places
+        }
+    });
+    let unrelated = async {
+        for count in 0..50 {
+            for id in ["a", "b"] {
+                let name = format!("{id} {count}");
+                append(&store, &session(id), entry(&name, &name)).await;
+            }
+        }
+        // A session that this writer has not seen before.
+        sessions(&store, &["new"]).await;
+        append(&store, &session("new"), entry("new", "new")).await;
+    };
+    timeout(HANGS, unrelated)
+        .await
+        .expect("they wait for the lock");
+
+    assert!(!blocked.is_finished(), "{lock}: nothing was locked");
+    other.batch_execute("ROLLBACK").await.unwrap();
+    let places = timeout(HANGS, blocked).await.unwrap().unwrap();
+    let seqs: Vec<_> = places.iter().map(|place| place.entries[0].seq).collect();
+    assert_eq!(seqs, [2, 3, 4, 5, 6].map(Seq));
+    let report = store.check(&|_, _| ()).await.unwrap();
+    assert_eq!(report.findings, []);
+}
+
+#[test]
+fn a_locked_head_holds_up_no_other_session() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let lock = "SELECT FROM throughline.head WHERE id = 'locked' FOR UPDATE";
+    run(async { others_go_on(&trial, lock).await });
+}
+
+#[test]
+fn a_locked_lease_holds_up_no_other_session() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let lock = "SELECT FROM throughline.lease WHERE name = 'locked' FOR UPDATE";
+    run(async { others_go_on(&trial, lock).await });
+}
+
+#[test]
+fn a_locked_row_that_only_the_database_itself_needs_holds_up_no_other_session() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let lock = "INSERT INTO throughline.entry (owner, log, seq, id, at, digest, position, payload)
+        SELECT owner, log, 2, gen_random_uuid(), 0, digest, 1000000, '' FROM throughline.head
+        WHERE id = 'locked'";
+    run(async { others_go_on(&trial, lock).await });
+}
+
+#[test]
+fn appends_to_a_locked_session_keep_their_order() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let store = open(&trial.url()).await;
+        sessions(&store, &["s"]).await;
+        let other = trial.connect().await;
+        let lock = "BEGIN; SELECT FROM throughline.head FOR UPDATE";
+        other.batch_execute(lock).await.unwrap();
+        let mut waiting = tokio::task::JoinSet::new();
+        for count in 0..20 {
+            let store = store.clone();
+            let name = format!("entry {count}");
+            waiting.spawn(async move { append(&store, &session("s"), entry(&name, &name)).await });
+            // Some come while others are set aside.
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+        other.batch_execute("COMMIT").await.unwrap();
+        timeout(HANGS, waiting.join_all()).await.unwrap();
+
+        let texts: Vec<_> = log(&store, &session("s"))
+            .await
+            .unwrap()
+            .into_iter()
+            .collect();
+        let expected: Vec<_> = (0..20).map(|count| format!("entry {count}")).collect();
+        assert_eq!(texts.len(), 21);
+        for (entry, expected) in texts[1..].iter().zip(expected) {
+            assert!(format!("{entry:?}").contains(&expected), "{entry:?}");
+        }
+    });
+}
+
+#[test]
+fn an_append_that_gave_up_on_a_lock_is_not_done_later() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    run(async {
+        let options = Options {
+            patience: Duration::from_millis(700),
+            ..Options::default()
+        };
+        let store = PostgresStore::open(&trial.url(), options).await.unwrap();
+        sessions(&store, &["s", "t"]).await;
+        let other = trial.connect().await;
+        let lock = "BEGIN; SELECT FROM throughline.head WHERE id = 's' FOR UPDATE";
+        other.batch_execute(lock).await.unwrap();
+
+        let new = || Append::any(vec![entry("late", "late")]);
+        let to = session("s");
+        let (first, second, trashed) = tokio::join!(
+            store.append(&to, new()),
+            store.append(&to, Append::any(vec![entry("later", "later")])),
+            throughline_store::Catalog::trash(&store, &to, common::at(9)),
+        );
+        for refused in [
+            first.unwrap_err(),
+            second.unwrap_err(),
+            trashed.unwrap_err(),
+        ] {
+            assert_eq!(refused.kind(), ErrorKind::Unavailable);
+            assert!(refused.to_string().contains("kept busy"), "{refused}");
+        }
+
+        other.batch_execute("COMMIT").await.unwrap();
+        append(&store, &session("t"), entry("afterwards", "afterwards")).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let record = store.record(&session("s")).await.unwrap();
+        assert_eq!(record.card.head, Seq(1));
+        let appended = store.append(&session("s"), new()).await.unwrap();
+        assert_eq!(appended.entries[0].seq, Seq(2));
+    });
+}
