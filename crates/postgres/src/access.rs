@@ -55,6 +55,7 @@ async fn put(tx: &Tx, token: &Token, may_be_done: bool) -> Result<(), Fault> {
     let (id, hash) = (token.id.as_str(), token.hash.as_bytes().as_slice());
     let there = select(tx, "WHERE id = $1 OR hash = $2", params![id, hash]).await?;
     if may_be_done && there == [token.clone()] {
+        tx.sync_what_was_read().await?;
         return Ok(());
     }
     if !there.is_empty() {
@@ -82,12 +83,16 @@ async fn put(tx: &Tx, token: &Token, may_be_done: bool) -> Result<(), Fault> {
 }
 
 async fn revoke(tx: &Tx, id: &TokenId, at: Timestamp) -> Result<Token, Fault> {
-    tx.execute(
-        "taking a token back",
-        "UPDATE throughline.token SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
-        params![id.as_str(), at.as_microsecond()],
-    )
-    .await?;
+    let revoked = tx
+        .execute(
+            "taking a token back",
+            "UPDATE throughline.token SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
+            params![id.as_str(), at.as_microsecond()],
+        )
+        .await?;
+    if revoked == 0 {
+        tx.sync_what_was_read().await?;
+    }
     let found = select(tx, "WHERE id = $1", params![id.as_str()]).await?;
     let found = found.into_iter().next();
     found.ok_or_else(|| StoreError::NoSuchToken(id.clone()).into())

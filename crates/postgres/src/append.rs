@@ -323,10 +323,12 @@ async fn create(tx: &Tx, owner: &Owner, birth: &Birth) -> Result<Created, Fault>
     };
     if let Some(holder) = key_holder(tx, owner, birth).await? {
         let found = rows::find_live(tx, &holder).await?;
+        tx.sync_what_was_read().await?;
         return Ok(existing(rows::record(tx, owner, found.log).await?));
     }
     if let Some(found) = rows::find(tx, &owner.session(&birth.id)).await? {
         if !found.trashed && rows::birth(tx, owner, found.log).await? == *birth {
+            tx.sync_what_was_read().await?;
             return Ok(existing(rows::record(tx, owner, found.log).await?));
         }
         return Err(StoreError::SessionExists(birth.id.clone()).into());

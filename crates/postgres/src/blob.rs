@@ -24,13 +24,18 @@ impl BlobStore for PostgresStore {
                 let tx = self.write(owner).await?;
                 let putting = async {
                     rows::know(&tx, owner).await?;
-                    tx.execute(
-                        "keeping an attachment",
-                        "INSERT INTO throughline.blob (owner, digest, data)
-                         VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-                        params![owner.as_str(), digest.as_bytes().as_slice(), bytes],
-                    )
-                    .await
+                    let new = tx
+                        .execute(
+                            "keeping an attachment",
+                            "INSERT INTO throughline.blob (owner, digest, data)
+                             VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                            params![owner.as_str(), digest.as_bytes().as_slice(), bytes],
+                        )
+                        .await?;
+                    if new == 0 {
+                        tx.sync_what_was_read().await?;
+                    }
+                    Ok(())
                 };
                 let done = putting.await;
                 tx.finish(done).await

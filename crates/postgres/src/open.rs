@@ -89,11 +89,17 @@ impl PostgresStore {
         let way = read_address(url)?;
         let pool = pool(&way, options.connections.max(1), options.wait)?;
         let lane = pool_of_one(&way, options.wait)?;
-        let (role, identity) = prepare(&pool).await?;
+        let Prepared {
+            role,
+            identity,
+            syncs,
+        } = prepare(&pool).await?;
         let manner = Manner {
             role,
             synchronous: match options.durability {
-                Durability::Full => "",
+                // As the database is set, except where it would not wait for the disk.
+                Durability::Full if syncs => "",
+                Durability::Full => "on",
                 Durability::Normal => "off",
             },
             lock_timeout: LOCK_TIMEOUT,
@@ -232,11 +238,21 @@ fn pool_of_one(way: &Way, wait: Duration) -> Result<Pool, StoreError> {
     pool(way, 1, wait)
 }
 
-/// Brings the schema up to date; tells the role to act in, and which store it is.
+/// What is known of a store once it is ready for use.
+struct Prepared {
+    /// The role to act in.
+    role: &'static str,
+    /// Which store it is.
+    identity: String,
+    /// Whether the database waits for the disk when it commits, as it is set.
+    syncs: bool,
+}
+
+/// Brings the schema up to date.
 ///
 /// Row-level security does not hold for superusers and their like: whoever logs in as one
 /// acts in the role that the schema's rights are given to.
-async fn prepare(pool: &Pool) -> Result<(&'static str, String), StoreError> {
+async fn prepare(pool: &Pool) -> Result<Prepared, StoreError> {
     let failed = during("opening the store");
     let connected = pool.get().await;
     let mut client =
@@ -253,11 +269,17 @@ async fn prepare(pool: &Pool) -> Result<(&'static str, String), StoreError> {
     let row = client
         .query_one(
             "SELECT (SELECT oid::text FROM pg_database WHERE datname = current_database())
-                 || ' ' || min(applied_at)::text FROM throughline.migration",
+                 || ' ' || min(applied_at)::text,
+                 current_setting('synchronous_commit') <> 'off'
+             FROM throughline.migration",
             &[],
         )
         .await
         .map_err(failed)?;
     let role = if above_the_law { "throughline" } else { "none" };
-    Ok((role, crate::rows::get(&row, 0)?))
+    Ok(Prepared {
+        role,
+        identity: crate::rows::get(&row, 0)?,
+        syncs: crate::rows::get(&row, 1)?,
+    })
 }

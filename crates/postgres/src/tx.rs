@@ -285,6 +285,19 @@ impl Tx {
         self.while_opening(executing).await
     }
 
+    /// Has the commit wait until all that was read here is durable.
+    ///
+    /// The database does not sync for a transaction that has written nothing. What such a
+    /// transaction has found may have been committed by a server that does not wait for the
+    /// disk, or by one that was cut off while it waited for a replica: an answer that rests on
+    /// it needs a sync of its own. This writes an empty record, and the commit syncs it with all
+    /// that came before it.
+    pub(crate) async fn sync_what_was_read(&self) -> Result<(), Fault> {
+        let sql = "SELECT pg_logical_emit_message(true, 'throughline', '')";
+        self.query("syncing", sql, &[]).await?;
+        Ok(())
+    }
+
     /// Waits for the transaction to be open before a statement that writes is sent. One that
     /// only reads is sent at once: without a transaction it changes nothing.
     async fn opened_if_writing(&self, sql: &str) -> Result<(), Fault> {
