@@ -19,9 +19,9 @@ pub enum CallKind {
     Unlink,
     /// A new folder.
     Mkdir,
-    /// A write to stdout.
+    /// A write to stdout or to a socket.
     Ack,
-    /// All of these except writes to stdout.
+    /// All of these except writes to stdout and to sockets.
     Any,
 }
 
@@ -47,10 +47,10 @@ pub enum Action {
 pub struct Fault {
     /// Which kind of call.
     pub kind: CallKind,
-    /// Which of them, counted from 1.
+    /// Which of them is the first, counted from 1.
     pub number: usize,
-    /// Whether it happens to all that follow, too.
-    pub persistent: bool,
+    /// Which of them is the last.
+    pub last: usize,
     /// What happens.
     pub action: Action,
     /// Only calls whose path contains this are counted, if it is not empty.
@@ -63,7 +63,7 @@ impl Fault {
         Self {
             kind,
             number,
-            persistent: false,
+            last: number,
             action,
             path_part: "",
         }
@@ -72,7 +72,14 @@ impl Fault {
     /// The same, and in all calls that follow.
     #[must_use]
     pub fn from_then_on(mut self) -> Self {
-        self.persistent = true;
+        self.last = usize::MAX;
+        self
+    }
+
+    /// The same, and in so many calls in all.
+    #[must_use]
+    pub fn times(mut self, count: usize) -> Self {
+        self.last = self.number + count.saturating_sub(1);
         self
     }
 
@@ -106,8 +113,13 @@ impl fmt::Display for Fault {
             Action::KillBefore => "kill-before",
             Action::KillAfter => "kill-after",
         };
-        let plus = if self.persistent { "+" } else { "" };
-        write!(f, "{kind}:{}{plus}:{action}", self.number)?;
+        write!(f, "{kind}:{}", self.number)?;
+        match self.last {
+            usize::MAX => f.write_str("+")?,
+            last if last == self.number => {}
+            last => write!(f, "-{last}")?,
+        }
+        write!(f, ":{action}")?;
         if !self.path_part.is_empty() {
             write!(f, ":{}", self.path_part)?;
         }

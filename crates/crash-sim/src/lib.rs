@@ -1,8 +1,8 @@
 //! Records what a program does to its files, injects faults, and simulates power cuts.
 //!
 //! [`Recorder`] runs an unmodified program and appends every write, sync, rename and removal
-//! below one folder, and everything written to stdout, to one ordered log. A program
-//! acknowledges by writing to stdout, so acknowledgements stand in the log where they happened.
+//! below one folder, and everything written to stdout and to sockets, to one ordered log. A program
+//! acknowledges by writing there, so acknowledgements stand in the log where they happened.
 //! [`Fault`]s make a call fail or kill the program before or after it.
 //!
 //! [`Trace`] reads the log. [`Disk`] follows it and knows what is durable and what is only in the page

@@ -205,12 +205,19 @@ pub fn power_cuts(trace: &Trace, first: usize, seed: u64, count: usize) -> Vec<P
     let mut rng = Rng::new(seed);
     let records = trace.records.len();
     let mut points: Vec<usize> = Vec::new();
+    let is_ack = |number: usize| {
+        let record = trace.records.get(number);
+        record.is_some_and(|record| matches!(record.operation, Operation::Ack { .. }))
+    };
     for (number, record) in trace.records.iter().enumerate().skip(first) {
         if !matches!(
             record.operation,
             Operation::Write { .. } | Operation::Map | Operation::Failed
         ) {
-            points.extend([number, number + 1]);
+            // Of several acknowledgements in a row, before the first and after the last.
+            let between = |point: usize| point > first && is_ack(point - 1) && is_ack(point);
+            let around = [number, number + 1].into_iter();
+            points.extend(around.filter(|point| !between(*point)));
         }
     }
     points.dedup();

@@ -3,7 +3,8 @@
 //   recorder LOG ROOT [FAULT...] -- PROGRAM [ARGUMENT...]
 //
 // Every write, truncation, sync, rename, link, removal and new name below ROOT, and every
-// write to stdout, is appended to LOG with its data, in the order in which it happened.
+// write to stdout or to a socket, is appended to LOG with its data, in the order in which it
+// happened.
 // Several recorders may share one log, at once or one after another.
 //
 // It works on system calls (ptrace with a seccomp filter), because part of what a Rust
@@ -14,8 +15,8 @@
 // fault, is never inside a recorded call.
 //
 // FAULT is KIND:N:ACTION[:PART]. KIND is sync, write, truncate, create, rename, unlink, mkdir, ack or
-// any (all but ack). N counts the calls of that kind whose path contains PART, from 1; "N+" means the
-// N-th and all that follow. ACTION is eio, enospc, short (half of a write), torn-kill
+// any (all but ack). N counts the calls of that kind whose path contains PART, from 1; "N-M" means the
+// N-th to the M-th, "N+" the N-th and all that follow. ACTION is eio, enospc, short (half of a write), torn-kill
 // (half of a write, then SIGKILL), kill-before or kill-after.
 
 #define _GNU_SOURCE
@@ -80,8 +81,8 @@ struct record {
 
 struct fault {
   char kind[16];
-  unsigned long number;
-  int persistent;
+  unsigned long number; // the first
+  unsigned long last;
   char action[16];
   char part[256];
   unsigned long count;
@@ -280,7 +281,7 @@ static const int TRACED[] = {
 #ifdef SYS_creat
     SYS_creat,
 #endif
-    SYS_openat, SYS_openat2, SYS_write, SYS_pwrite64, SYS_writev, SYS_pwritev, SYS_pwritev2,
+    SYS_openat, SYS_openat2, SYS_sendto, SYS_write, SYS_pwrite64, SYS_writev, SYS_pwritev, SYS_pwritev2,
     SYS_ftruncate, SYS_truncate, SYS_fallocate, SYS_fsync, SYS_fdatasync, SYS_sync, SYS_syncfs,
 #ifdef SYS_rename
     SYS_rename,
@@ -359,6 +360,13 @@ static int describe(pid_t tid, struct call *call) {
       call->path[0] = 0;
       return 1;
     }
+    // fallthrough
+  case SYS_sendto:
+    if (fd_path(tid, (int)a[0], call->path) && strncmp(call->path, "socket:", 7) == 0) {
+      call->op = OP_ACK;
+      return 1;
+    }
+    if (call->number == SYS_sendto) return 0;
     // fallthrough
   case SYS_pwrite64:
   case SYS_pwritev:
@@ -488,7 +496,7 @@ static struct fault *fault_for(const struct call *call) {
     if (!any && strcmp(fault->kind, kind) != 0) continue;
     if (*fault->part && !strstr(call->path, fault->part) && !strstr(call->path2, fault->part)) continue;
     fault->count++;
-    int due = fault->count == fault->number || (fault->persistent && fault->count > fault->number);
+    int due = fault->count >= fault->number && fault->count <= fault->last;
     if (due && !found) found = fault;
   }
   return found;
@@ -500,7 +508,7 @@ static void parse_fault(const char *text) {
   int fields = sscanf(text, "%15[^:]:%31[^:]:%15[^:]:%255s", fault->kind, number, fault->action, fault->part);
   char *end = number;
   fault->number = strtoul(number, &end, 10);
-  fault->persistent = *end == '+';
+  fault->last = *end == '+' ? ULONG_MAX : *end == '-' ? strtoul(end + 1, NULL, 10) : fault->number;
   const char *actions[] = {"eio", "enospc", "short", "torn-kill", "kill-before", "kill-after"};
   int known = 0;
   for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) known |= !strcmp(actions[i], fault->action);
@@ -561,7 +569,7 @@ static int begin(pid_t tid) {
 static void *written_data(const struct call *call, size_t length) {
   char *data = malloc(length ? length : 1);
   if (!data) die("no memory");
-  if (call->number == SYS_write || call->number == SYS_pwrite64) {
+  if (call->number == SYS_write || call->number == SYS_pwrite64 || call->number == SYS_sendto) {
     if (read_memory(call->tid, call->args[1], data, length) != (ssize_t)length) die("data cannot be read");
     return data;
   }

@@ -1,5 +1,6 @@
 //! The log that the recorder writes.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -57,7 +58,7 @@ pub enum Operation {
     },
     /// Mapped a file into memory for writing.
     Map,
-    /// Wrote to stdout.
+    /// Wrote to stdout, or to a socket where the record has its path.
     Ack {
         /// What.
         data: Vec<u8>,
@@ -152,27 +153,29 @@ impl Trace {
         Ok(Self { records })
     }
 
-    /// What each process had written to stdout before the record with this number, in the order in
-    /// which they started to.
-    pub fn acknowledged(&self, before: usize) -> Vec<(u32, Vec<u8>)> {
-        let mut outputs: Vec<(u32, Vec<u8>)> = Vec::new();
+    /// What each process had written to stdout and to each socket before the record with this
+    /// number, in the order in which they started to.
+    pub fn acknowledged(&self, before: usize) -> Vec<Vec<u8>> {
+        let mut outputs: Vec<((u32, &str), Vec<u8>)> = Vec::new();
         for record in &self.records[..before] {
             if let Operation::Ack { data } = &record.operation {
-                match outputs
-                    .iter_mut()
-                    .find(|(process, _)| *process == record.process)
-                {
+                let channel = (record.process, record.path.as_str());
+                match outputs.iter_mut().find(|(known, _)| *known == channel) {
                     Some((_, output)) => output.extend_from_slice(data),
-                    None => outputs.push((record.process, data.clone())),
+                    None => outputs.push((channel, data.clone())),
                 }
             }
         }
-        outputs
+        outputs.into_iter().map(|(_, output)| output).collect()
     }
 
-    /// How many faults were injected.
+    /// How many faults were injected. A kill before a call leaves nothing but the end of its process.
     pub fn injected(&self) -> usize {
-        self.records.iter().filter(|record| record.injected).count()
+        let is_kill = |record: &&Record| record.operation == Operation::Exit { code: 137 };
+        let killed = self.records.iter().filter(is_kill);
+        let killed: BTreeSet<u32> = killed.map(|record| record.process).collect();
+        let is_other = |record: &&Record| record.injected && !killed.contains(&record.process);
+        killed.len() + self.records.iter().filter(is_other).count()
     }
 
     /// The last few records before one, for a message.
