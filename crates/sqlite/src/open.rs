@@ -176,11 +176,32 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
     };
     match retry_while_busy(is_busy, open) {
         Ok(connection) => Ok(connection),
+        Err(error) if needs_rollback(&error) => {
+            roll_back(path).map_err(failed)?;
+            retry_while_busy(is_busy, open).map_err(failed)
+        }
         Err(error) if cannot_share(&error) && !side_file(path, "-wal").exists() => {
             unshared_reader(path)
         }
         Err(error) => Err(failed(error)),
     }
+}
+
+/// Whether an interrupted transaction must be rolled back first, which only a connection that
+/// writes can do. A kill or power cut during the very first command leaves such a file: it is not
+/// in WAL mode yet.
+fn needs_rollback(error: &rusqlite::Error) -> bool {
+    let error = error.sqlite_error();
+    error.is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
+}
+
+/// Rolls back an interrupted transaction.
+fn roll_back(path: &Path) -> rusqlite::Result<()> {
+    let connection = mover(path, Durability::Full)?;
+    retry_while_busy(is_busy, || {
+        connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))
+    })?;
+    Ok(())
 }
 
 /// Whether the database could not make the files by which connections share it.
