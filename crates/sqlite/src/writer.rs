@@ -14,7 +14,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -182,14 +182,13 @@ impl Writer {
     }
 
     fn start(&self) -> Result<State, StoreError> {
-        self.files.check()?;
-        let mut connection = crate::open::writer(&self.path, self.options)?;
-        // Opened by its path: it may have become another's since the store was opened.
-        self.files.check()?;
-        let wal = Tending::start(&mut connection, &self.path, self.options.durability)?;
+        let (connection, wal) = connect(&self.path, self.options, &self.files)?;
         let mut thread = WriterThread {
+            path: self.path.clone(),
+            options: self.options,
             connection,
             wal,
+            reconnect: false,
             policy: self.policy,
             files: Arc::clone(&self.files),
             wal_sync: self.wal_sync.clone(),
@@ -225,10 +224,29 @@ impl Drop for Writer {
     }
 }
 
+/// Opens the connection that writes, to the file that the store was opened with.
+fn connect(
+    path: &Path,
+    options: Options,
+    files: &OpenFiles,
+) -> Result<(Connection, Tending), StoreError> {
+    files.check()?;
+    let mut connection = crate::open::writer(path, options)?;
+    // Opened by its path: it may have become another's since the store was opened.
+    files.check()?;
+    let wal = Tending::start(&mut connection, path, options.durability)?;
+    Ok((connection, wal))
+}
+
 /// What the thread that writes works with.
 struct WriterThread {
+    path: PathBuf,
+    options: Options,
     connection: Connection,
     wal: Tending,
+    /// Whether the connection must be replaced first. One that could open a file for reading
+    /// only stays like that, even once the file can be written again.
+    reconnect: bool,
     policy: RetryPolicy,
     files: Arc<OpenFiles>,
     wal_sync: WalSync,
@@ -310,6 +328,13 @@ impl WriterThread {
     /// One transaction with all of the batch in it, committed or rolled back; everything it
     /// answers is durable.
     fn attempt(&mut self, batch: &mut [Box<dyn Job>], deadline: Instant) -> Result<(), Failure> {
+        if self.reconnect {
+            let connected = connect(&self.path, self.options, &self.files);
+            (self.connection, self.wal) = connected.map_err(Failure::Store)?;
+            self.reconnect = false;
+            self.may_be_unsynced = true;
+            self.cache.clear();
+        }
         self.wal.take_wrote();
         let committed = self.transaction(batch, deadline);
         let overwritten = match committed {
@@ -317,6 +342,7 @@ impl WriterThread {
             Err(failure) => {
                 self.cache.clear();
                 self.roll_back();
+                self.reconnect = matches!(failure, Failure::Store(StoreError::ReadOnly { .. }));
                 return Err(failure);
             }
         };
