@@ -20,6 +20,7 @@ fn fixture() -> Fixture<SqliteStore> {
 conformance!(fixture());
 
 /// The machine's clock stays as it is: every lease is moved into the future instead.
+#[allow(clippy::unused_async, reason = "other stores need it to be")]
 async fn set_back(fixture: &Fixture<SqliteStore>, by: Duration) {
     let folder: &tempfile::TempDir = fixture.keep.downcast_ref().unwrap();
     let file = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
