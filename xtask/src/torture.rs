@@ -25,13 +25,47 @@ struct Part {
 }
 
 /// All parts. To add one, add a line; the test uses `TortureBudget::from_env`.
-const PARTS: &[Part] = &[Part {
-    name: "kill",
-    package: "throughline-sqlite",
-    target: "kill",
-    test: "what_was_acknowledged_survives_a_kill_at_any_moment",
-    postgres: false,
-}];
+const PARTS: &[Part] = &[
+    Part {
+        name: "kill",
+        package: "throughline-sqlite",
+        target: "kill",
+        test: "what_was_acknowledged_survives_a_kill_at_any_moment",
+        postgres: false,
+    },
+    power_cut("power-cut-appends", "appends_survive_kills_and_a_power_cut"),
+    power_cut(
+        "power-cut-index",
+        "the_index_survives_kills_and_a_power_cut",
+    ),
+    power_cut(
+        "power-cut-lifecycle",
+        "imports_compactions_and_deletions_survive_kills_and_a_power_cut",
+    ),
+    power_cut(
+        "power-cut-http",
+        "appends_over_http_survive_kills_and_a_power_cut",
+    ),
+    power_cut(
+        "faults-commands",
+        "faults::commands_whose_calls_fail_acknowledge_nothing_wrong",
+    ),
+    power_cut(
+        "faults-server",
+        "faults::a_server_whose_calls_fail_recovers",
+    ),
+];
+
+/// A part that records the real program and lets power or calls fail.
+const fn power_cut(name: &'static str, test: &'static str) -> Part {
+    Part {
+        name,
+        package: "throughline-cli",
+        target: "power_cut",
+        test,
+        postgres: false,
+    }
+}
 
 /// Run the randomized tests for longer
 #[derive(clap::Args, Debug)]

@@ -1,0 +1,134 @@
+//! The real program, recorded; then the power is cut at every interesting moment.
+//!
+//! Each round records what `tl` does to its files, with kills between, and then checks states that a
+//! power cut could have left: everything acknowledged is there, doctor finds nothing, what is
+//! sent again is answered properly, and search finds what the store has. Other rounds let
+//! calls fail, and check that nothing is acknowledged wrongly and that all is well once they
+//! no longer fail.
+//!
+//! `TL_CRASH_PROGRAM` names another `tl` to record, such as an older one that must fail.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod acknowledged;
+mod check;
+mod faults;
+mod program;
+mod regressions;
+mod rounds;
+mod served;
+mod traced;
+
+use acknowledged::Acknowledged;
+use check::{Case, Scope, Sent};
+use throughline_crash_sim::{Rng, power_cuts};
+use throughline_store::conformance::torture::TortureBudget;
+use traced::Traced;
+
+/// What a run came to, for whoever reads its output.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    rounds: u64,
+    states: usize,
+    by_program: usize,
+    acknowledgements: usize,
+    faults: usize,
+}
+
+impl Counts {
+    fn print(&self, what: &str, seed: u64) {
+        let Self {
+            rounds,
+            states,
+            by_program,
+            acknowledgements,
+            faults,
+        } = self;
+        println!(
+            "{what}: {rounds} rounds, {faults} kills and faults, {states} states, {by_program} \
+             of them also by the program, {acknowledgements} acknowledgements checked, seed {seed}"
+        );
+    }
+}
+
+/// One state in so many is also checked by the program.
+const PROGRAM_EVERY: usize = 60;
+
+/// Cuts the power at so many moments of a trace, and fails with the first state that is wrong.
+pub(crate) fn cut_power(
+    traced: &Traced,
+    sent: &Sent,
+    scope: Scope,
+    seed: u64,
+    states: usize,
+    counts: &mut Counts,
+) {
+    let trace = traced.trace();
+    counts.faults += trace.injected();
+    let cuts = power_cuts(&trace, 0, seed, states);
+    let checked = traced.disk().simulate(&trace, &cuts, |cut, state| {
+        let acknowledged = Acknowledged::parse(&trace.acknowledged(cut.after));
+        counts.acknowledgements += acknowledged.count();
+        let case = Case {
+            state,
+            acknowledged: &acknowledged,
+            sent,
+            after: cut.after,
+        };
+        let mut checked = case.check(scope);
+        counts.states += 1;
+        if checked.is_ok() && counts.states.is_multiple_of(PROGRAM_EVERY) {
+            counts.by_program += 1;
+            checked = case.check_with_program();
+        }
+        if let Err(wrong) = checked {
+            let context = trace.context(cut.after);
+            panic!("{wrong}\n{cut}, round seed {seed}, after\n{context}");
+        }
+    });
+    checked.unwrap();
+}
+
+/// Rounds of one kind: so many in the suite, and for as long as torture says.
+fn run(
+    what: &str,
+    (rounds, states): (u64, usize),
+    scope: Scope,
+    round: fn(&mut Rng) -> (Traced, Sent),
+) {
+    let budget = TortureBudget::from_env(rounds, 18);
+    let mut counts = Counts::default();
+    for number in (0..).take_while(|number| budget.allows(*number)) {
+        let seed = budget.seed.wrapping_add(number);
+        let (traced, sent) = round(&mut Rng::new(seed));
+        cut_power(&traced, &sent, scope, seed, states, &mut counts);
+        counts.rounds += 1;
+    }
+    counts.print(what, budget.seed);
+}
+
+#[test]
+fn appends_survive_kills_and_a_power_cut() {
+    run("appends", (14, 200), Scope::Store, rounds::appends);
+}
+
+#[test]
+fn the_index_survives_kills_and_a_power_cut() {
+    run("indexing", (8, 70), Scope::StoreAndIndex, rounds::indexing);
+}
+
+#[test]
+fn imports_compactions_and_deletions_survive_kills_and_a_power_cut() {
+    run(
+        "lifecycle",
+        (6, 80),
+        Scope::StoreAndIndex,
+        rounds::lifecycle,
+    );
+}
+
+#[test]
+fn appends_over_http_survive_kills_and_a_power_cut() {
+    run("serving", (8, 150), Scope::Store, rounds::serving);
+}

@@ -1,0 +1,130 @@
+//! The same checks through the real program: doctor, everything sent again, search, doctor.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::check::{Case, Checked, SentSession, WORD};
+use crate::rounds::new;
+use crate::traced::{Line, as_lines, fast_folder, feed, program, set_environment};
+
+impl Case<'_> {
+    /// Restarts the program from the state, sends everything again, and says what is wrong.
+    pub(crate) fn check_with_program(self) -> Checked {
+        let folder = fast_folder();
+        let (root, work) = (folder.path().join("root"), folder.path().join("work"));
+        for made in [&root, &work] {
+            std::fs::create_dir(made).map_err(|error| error.to_string())?;
+        }
+        let written = self.state.write_to(&root);
+        written.map_err(|error| error.to_string())?;
+        self.check_home(folder.path())
+    }
+
+    /// The same for a home that exists: nobody else may use it meanwhile.
+    pub(crate) fn check_home(self, folder: &Path) -> Checked {
+        let tl = Program { folder };
+        tl.run(&["doctor", "--json"], &[])?;
+        for (id, session) in &self.sent.sessions {
+            if session.deleted.is_some() {
+                continue;
+            }
+            match tl.run(&new(id), &[]) {
+                // Made by an import, it has no key.
+                Err(failed) if !failed.contains("exists already") => return Err(failed),
+                _ => {}
+            }
+            self.send_again(&tl, id, session)?;
+        }
+        self.search(&tl)?;
+        tl.run(&["doctor", "--json"], &[]).map(|_| ())
+    }
+
+    fn send_again(self, tl: &Program<'_>, id: &str, session: &SentSession) -> Checked {
+        // What was erased cannot be sent again.
+        let lines: &[Line] = if session.erased.is_empty() {
+            &session.lines
+        } else {
+            &[]
+        };
+        let output = tl.run(&["append", id, "--json"], &as_lines(lines))?;
+        let answers = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+        let answers: Vec<Value> = answers.map_while(Result::ok).collect();
+        if answers.len() != lines.len() {
+            return Err(format!(
+                "{} of {} were answered",
+                answers.len(),
+                lines.len()
+            ));
+        }
+        let answers: BTreeMap<_, _> = answers
+            .iter()
+            .filter_map(|answer| Some((answer["external_id"].as_str()?, answer)))
+            .collect();
+        for entry in self
+            .acknowledged
+            .appended
+            .iter()
+            .filter(|entry| entry.session == id)
+        {
+            let Some(answer) = answers.get(entry.external_id.as_str()) else {
+                continue;
+            };
+            if answer["seq"] != entry.seq || answer["digest"] != entry.digest.as_str() {
+                return Err(format!("acknowledged: {entry:?}, sent again: {answer}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn search(self, tl: &Program<'_>) -> Checked {
+        let args = [
+            "search", WORD, "--mode", "text", "--limit", "1000", "--json",
+        ];
+        let output = tl.run(&args, &[])?;
+        let answer: Value =
+            serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+        let hits = answer["hits"].as_array().into_iter().flatten();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let found: BTreeSet<(String, String)> = hits
+            .map(|hit| (text(&hit["session"]), text(&hit["external_id"])))
+            .filter(|(_, external_id)| !external_id.is_empty())
+            .collect();
+        for (id, session) in &self.sent.sessions {
+            if session.deleted.is_some() || !session.erased.is_empty() {
+                continue;
+            }
+            for line in &session.lines {
+                if !found.contains(&(id.clone(), line.id.clone())) {
+                    return Err(format!("search does not find {} of {id}", line.id));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Program<'a> {
+    folder: &'a Path,
+}
+
+impl Program<'_> {
+    /// Runs a command that must succeed.
+    fn run(&self, args: &[&str], input: &[u8]) -> Result<Output, String> {
+        let mut command = Command::new(program());
+        command.args(args);
+        let home = self.folder.join("root").join("home");
+        set_environment(&mut command, self.folder, &home);
+        let output = feed(command.stderr(Stdio::piped()), input);
+        if output.status.success() {
+            return Ok(output);
+        }
+        let (said, failed) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        Err(format!("tl {args:?}: {}: {failed}{said}", output.status))
+    }
+}

@@ -1,0 +1,235 @@
+//! What is recorded: rounds of commands, most of them with a kill in the middle of some of them.
+
+use std::collections::BTreeSet;
+
+use throughline_crash_sim::{Action, CallKind, DurabilityModel, Fault, Rng};
+
+use crate::check::{Sent, WORD};
+use crate::served::Served;
+use crate::traced::{Line, Traced, as_lines};
+
+pub(crate) fn line(rng: &mut Rng, id: String) -> Line {
+    // Some are longer than a page.
+    let padding = if rng.one_in(9) { 900 } else { rng.below(12) };
+    let text = format!("{WORD} {id} {}", "rope ".repeat(padding));
+    Line {
+        id,
+        text: text.trim().to_owned(),
+    }
+}
+
+pub(crate) fn lines(rng: &mut Rng, prefix: &str, count: usize) -> Vec<Line> {
+    (0..count)
+        .map(|n| line(rng, format!("{prefix}-{n}")))
+        .collect()
+}
+
+fn some_model(rng: &mut Rng) -> DurabilityModel {
+    if rng.one_in(3) {
+        DurabilityModel::Ext4
+    } else {
+        DurabilityModel::Posix
+    }
+}
+
+fn some_kill_action(rng: &mut Rng) -> Action {
+    [Action::KillBefore, Action::KillAfter][rng.below(2)]
+}
+
+/// A kill at some moment of an append, or none.
+fn some_kill(rng: &mut Rng) -> Vec<Fault> {
+    let action = some_kill_action(rng);
+    let fault = match rng.below(6) {
+        0 => return Vec::new(),
+        1 | 2 => Fault::new(CallKind::Sync, 1 + rng.below(6), action).in_path("-wal"),
+        3 => Fault::new(CallKind::Write, 1 + rng.below(40), Action::TornKill).in_path("-wal"),
+        4 => Fault::new(CallKind::Ack, 1 + rng.below(5), action),
+        _ => Fault::new(CallKind::Any, 1 + rng.below(60), action),
+    };
+    vec![fault]
+}
+
+/// A kill at some moment of indexing, or none.
+fn some_index_kill(rng: &mut Rng) -> Vec<Fault> {
+    let action = some_kill_action(rng);
+    let fault = match rng.below(6) {
+        0 => return Vec::new(),
+        1 => Fault::new(CallKind::Any, 1 + rng.below(2), action).in_path(".del"),
+        2 => Fault::new(CallKind::Rename, 1 + rng.below(4), action).in_path("sessions.index"),
+        3 => Fault::new(CallKind::Sync, 1 + rng.below(12), action).in_path("sessions.index"),
+        _ => Fault::new(CallKind::Any, 1 + rng.below(60), action).in_path("sessions.index"),
+    };
+    vec![fault]
+}
+
+/// Makes a session, or finds the one that was made before.
+pub(crate) fn new(session: &str) -> [&str; 7] {
+    let (id, key) = ("--id", "--key");
+    ["new", id, session, key, session, "--no-project", "--json"]
+}
+
+pub(crate) const SEARCH: [&str; 5] = ["search", WORD, "--mode", "text", "--json"];
+
+/// Appends: a few processes one after the other, most of them killed, each sending again what the
+/// ones before it got no answer to.
+pub(crate) fn appends(rng: &mut Rng) -> (Traced, Sent) {
+    let traced = Traced::new(some_model(rng));
+    let mut sent = Sent::new(&["first", "second"]);
+    for session in ["first", "second"] {
+        traced.until_ok(&some_kill(rng), &new(session));
+    }
+    for process in 0..5 {
+        let session = ["first", "first", "second"][rng.below(3)];
+        let all = &mut sent.session(session).lines;
+        // The last few again, as somebody does who got no answer.
+        let again = all.len().saturating_sub(1 + rng.below(6));
+        let count = 3 + rng.below(8);
+        all.extend(lines(rng, &process.to_string(), count));
+        let last = process == 4;
+        let faults = if last { Vec::new() } else { some_kill(rng) };
+        let stream = all[again..].to_vec();
+        traced.append(&faults, session, &stream, 1 + rng.below(4));
+    }
+    (traced, sent)
+}
+
+/// Indexing between appends, erasures and deletions, killed at any moment.
+pub(crate) fn indexing(rng: &mut Rng) -> (Traced, Sent) {
+    let traced = Traced::new(some_model(rng));
+    let mut sent = Sent::new(&["first", "second"]);
+    for session in ["first", "second"] {
+        traced.ok(&new(session));
+        let count = 3 + rng.below(4);
+        let stream = lines(rng, "0", count);
+        sent.session(session).lines.clone_from(&stream);
+        traced.append(&[], session, &stream, count);
+    }
+    traced.tl(&some_index_kill(rng), &SEARCH);
+    for process in 1..3 {
+        let stream = lines(rng, &process.to_string(), 2);
+        sent.session("first").lines.extend(stream.clone());
+        traced.append(&some_kill(rng), "first", &stream, 2);
+        if rng.one_in(2) {
+            let seq = 1 + rng.below(3) as u64;
+            let from = traced.position();
+            sent.session("first").erased.entry(seq).or_insert(from);
+            let seq = seq.to_string();
+            traced.until_ok(
+                &some_kill(rng),
+                &["erase", "first", &seq, "--yes", "--json"],
+            );
+        }
+        if process == 2 && rng.one_in(2) {
+            delete(rng, &traced, &mut sent, "second");
+        }
+        traced.tl(&some_index_kill(rng), &SEARCH);
+    }
+    traced.tl(&[], &SEARCH);
+    (traced, sent)
+}
+
+fn delete(rng: &mut Rng, traced: &Traced, sent: &mut Sent, session: &str) {
+    let from = traced.position();
+    sent.session(session).deleted = Some(from);
+    // Killed after it was done, it finds nothing to do the second time.
+    if !traced
+        .tl(&some_kill(rng), &["delete", session, "--json"])
+        .status
+        .success()
+    {
+        traced.tl(&[], &["delete", session, "--json"]);
+    }
+    if rng.one_in(2) {
+        sent.session(session).purged = Some(traced.position());
+        traced.until_ok(&some_kill(rng), &["purge", "--older-than", "0d", "--json"]);
+    }
+}
+
+/// A new home, an import, a compaction, a deletion, a purge.
+pub(crate) fn lifecycle(rng: &mut Rng) -> (Traced, Sent) {
+    let traced = Traced::without_home(some_model(rng));
+    let mut sent = Sent::new(&["first", "third"]);
+    traced.until_ok(&some_kill(rng), &new("first"));
+    import(rng, &traced, &mut sent);
+    let stream = lines(rng, "a", 4);
+    sent.session("first").lines.extend(stream.clone());
+    traced.append(&some_kill(rng), "first", &stream, 2);
+    traced.append(&[], "first", &stream, 4);
+    sent.session("first").compacted = true;
+    let compact = ["compact", "first", "--json"];
+    if !traced.tl(&some_kill(rng), &compact).status.success() {
+        traced.tl(&[], &compact);
+    }
+    if rng.one_in(2) {
+        traced.tl(&some_index_kill(rng), &SEARCH);
+    }
+    delete(rng, &traced, &mut sent, "third");
+    (traced, sent)
+}
+
+fn import(rng: &mut Rng, traced: &Traced, sent: &mut Sent) {
+    let mut file = String::new();
+    for session in ["first", "third"] {
+        let count = 3 + rng.below(4);
+        let stream = lines(rng, "i", count);
+        for text in String::from_utf8(as_lines(&stream)).unwrap().lines() {
+            file += &format!("{{\"session\":\"{session}\",{}\n", &text[1..]);
+        }
+        let session = sent.session(session);
+        session.imported = stream
+            .iter()
+            .map(|line| line.id.clone())
+            .collect::<BTreeSet<_>>();
+        session.lines.extend(stream);
+    }
+    let path = traced.folder().join("lines.jsonl");
+    std::fs::write(&path, file).unwrap();
+    let path = path.to_str().unwrap();
+    let kill = if rng.one_in(2) {
+        some_kill(rng)
+    } else {
+        some_index_kill(rng)
+    };
+    traced.until_ok(&kill, &["import", path, "--json"]);
+}
+
+/// A server with three clients and a command that appends beside it, killed twice each; they send
+/// again what was not answered.
+pub(crate) fn serving(rng: &mut Rng) -> (Traced, Sent) {
+    let traced = Traced::new(some_model(rng));
+    let sessions = ["first", "second", "third"];
+    let mut sent = Sent::new(&sessions);
+    traced.ok(&new("fourth"));
+    for session in sessions.iter().chain(&["fourth"]) {
+        let count = 5 + rng.below(4);
+        sent.session(session).lines = lines(rng, "h", count);
+    }
+    for run in 0..3 {
+        let mut faults = [some_kill(rng), some_kill(rng)];
+        if run == 2 {
+            faults = [Vec::new(), Vec::new()];
+        }
+        let Some(served) = Served::start(&traced, &faults[0]) else {
+            continue;
+        };
+        std::thread::scope(|scope| {
+            let (traced, lines) = (&traced, &sent.sessions["fourth"].lines);
+            scope.spawn(move || traced.append(&faults[1], "fourth", lines, 2));
+            for session in sessions {
+                let (served, lines) = (&served, &sent.sessions[session].lines);
+                scope.spawn(move || {
+                    if served.create(session).is_none() {
+                        return;
+                    }
+                    for group in lines.chunks(1 + run) {
+                        if served.append(session, group).is_none() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        served.stop();
+    }
+    (traced, sent)
+}
