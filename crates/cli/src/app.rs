@@ -13,6 +13,7 @@ use crate::places::{Places, make_private, write_whole};
 use crate::report::Refusal;
 use crate::semantic::Semantic;
 use crate::ui::Ui;
+use crate::waiting;
 
 /// What every command works with. The store is opened by the first that needs it.
 #[derive(Debug)]
@@ -109,9 +110,13 @@ impl App {
             cache: Some(self.places.cache.clone()),
             ..Opening::default()
         };
-        Throughline::open_with(address, opening)
+        let tl = Throughline::open_with(address, opening)
             .await
-            .with_context(|| format!("the store {address} cannot be opened"))
+            .with_context(|| format!("the store {address} cannot be opened"))?;
+        let (ui, zone) = (self.ui.clone(), self.zone.clone());
+        Ok(tl
+            .described_as(&waiting::this_process("tl", &self.places))
+            .reporting_waits(move |wait| ui.status(waiting::notice(wait, &zone))))
     }
 
     /// What compares searches by meaning.

@@ -24,6 +24,7 @@ mod semantic;
 mod summary;
 mod time;
 mod ui;
+mod waiting;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

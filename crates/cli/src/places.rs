@@ -19,6 +19,8 @@ pub(crate) struct Places {
     pub(crate) folder: PathBuf,
     /// The person's home folder, where other programs keep their files.
     pub(crate) home: Option<PathBuf>,
+    /// What this machine is called.
+    pub(crate) host: Option<String>,
     /// Variables that matter to the program. Some are secrets.
     variables: BTreeMap<String, String>,
 }
@@ -84,6 +86,9 @@ impl Places {
             user_config: config.join("config.toml"),
             folder,
             home: etcetera::home_dir().ok(),
+            host: hostname::get()
+                .ok()
+                .and_then(|name| name.into_string().ok()),
             variables,
         })
     }

@@ -185,6 +185,11 @@ fn store_hint(error: &StoreError) -> Option<String> {
             "somebody appended meanwhile; read on from there and use --expect {found}, \
              or --on-conflict rebase or fork"
         ),
+        StoreError::LeaseLost { name } if name.starts_with("turn in ") => {
+            "this process did not respond for a while and another one continued the turn; \
+             `tl show` shows its answer"
+                .into()
+        }
         StoreError::Damaged { .. } | StoreError::DamagedStore { .. } => {
             "`tl doctor` tells what is damaged, `tl doctor --salvage FILE` saves the rest".into()
         }

@@ -169,7 +169,9 @@ impl Session {
                 previous: previous.as_ref(),
                 entries: tail.entries,
             };
-            self.summarize(compacting, known, &plan, held.fence()).await
+            let fence = held.fence();
+            let fence = fence.map(|fence| fence.nested_in(self.fence.clone()));
+            self.summarize(compacting, known, &plan, fence).await
         };
         let compacted = held.keep(summarizing).await;
         held.release().await;

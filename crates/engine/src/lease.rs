@@ -1,62 +1,133 @@
 //! Work that must happen once, whichever process of however many does it.
 //!
 //! Whoever does it holds a lease of the store's and renews it while at work. A process that
-//! dies is replaced once its lease has run out. One that was only slow, and has been replaced,
+//! dies is replaced once its lease has expired. One that was only slow, and has been replaced,
 //! is stopped here where it can be told; what it writes all the same is refused by the
 //! store, since everything written under a lease carries its number.
 
+use std::fmt;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use throughline_store::{Fence, Lease, Store, StoreError};
-use tokio::sync::mpsc;
+use throughline_model::Timestamp;
+use throughline_store::{Fence, Lease, LeaseHolder, Store, StoreError};
 
-use crate::recall::aside;
-use crate::{Error, Throughline};
+use crate::{Error, Throughline, World};
 
 /// How long a lease lasts that is not renewed.
 pub(crate) const TERM: Duration = Duration::from_secs(15);
-/// How often whoever else does it is looked after.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// How often a lease is renewed before it would run out.
+/// How often a process that waits for a lease tries to take it.
+const RETRY: Duration = Duration::from_millis(100);
+/// How long a wait lasts before it is reported: most are over sooner.
+const REPORT_AFTER: Duration = Duration::from_secs(1);
+/// How often a lease is renewed before it would expire.
 const RENEWALS: u32 = 4;
 
-/// Work that one at a time does, and here it is done. Given back when dropped.
+/// A wait for work that another process does at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseWait {
+    /// The lease's name, which says what is done: `compact SESSION`, `turn in SESSION`, `purge`.
+    pub name: String,
+    /// Who does it.
+    pub holder: LeaseHolder,
+    /// When the wait ends at the latest if that process has died, by the store's clock.
+    pub until: Timestamp,
+}
+
+/// Called when a wait for a lease takes longer than a moment.
+#[derive(Clone)]
+pub(crate) struct WaitListener(Arc<dyn Fn(&LeaseWait) + Send + Sync>);
+
+impl fmt::Debug for WaitListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WaitListener")
+    }
+}
+
+/// A lease that is held here. Given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     store: Arc<dyn Store>,
+    world: Arc<dyn World>,
     lease: Option<Lease>,
     term: Duration,
 }
 
 impl Throughline {
-    /// Waits until nobody else does this, and takes it on.
+    /// The same store; people who wait for what it does see this as the name of who does it
+    /// (`tl serve, process 12 on host`).
+    #[must_use]
+    pub fn described_as(mut self, description: &str) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// The same store; `report` is called when something has to wait for another process for
+    /// longer than a moment, and again when it waits for yet another one.
+    #[must_use]
+    pub fn reporting_waits(mut self, report: impl Fn(&LeaseWait) + Send + Sync + 'static) -> Self {
+        self.waits = Some(WaitListener(Arc::new(report)));
+        self
+    }
+
+    /// Waits until nobody else holds a lease, and takes it.
     ///
-    /// What it is about may have been done meanwhile: whoever takes it on looks again.
+    /// What it is about may have been done meanwhile: whoever takes it looks again.
     pub(crate) async fn hold(&self, name: &str) -> Result<Held, Error> {
-        let holder = self.world.entry_id().to_string();
+        self.hold_as(name, self.world.entry_id().to_string()).await
+    }
+
+    /// The same, with an id for the piece of work, which nobody else has.
+    pub(crate) async fn hold_as(&self, name: &str, id: String) -> Result<Held, Error> {
+        let mut waited = Duration::ZERO;
+        let mut reported = None;
         loop {
-            let taking = self
-                .store
-                .take_lease(&self.owner, name, &holder, self.lease_term);
-            match taking.await {
-                Ok(lease) => {
-                    return Ok(Held {
-                        store: Arc::clone(&self.store),
-                        lease: Some(lease),
-                        term: self.lease_term,
-                    });
+            let wait = match self.try_hold(name, id.clone()).await? {
+                Ok(held) => return Ok(held),
+                Err(wait) => wait,
+            };
+            if waited >= REPORT_AFTER && reported.as_ref() != Some(&wait.holder) {
+                if let Some(WaitListener(report)) = &self.waits {
+                    report(&wait);
                 }
-                Err(StoreError::LeaseHeld { .. }) => {
-                    let pause = || {
-                        std::thread::sleep(LOOK_AGAIN);
-                        Ok(())
-                    };
-                    aside(pause).await?;
-                }
-                Err(error) => return Err(error.into()),
+                reported = Some(wait.holder);
             }
+            self.world.sleep(RETRY).await;
+            waited += RETRY;
+        }
+    }
+
+    /// Takes a lease, or answers whom one would have to wait for.
+    pub(crate) async fn try_hold(
+        &self,
+        name: &str,
+        id: String,
+    ) -> Result<Result<Held, LeaseWait>, Error> {
+        let holder = LeaseHolder {
+            id,
+            description: self.description.as_deref().map(str::to_owned),
+        };
+        let holder = holder.to_string();
+        let taking = self
+            .store
+            .take_lease(&self.owner, name, &holder, self.lease_term);
+        match taking.await {
+            Ok(lease) => Ok(Ok(Held {
+                store: Arc::clone(&self.store),
+                world: Arc::clone(&self.world),
+                lease: Some(lease),
+                term: self.lease_term,
+            })),
+            Err(StoreError::LeaseHeld {
+                name,
+                holder,
+                until,
+            }) => Ok(Err(LeaseWait {
+                name,
+                holder: LeaseHolder::parse(&holder),
+                until,
+            })),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -67,24 +138,23 @@ impl Held {
         self.lease.as_ref().map(Lease::fence)
     }
 
-    /// Does the work, and says that it is still being done. Given up as soon as it is known
-    /// that somebody else has been given it: [`StoreError::LeaseLost`].
-    pub(crate) async fn keep<T>(
+    /// Does the work and renews the lease meanwhile. Gives the work up as soon as it is known
+    /// that another process has taken the lease: [`StoreError::LeaseLost`].
+    pub(crate) async fn keep<T, E: From<Error>>(
         &self,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Error> {
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         let Some(lease) = &self.lease else {
             return work.await;
         };
         let lost = async {
-            let mut ticks = Ticks::every(self.term / RENEWALS);
             loop {
-                ticks.next().await;
+                self.world.sleep(self.term / RENEWALS).await;
                 let renewed = self.store.renew_lease(lease, self.term).await;
                 // A store that is away gives it to nobody else either, and when it is back it
                 // knows whose it is.
                 if let Err(lost @ StoreError::LeaseLost { .. }) = renewed {
-                    return lost;
+                    return Error::from(lost);
                 }
             }
         };
@@ -98,7 +168,7 @@ impl Held {
     /// Gives it back, for whoever waits.
     pub(crate) async fn release(mut self) {
         if let Some(lease) = self.lease.take() {
-            // If that fails it runs out by itself, and the work is done.
+            // If that fails it expires by itself, and the work is done.
             let _ = self.store.release_lease(&lease).await;
         }
     }
@@ -109,43 +179,10 @@ impl Drop for Held {
         let Some(lease) = self.lease.take() else {
             return;
         };
-        // Stopped in the middle. Without a runtime, it runs out by itself.
+        // Stopped in the middle. Without a runtime, it expires by itself.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let store = Arc::clone(&self.store);
             runtime.spawn(async move { store.release_lease(&lease).await });
-        }
-    }
-}
-
-/// Something to wait for again and again, on runtimes without a timer as well.
-struct Ticks {
-    ticks: mpsc::UnboundedReceiver<()>,
-    /// Dropped with this, which ends the thread.
-    _listening: Sender<()>,
-}
-
-impl Ticks {
-    fn every(pause: Duration) -> Self {
-        let (tick, ticks) = mpsc::unbounded_channel();
-        let (listening, gone) = channel();
-        let thread = std::thread::Builder::new().name("tl-lease".to_owned());
-        // Without a thread the lease is not renewed, and may be lost: the store knows.
-        let _ = thread.spawn(move || {
-            while let Err(RecvTimeoutError::Timeout) = gone.recv_timeout(pause) {
-                if tick.send(()).is_err() {
-                    return;
-                }
-            }
-        });
-        Self {
-            ticks,
-            _listening: listening,
-        }
-    }
-
-    async fn next(&mut self) {
-        if self.ticks.recv().await.is_none() {
-            std::future::pending::<()>().await;
         }
     }
 }

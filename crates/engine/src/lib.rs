@@ -29,6 +29,7 @@
 
 mod boundary;
 mod chain;
+mod claim;
 mod compact;
 mod error;
 mod import;
@@ -54,9 +55,11 @@ mod voice;
 mod world;
 
 pub use chain::{Acknowledgement, Parent};
+pub use claim::TurnClaim;
 pub use compact::{Compacted, Compacting, Compaction, CompactionEvent};
 pub use error::{Ambiguous, Error};
 pub use import::{Arriving, ImportReport, Importer, Ledger, LedgerRow};
+pub use lease::LeaseWait;
 pub use memory::{
     Added, AddedHow, Found, Memory, MemoryError, MemoryScope, NewFact, Proposed, Proposing,
     Similar, word_overlap,
@@ -87,6 +90,6 @@ pub use throughline_remote::{ServerUrl, TalkError, TokenText};
 pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
 pub use throughline_store::{
     Append, Appended, Candidate, Change, Created, Cursor, CursorError, ErrorKind, Expect, Fence,
-    Filter, Finding, How, Lease, OnConflict, Page, Position, Progress, Read, Report, Scope, Store,
-    StoreError, Trashed, What,
+    Filter, Finding, How, Lease, LeaseHolder, OnConflict, Page, Position, Progress, Read, Report,
+    Scope, Store, StoreError, Trashed, What,
 };

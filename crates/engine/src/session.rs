@@ -4,7 +4,7 @@ use throughline_model::{
     Birth, Body, Checkpoint, CheckpointView, Entry, NamedBy, NewEntry, Record, Seq, SessionId,
     SessionRef, StoredEntry, Tag, WorkingSet,
 };
-use throughline_store::{Append, Appended, Expect, How, OnConflict, Read, StoreError};
+use throughline_store::{Append, Appended, Expect, Fence, How, OnConflict, Read, StoreError};
 
 use crate::boundary::whole_turns;
 use crate::{Error, NewSession, Throughline};
@@ -36,12 +36,26 @@ pub struct Forked {
 pub struct Session {
     pub(crate) tl: Throughline,
     pub(crate) reference: SessionRef,
+    /// The claim under which it is written to, where there is one.
+    pub(crate) fence: Option<Fence>,
 }
 
 impl Session {
     pub(crate) fn new(tl: Throughline, id: &SessionId) -> Self {
         let reference = tl.owner.session(id);
-        Self { tl, reference }
+        Self {
+            tl,
+            reference,
+            fence: None,
+        }
+    }
+
+    /// The same; what is appended through it is refused once this lease is another's.
+    pub(crate) fn fenced(&self, fence: Option<Fence>) -> Self {
+        Self {
+            fence,
+            ..self.clone()
+        }
     }
 
     /// Its id.
@@ -111,6 +125,7 @@ impl Session {
         let append = Append {
             expect,
             on_conflict,
+            fence: self.fence.clone(),
             ..Append::any(entries)
         };
         let appended = self.tl.store.append(&self.reference, append).await?;

@@ -83,6 +83,9 @@ pub struct Throughline {
     calibration: Arc<Mutex<Calibration>>,
     pub(crate) shelf: Arc<Shelf>,
     pub(crate) lease_term: Duration,
+    /// What others call this when they wait for it.
+    pub(crate) description: Option<Arc<str>>,
+    pub(crate) waits: Option<lease::WaitListener>,
 }
 
 impl Throughline {
@@ -95,16 +98,31 @@ impl Throughline {
     /// Opens a store with everything said.
     pub async fn open_with(address: &Address, opening: Opening) -> Result<Self, Error> {
         let opened = open::store(address, &opening).await?;
-        Ok(Self {
-            store: opened.store,
-            owner: opened.owner,
-            world: opening.world,
+        let (owner, world) = (opened.owner, opening.world);
+        Ok(Self::new(opened.store, owner, world, opened.shelf))
+    }
+
+    /// Uses a store that is open already, of any kind. Its index is in the folder
+    /// [`Opening::cache`], or goes with the program.
+    pub fn over(store: Arc<dyn Store>, opening: Opening) -> Self {
+        let owner = opening.owner.unwrap_or_else(Owner::local);
+        let index = Shelf::apart(opening.cache);
+        Self::new(store, owner, opening.world, index)
+    }
+
+    fn new(store: Arc<dyn Store>, owner: Owner, world: Arc<dyn World>, shelf: Arc<Shelf>) -> Self {
+        Self {
+            store,
+            owner,
+            world,
             similar: Similar::default(),
             again: None,
             calibration: Arc::default(),
-            shelf: opened.shelf,
+            shelf,
             lease_term: lease::TERM,
-        })
+            description: None,
+            waits: None,
+        }
     }
 
     /// The same store on behalf of another owner.

@@ -1,6 +1,8 @@
 //! What comes from outside: time and chance.
 
 use std::fmt::Debug;
+use std::pin::Pin;
+use std::time::Duration;
 
 use throughline_model::{EntryId, SessionId, Timestamp};
 
@@ -11,6 +13,11 @@ pub trait World: Debug + Send + Sync {
 
     /// Fills `bytes` with chance.
     fn roll(&self, bytes: &mut [u8]);
+
+    /// Waits, on whichever runtime.
+    fn sleep(&self, how_long: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(futures_timer::Delay::new(how_long))
+    }
 }
 
 impl dyn World + '_ {

@@ -8,10 +8,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use throughline::context::{Encoding, Policy};
-use throughline::llm::{Brief, Extractive, SummarizeError, Summarizer, Written};
+use throughline::llm::{
+    Answer, Ask, Brief, Broken, Delta, Extractive, Model, Stop, SummarizeError, Summarizer, Terms,
+    Written,
+};
 use throughline::{
-    Asking, Compacted, Compacting, Filter, Message, NewSession, Purge, Role, Session, SessionId,
-    Throughline,
+    Asking, Compacted, Compacting, Content, Error, Filter, Message, NewSession, Purge, Role,
+    Session, SessionId, StoreError, Throughline, Turn,
 };
 use throughline_postgres::trial::Trial;
 
@@ -269,6 +272,161 @@ fn whoever_was_only_slow_is_refused() {
         run(async {
             let tl = place.open().await;
             assert_eq!(checkpoints(&tl.unopened(&id)).await, 1);
+        });
+    }
+}
+
+/// A model that says that it was asked, and answers when it is told to.
+#[derive(Debug)]
+struct HeldModel {
+    answer: &'static str,
+    asked: Sender<()>,
+    go_on: std::sync::Mutex<Receiver<()>>,
+}
+
+impl HeldModel {
+    fn new(answer: &'static str) -> (Self, Receiver<()>, Sender<()>) {
+        let (asked, was_asked) = channel();
+        let (tell, go_on) = channel();
+        let go_on = std::sync::Mutex::new(go_on);
+        let model = Self {
+            answer,
+            asked,
+            go_on,
+        };
+        (model, was_asked, tell)
+    }
+}
+
+#[async_trait::async_trait]
+impl Model for HeldModel {
+    fn name(&self) -> &'static str {
+        "held"
+    }
+
+    fn provider(&self) -> &'static str {
+        "test"
+    }
+
+    async fn answer(
+        &self,
+        _: &Ask<'_>,
+        _: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Broken> {
+        self.asked.send(()).unwrap();
+        // In the way of everything else this engine does: the claim is not renewed.
+        self.go_on.lock().unwrap().recv().unwrap();
+        Ok(Answer {
+            content: Content::text(self.answer),
+            usage: None,
+            model: None,
+            stop: Stop::Finished,
+        })
+    }
+}
+
+/// Answers the last message, as whoever is asked to.
+async fn answer_last(session: &Session, model: &HeldModel) -> Result<(), Error> {
+    let claim = session.claim_turn().await?;
+    let policy = Policy::default();
+    let turn = Turn {
+        model,
+        policy: &policy,
+        window: 10_000,
+        encoding: Encoding::Rough,
+        agent: None,
+        documents: &[],
+        summarizer: None,
+        tools: None,
+        terms: &Terms::NONE,
+        stop: None,
+    };
+    let answering = async {
+        let question = claim.session().unanswered().await?.unwrap();
+        claim.session().answer(&question, &turn, &mut |_| {}).await
+    };
+    let answered = claim.keep(answering).await;
+    claim.release().await;
+    answered.map(drop)
+}
+
+async fn answers(session: &Session) -> Vec<String> {
+    let entries = session.tail(100).await.unwrap();
+    let messages = entries.iter().filter_map(|entry| entry.message());
+    messages
+        .filter(|message| message.role == Role::Assistant)
+        .map(|message| message.content.to_text().into_owned())
+        .collect()
+}
+
+#[test]
+fn whoever_stalls_in_a_turn_appends_no_second_answer() {
+    for place in Place::all() {
+        let place = Arc::new(place);
+        let id = run(async {
+            let tl = place.open().await;
+            let session = tl.create(NewSession::default()).await.unwrap();
+            let question = Message::text(Role::User, "What now?");
+            session.append(question).await.unwrap();
+            session.id().clone()
+        });
+        let answer = |model: HeldModel, term: Duration| {
+            let (place, id) = (Arc::clone(&place), id.clone());
+            std::thread::spawn(move || {
+                run(async {
+                    let tl = place.open().await.replacing_after(term);
+                    answer_last(&tl.unopened(&id), &model).await
+                })
+            })
+        };
+        let (stalled, stalled_was_asked, go_on_stalled) = HeldModel::new("late");
+        let (next, next_was_asked, go_on_next) = HeldModel::new("in time");
+        let stalled = answer(stalled, SOON);
+        stalled_was_asked.recv().unwrap();
+        let next = answer(next, Duration::from_secs(3_600));
+        next_was_asked.recv().unwrap();
+
+        // The next one has not answered yet: nothing in the log is in the way.
+        go_on_stalled.send(()).unwrap();
+        let stalled = stalled.join().unwrap().unwrap_err();
+        let is_lost = matches!(stalled, Error::Store(StoreError::LeaseLost { .. }));
+        assert!(is_lost, "{stalled:?}");
+        go_on_next.send(()).unwrap();
+        next.join().unwrap().unwrap();
+        run(async {
+            let tl = place.open().await;
+            assert_eq!(answers(&tl.unopened(&id)).await, ["in time"]);
+        });
+    }
+}
+
+#[test]
+fn a_wait_says_whom_it_is_for() {
+    for place in Place::all() {
+        run(async {
+            let (one, two) = (place.open().await, place.open().await);
+            let session = one.create(NewSession::default()).await.unwrap();
+            let one = one.described_as("tl serve, process 12 on host");
+            let claim = one.unopened(session.id()).claim_turn().await.unwrap();
+            let (report, reported) = channel();
+            let two = two.reporting_waits(move |wait| report.send(wait.clone()).unwrap());
+            let waiting = two.unopened(session.id());
+            let give_back = async {
+                loop {
+                    if let Ok(wait) = reported.try_recv() {
+                        claim.release().await;
+                        return wait;
+                    }
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+
+            let (claimed, wait) = tokio::join!(waiting.claim_turn(), give_back);
+
+            claimed.unwrap().release().await;
+            assert_eq!(wait.holder.name(), "tl serve, process 12 on host");
+            assert_eq!(wait.name, format!("turn in {}", session.id()));
+            assert!(wait.until > two.now());
         });
     }
 }

@@ -33,9 +33,10 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let session = chat.session().await?;
-    let said = session
-        .say(Content::text(&prompt), Expect::Any, Conflict::Reject)
-        .await?;
+    let claim = session.claim_turn().await?;
+    let content = Content::text(&prompt);
+    let saying = claim.session().say(content, Expect::Any, Conflict::Reject);
+    let said = saying.await?;
     let voice = chat.answering(&session).await?;
     let json = app.ui.json;
     let mut ends_with_newline = true;
@@ -55,9 +56,10 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
         TurnEvent::Warning(warning) => app.ui.warn(crate::markdown::safe(&warning)),
         _ => {}
     };
-    let turned = voice
-        .answer(&session, &said.entry, &app.zone, None, None, &mut tell)
-        .await?;
+    let (claimed, question) = (claim.session(), &said.entry);
+    let answering = voice.answer(claimed, question, &app.zone, None, None, &mut tell);
+    let turned = claim.keep(Box::pin(answering)).await?;
+    claim.release().await;
     if !ends_with_newline {
         app.ui.data("")?;
     }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use throughline::llm::ModelError;
 use throughline::{
-    Conflict, Content, Entry, Error, Expect, Read, Said, Session, StoreError, Turned, Usage, Voice,
+    Conflict, Content, Entry, Error, Expect, Read, Said, Session, StoreError, TurnClaim, Turned,
+    Usage, Voice,
 };
 use tokio::sync::Notify;
 
@@ -24,9 +25,10 @@ const SHOWN: usize = 50;
 impl Chat<'_> {
     /// Keeps what the person says, and has it answered.
     pub(super) async fn say(&mut self, text: &str) -> Result<()> {
-        let Some(said) = self.keep(text).await? else {
+        let Some((said, claim)) = self.keep(text).await? else {
             return Ok(());
         };
+        let claim = claim.moved_to(&said.session).await?;
         if self
             .current()
             .is_none_or(|session| session.id() != said.session.id())
@@ -39,20 +41,40 @@ impl Chat<'_> {
         }
         self.seen = said.entry.seq;
         self.asked += 1;
-        self.hear(&said.session, &said.entry).await
+        self.hear(claim, &said.entry).await
     }
 
-    /// Keeps it where the person wants it, after what others have said meanwhile. None if
-    /// they would rather not.
-    async fn keep(&mut self, text: &str) -> Result<Option<Said>> {
+    /// Claims the turn once no other process answers in the session. None if the person
+    /// would rather not wait.
+    async fn claim(&self, session: &Session) -> Result<Option<TurnClaim>> {
+        let _hush = Hush::begin();
+        tokio::select! {
+            claim = session.claim_turn() => Ok(Some(claim?)),
+            _ = tokio::signal::ctrl_c() => {
+                self.app.ui.status("Stopped waiting. Nothing was sent.");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Keeps it where the person wants it, after what others have said meanwhile, and claims
+    /// the turn. None if they would rather not.
+    async fn keep(&mut self, text: &str) -> Result<Option<(Said, TurnClaim)>> {
         let session = self.session().await?;
         let mut conflict = Conflict::Reject;
         loop {
+            let Some(claim) = self.claim(&session).await? else {
+                return Ok(None);
+            };
             let content = Content::text(text);
-            let said = session.say(content, Expect::At(self.seen), conflict).await;
-            match said {
-                Ok(said) => return Ok(Some(said)),
+            let saying = claim
+                .session()
+                .say(content, Expect::At(self.seen), conflict);
+            match saying.await {
+                Ok(said) => return Ok(Some((said, claim))),
                 Err(Error::Store(StoreError::Moved { found, .. })) => {
+                    // Nobody else is kept waiting while the person decides.
+                    claim.release().await;
                     let others = session
                         .read(Read::between(self.seen.next(), found, SHOWN))
                         .await?;
@@ -86,8 +108,11 @@ impl Chat<'_> {
         let Some(session) = self.current().cloned() else {
             return Err(Refusal::invalid("nothing was said yet").into());
         };
+        let Some(claim) = self.claim(&session).await? else {
+            return Ok(());
+        };
         match session.unanswered().await? {
-            Some(question) => self.hear(&session, &question).await,
+            Some(question) => self.hear(claim, &question).await,
             None => Err(Refusal::invalid("the last message has been answered")
                 .hint("/rewind takes an answer back")
                 .into()),
@@ -95,8 +120,11 @@ impl Chat<'_> {
     }
 
     /// Has a message answered, and shows the answer as it comes.
-    async fn hear(&mut self, session: &Session, question: &Entry) -> Result<()> {
-        let (turned, budget) = self.answered(session, question).await?;
+    async fn hear(&mut self, claim: TurnClaim, question: &Entry) -> Result<()> {
+        let answering = Box::pin(self.answered(claim.session(), question));
+        let (turned, budget) = claim.keep(answering).await?;
+        let session = &self.tl.unopened(claim.session().id());
+        claim.release().await;
         after_turn(self.app, session, &turned).await;
         self.seen = session.record().await?.card.head;
         self.context = Some((turned.request.tokens, budget));

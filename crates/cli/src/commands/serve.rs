@@ -15,6 +15,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::app::App;
 use crate::chat::ServedVoices;
 use crate::report::Refusal;
+use crate::waiting;
 
 /// Requests of one caller a second, where tokens are asked for.
 const RATE: u32 = 50;
@@ -61,7 +62,11 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
     if let Address::Server(server) = app.config.store().parse()? {
         return Err(Refusal::invalid(format!("{server} serves this store already")).into());
     }
-    let tl = app.tl().await?;
+    let tl = app.tl().await?.clone();
+    let zone = app.zone.clone();
+    let tl = tl
+        .described_as(&waiting::this_process("tl serve", &app.places))
+        .reporting_waits(move |wait| tracing::info!("{}", waiting::notice(wait, &zone)));
     let now = tl.now();
     let has_tokens = tl.tokens().await?.iter().any(|token| token.is_good(now));
     let gate = Gate::at(args.listen, tl.owner().clone(), has_tokens).map_err(refused)?;
@@ -90,7 +95,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
     let address = listener.local_addr()?;
     let voices = ServedVoices::new(app)?;
     let server = Server::new(Serving {
-        tl: tl.clone(),
+        tl,
         voices: Arc::new(voices),
         gate,
         limits,

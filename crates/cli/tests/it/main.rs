@@ -25,3 +25,4 @@ mod served;
 mod serving;
 mod settings;
 mod upkeep;
+mod waiting;

@@ -82,7 +82,7 @@ impl Throughline {
             if !is_busy(&error) || self.has_waited(began, patience) {
                 return Err(error);
             }
-            look_again().await?;
+            self.world.sleep(LOOK_AGAIN).await;
         }
     }
 
@@ -104,7 +104,7 @@ impl Throughline {
             let shelf = Arc::clone(&self.shelf);
             match aside(move || shelf.discard(why)).await {
                 Err(error) if is_busy(&error) && !self.has_waited(began, DISCARDING) => {
-                    look_again().await?;
+                    self.world.sleep(LOOK_AGAIN).await;
                 }
                 done => return done,
             }
@@ -174,7 +174,7 @@ impl Throughline {
                     feeder = Some(self.feed(hungry, watermark, target, &mut origins).await?);
                 }
                 // Another process feeds it.
-                None => look_again().await?,
+                None => self.world.sleep(LOOK_AGAIN).await,
             }
         }
     }
@@ -296,14 +296,6 @@ impl Throughline {
         known.insert(key, origin.clone());
         Ok(origin)
     }
-}
-
-async fn look_again() -> Result<(), Error> {
-    aside(|| {
-        std::thread::sleep(LOOK_AGAIN);
-        Ok(())
-    })
-    .await
 }
 
 fn size(change: &Change) -> usize {

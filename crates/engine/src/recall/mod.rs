@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use throughline_postgres::{PostgresIndex, PostgresStore};
 use throughline_recall::{ErrorKind, FolderIndex, Hit, Index, Query, RecallError};
 use throughline_store::Position;
+use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::Error;
@@ -205,9 +206,12 @@ impl Shelf {
     /// Does something to the index that nobody waits for. Should it fail, whoever feeds the
     /// index next is told.
     fn behind(&self, work: impl FnOnce() + Send + 'static) {
+        let Ok(runtime) = Handle::try_current() else {
+            return work();
+        };
         let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
         behind.retain(|work| !work.is_finished());
-        behind.push(tokio::task::spawn_blocking(work));
+        behind.push(runtime.spawn_blocking(work));
     }
 
     /// Waits for what goes on behind requests.
@@ -259,11 +263,15 @@ impl Shelf {
     }
 }
 
-/// Does something that takes its time where that keeps nobody waiting.
+/// Does something that takes its time where that keeps nobody waiting; in place where there
+/// is no runtime with threads for it.
 pub(crate) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    joined(tokio::task::spawn_blocking(work).await)
+    match Handle::try_current() {
+        Ok(runtime) => joined(runtime.spawn_blocking(work).await),
+        Err(_) => work(),
+    }
 }
 
 /// Asks the index, where that keeps nobody waiting. An engine that panics on what it reads
@@ -271,7 +279,10 @@ pub(crate) async fn aside<T: Send + 'static>(
 async fn ask_index<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(work).await {
+    let Ok(runtime) = Handle::try_current() else {
+        return work();
+    };
+    match runtime.spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => {
             let panic = error.into_panic();

@@ -10,7 +10,6 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use throughline::{Entry, Session, Throughline};
 
-use super::claim::holder;
 use super::run::{COMPLETE, FAILED, answer_to};
 use crate::events::{BREATH, Subscription, Wanted, event_stream};
 use crate::{App, Problem};
@@ -21,7 +20,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Somebody who waits for an answer.
 struct Waiting {
-    tl: Throughline,
     session: Session,
     turn: String,
     question: Entry,
@@ -39,7 +37,7 @@ pub(crate) async fn follow(
     session: &Session,
     seen: usize,
 ) -> Result<Option<Response>, Problem> {
-    let Some(turn) = holder(tl, session).await? else {
+    let Some(holder) = session.turn_holder().await? else {
         return Ok(None);
     };
     let Some(question) = session.unanswered().await? else {
@@ -51,9 +49,8 @@ pub(crate) async fn follow(
     };
     // Listens first and looks second: what is kept in between is not missed.
     let waiting = Waiting {
-        tl: tl.clone(),
         session: session.clone(),
-        turn,
+        turn: holder.id,
         question,
         subscription: Subscription::begin(app, tl, wanted).await?,
         told: seen.min(1),
@@ -100,7 +97,8 @@ impl Waiting {
 
     /// What became of the turn, once that is known.
     async fn came_to(&self) -> Result<Option<(&'static str, Value)>, Problem> {
-        let goes_on = holder(&self.tl, &self.session).await? == Some(self.turn.clone());
+        let holder = self.session.turn_holder().await?;
+        let goes_on = holder.is_some_and(|holder| holder.id == self.turn);
         if let Some(answer) = answer_to(&self.session, &self.question).await? {
             let usage = answer.message().and_then(|message| message.usage);
             let data = json!({"answer": answer, "usage": usage});

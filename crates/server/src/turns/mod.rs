@@ -5,9 +5,8 @@
 //! one session there is one turn at a time; another waits or is refused, as asked.
 //!
 //! What is told of a turn is known to the process that runs it. That there is one is known to
-//! every process over the store (`claim.rs`), and so is what comes of it (`elsewhere.rs`).
+//! every process over the store ([`TurnClaim`](throughline::TurnClaim)), and so is what comes of it (`elsewhere.rs`).
 
-mod claim;
 mod elsewhere;
 mod live;
 mod run;

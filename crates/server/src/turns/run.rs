@@ -8,12 +8,10 @@ use serde_json::json;
 use throughline::llm::{Delta, Terms, ToolSpec};
 use throughline::{
     Body, CompactionEvent, Conflict, Content, Entry, Expect, How, Message, NewEntry, Read, Role,
-    Session, SessionId, Throughline, ToolCall, ToolResult, Toolbox, TurnEvent, Turned, Usage,
-    Voice,
+    Session, SessionId, ToolCall, ToolResult, Toolbox, TurnClaim, TurnEvent, Turned, Usage, Voice,
 };
 use tokio::sync::oneshot;
 
-use super::claim::{Claim, holder};
 use super::{Live, Place, TurnId, WhenBusy, busy_session};
 use crate::{App, Caller, Choice, Problem};
 
@@ -127,7 +125,6 @@ pub(crate) async fn begin(
     let (started, begun) = oneshot::channel();
     let task = Task {
         app: app.clone(),
-        tl: caller.tl.clone(),
         session: session.clone(),
         question,
         live: Arc::clone(&live),
@@ -146,8 +143,6 @@ pub(crate) async fn begin(
 
 struct Task {
     app: App,
-    /// On behalf of whoever asks.
-    tl: Throughline,
     session: Session,
     question: Question,
     live: Arc<Live>,
@@ -178,13 +173,7 @@ impl Task {
         let room = Arc::clone(&self.app.turns.room).acquire_owned().await;
         self.app.metrics.turns.inc();
         let outcome = match self.claimed(&mut started).await {
-            Ok(claim) => {
-                let outcome = self.answered(&mut started).await;
-                if let Some(claim) = claim {
-                    claim.release().await;
-                }
-                outcome
-            }
+            Ok(claim) => self.answered(claim, &mut started).await,
             Err(problem) => Err(problem),
         };
         self.app.metrics.turns.dec();
@@ -222,30 +211,50 @@ impl Task {
     async fn claimed(
         &self,
         started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
-    ) -> Result<Option<Claim>, Problem> {
+    ) -> Result<Option<TurnClaim>, Problem> {
         if self.question.manner.quiet {
             return Ok(None);
         }
-        let (tl, session, turn) = (&self.tl, &self.session, self.live.id());
-        if let Some(claim) = Claim::take(tl, session, turn).await? {
+        let (session, turn) = (&self.session, self.live.id());
+        if let Some(claim) = session.try_claim_turn_as(*turn).await? {
             return Ok(Some(claim));
         }
         match self.question.when_busy {
             WhenBusy::Refuse => Err(busy_session()),
             WhenBusy::Queue => {
-                let told = json!({"turn": turn, "after": holder(tl, session).await?});
+                let holder = session.turn_holder().await?.map(|holder| holder.id);
+                let told = json!({"turn": turn, "after": holder});
                 self.live.tell(QUEUED, &told);
                 tell(started, Ok(()));
-                Claim::wait(tl, session, turn).await.map(Some)
+                Ok(Some(session.claim_turn_as(*turn).await?))
             }
         }
     }
 
-    /// Keeps the question and has it answered.
+    /// Keeps the question and has it answered, under the claim.
     async fn answered(
         &self,
+        claim: Option<TurnClaim>,
         started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
     ) -> Result<Outcome, Problem> {
+        let voice = self.voice().await?;
+        let session = claim.as_ref().map_or(&self.session, TurnClaim::session);
+        let (session, question, how) = kept(claim.as_ref(), self.asked(session)).await?;
+        let claim = match claim {
+            Some(claim) => Some(claim.moved_to(&session).await?),
+            None => None,
+        };
+        let session = claim.as_ref().map_or(&session, TurnClaim::session);
+        let answering = Box::pin(self.respond(session, question, how, &voice, started));
+        let outcome = kept(claim.as_ref(), answering).await;
+        if let Some(claim) = claim {
+            claim.release().await;
+        }
+        outcome
+    }
+
+    /// Who answers.
+    async fn voice(&self) -> Result<Voice, Problem> {
         let Manner {
             choice,
             terms,
@@ -264,7 +273,18 @@ impl Task {
                 None => more.clone(),
             });
         }
-        let (session, question, how) = self.asked().await?;
+        Ok(voice)
+    }
+
+    /// Answers the question that was kept, unless it has been.
+    async fn respond(
+        &self,
+        session: &Session,
+        question: Entry,
+        how: How,
+        voice: &Voice,
+        started: &mut Option<oneshot::Sender<Result<(), Problem>>>,
+    ) -> Result<Outcome, Problem> {
         self.app.hub.wake();
         self.live.tell(
             STARTED,
@@ -277,7 +297,7 @@ impl Task {
         );
         tell(started, Ok(()));
         if how == How::Repeated
-            && let Some(answer) = answer_to(&session, &question).await?
+            && let Some(answer) = answer_to(session, &question).await?
         {
             let usage = answer.message().and_then(|message| message.usage);
             return Ok(Outcome {
@@ -292,10 +312,12 @@ impl Task {
                 failed: None,
             });
         }
-        if !quiet && let Err(error) = session.name_plainly().await {
+        if !self.question.manner.quiet
+            && let Err(error) = session.name_plainly().await
+        {
             tracing::warn!(%error, "a session cannot be named");
         }
-        let turned = self.heard(&session, &question, &voice).await?;
+        let turned = self.heard(session, &question, voice).await?;
         if let Err(error) = session.remember_turn(&turned, voice.proposing).await {
             tracing::warn!(%error, "what a turn leaves in memory cannot be kept");
         }
@@ -313,7 +335,7 @@ impl Task {
     }
 
     /// The question, kept; or the last message, where that is to be answered.
-    async fn asked(&self) -> Result<(Session, Entry, How), Problem> {
+    async fn asked(&self, session: &Session) -> Result<(Session, Entry, How), Problem> {
         let Question {
             content,
             author,
@@ -325,15 +347,15 @@ impl Task {
         } = &self.question;
         if !manner.entries.is_empty() {
             let entries = manner.entries.clone();
-            let appended = self.session.append_all(entries, *expect, *conflict).await?;
+            let appended = session.append_all(entries, *expect, *conflict).await?;
             let mut entries = appended.entries;
             let question = entries
                 .pop()
                 .ok_or(throughline::StoreError::NothingToAppend)?;
-            return Ok((self.session.of(&appended.session), question, appended.how));
+            return Ok((session.of(&appended.session), question, appended.how));
         }
         let Some(content) = content else {
-            let waiting = self.session.unanswered().await?;
+            let waiting = session.unanswered().await?;
             let question = waiting.ok_or_else(|| {
                 Problem::new(
                     axum::http::StatusCode::CONFLICT,
@@ -341,22 +363,19 @@ impl Task {
                     "the last message has an answer; send a `message` to ask something else",
                 )
             })?;
-            return Ok((self.session.clone(), question, How::Appended));
+            return Ok((session.clone(), question, How::Appended));
         };
         let message = Message::new(Role::User, content.clone());
-        let mut entry = self.session.entry(message);
+        let mut entry = session.entry(message);
         if let Some(key) = key {
-            entry.id = crate::api::entry_id(self.session.id(), key, 0);
+            entry.id = crate::api::entry_id(session.id(), key, 0);
         }
         let entry = NewEntry {
             author: author.clone(),
             ..entry
         };
         let body = entry.body.clone();
-        let appended = self
-            .session
-            .append_all(vec![entry], *expect, *conflict)
-            .await?;
+        let appended = session.append_all(vec![entry], *expect, *conflict).await?;
         let mut entries = appended.entries;
         let question = entries
             .pop()
@@ -364,12 +383,7 @@ impl Task {
         if appended.how == How::Repeated && question.body != body {
             return Err(crate::api::key_reused());
         }
-        let session = if appended.session == *self.session.id() {
-            self.session.clone()
-        } else {
-            self.session.of(&appended.session)
-        };
-        Ok((session, question, appended.how))
+        Ok((session.of(&appended.session), question, appended.how))
     }
 
     async fn heard(
@@ -402,6 +416,17 @@ impl Task {
         let stop = Some(&self.live.stop);
         let turned = voice.answer(session, question, zone, tools, stop, &mut tell);
         Ok(turned.await?)
+    }
+}
+
+/// Runs something of a turn under its claim, where it has one.
+async fn kept<T>(
+    claim: Option<&TurnClaim>,
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    match claim {
+        Some(claim) => claim.keep(work).await,
+        None => work.await,
     }
 }
 

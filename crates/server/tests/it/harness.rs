@@ -1,6 +1,7 @@
 //! A server for a test, and a client of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
@@ -30,6 +31,8 @@ pub(crate) struct Wish {
     pub(crate) hosts: Vec<String>,
     pub(crate) origins: Vec<String>,
     pub(crate) tls: Option<Tls>,
+    /// After how long without a sign of life it is replaced.
+    pub(crate) replaced_after: Option<Duration>,
 }
 
 impl Default for Wish {
@@ -41,6 +44,7 @@ impl Default for Wish {
             hosts: Vec::new(),
             origins: Vec::new(),
             tls: None,
+            replaced_after: None,
         }
     }
 }
@@ -72,7 +76,10 @@ impl Server {
 
     async fn over(folder: Arc<tempfile::TempDir>, wish: Wish) -> Self {
         let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
-        let tl = Throughline::open(&store).await.unwrap();
+        let mut tl = Throughline::open(&store).await.unwrap();
+        if let Some(term) = wish.replaced_after {
+            tl = tl.replacing_after(term);
+        }
         let app = App::new(Serving {
             tl: tl.clone(),
             voices: wish.voices,

@@ -1,13 +1,17 @@
 //! Turns: asked over HTTP, answered by a model that speaks as providers do.
 
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use throughline::context::Policy;
-use throughline::llm::{Keys, ModelSummarizer, Provider, Timing, Wanted, connect};
-use throughline::{Session, Voice};
+use throughline::llm::{
+    Answer, Ask, Broken, Delta, Keys, Model, ModelSummarizer, Provider, Stop, Timing, Wanted,
+    connect,
+};
+use throughline::{Content, Session, Voice};
 use throughline_server::{Choice, VoiceError, Voices};
 use throughline_stand_in::{Fault, Reply, Script, StandIn};
 
@@ -258,6 +262,113 @@ async fn a_turn_at_another_server_is_waited_for_or_refuses_as_asked() {
     let entries = page["entries"].as_array().unwrap().iter();
     let roles: Vec<_> = entries.filter_map(|e| e["role"].as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
+}
+
+/// A model that says that it was asked, and brings its server to a halt until it is told to
+/// go on.
+#[derive(Debug)]
+struct Stalling {
+    asked: Sender<()>,
+    go_on: Mutex<Receiver<()>>,
+}
+
+#[async_trait]
+impl Model for Stalling {
+    fn name(&self) -> &'static str {
+        "stalling"
+    }
+
+    fn provider(&self) -> &'static str {
+        "test"
+    }
+
+    async fn answer(
+        &self,
+        _: &Ask<'_>,
+        _: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Broken> {
+        self.asked.send(()).unwrap();
+        self.go_on.lock().unwrap().recv().unwrap();
+        Ok(Answer {
+            content: Content::text("late"),
+            usage: None,
+            model: None,
+            stop: Stop::Finished,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct StallingVoices(Arc<Stalling>);
+
+#[async_trait]
+impl Voices for StallingVoices {
+    async fn voice(&self, _: Option<&Session>, _: &Choice) -> Result<Voice, VoiceError> {
+        Ok(Voice {
+            model: Some(self.0.clone()),
+            ..Voice::offline()
+        })
+    }
+
+    fn models(&self) -> Vec<String> {
+        vec!["stalling".to_owned()]
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stalls_appends_no_second_answer() {
+    let server = Arc::new(Server::start().await);
+    let id = server.session(&[]).await;
+    let path = format!("/api/sessions/{id}/turns");
+    let (asked, was_asked) = channel();
+    let (go_on, told) = channel();
+    let voices = StallingVoices(Arc::new(Stalling {
+        asked,
+        go_on: Mutex::new(told),
+    }));
+    let wish = Wish {
+        voices: Arc::new(voices),
+        replaced_after: Some(Duration::from_millis(200)),
+        ..Wish::default()
+    };
+    // It has one thread for everything, which its model holds up.
+    let beside = Arc::clone(&server);
+    let (tell_url, url) = tokio::sync::oneshot::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let stalled = beside.beside(wish).await;
+            tell_url.send(stalled.url.clone()).unwrap();
+            let _ = stopped.await;
+        });
+    });
+    let question = json!({"message": "Well?", "stream": false});
+    let ask = |url: &str| {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let post = client.post(format!("{url}{path}")).json(&question);
+        post.header("idempotency-key", "q1")
+    };
+    let late = tokio::spawn(answer(ask(&url.await.unwrap())));
+    tokio::task::block_in_place(|| was_asked.recv().unwrap());
+
+    let (status, turn) = answer(ask(&server.url)).await;
+
+    assert_eq!(status, 200, "{turn}");
+    go_on.send(()).unwrap();
+    let (status, problem) = late.await.unwrap();
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (409, &json!("lease_lost")),
+        "{problem}"
+    );
+    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    let entries = page["entries"].as_array().unwrap().iter();
+    let answers: Vec<_> = entries.filter(|e| e["role"] == "assistant").collect();
+    assert_eq!(answers, [&turn["answer"]]);
+    drop(stop);
+    thread.join().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
