@@ -33,6 +33,13 @@ const PARTS: &[Part] = &[
         test: "what_was_acknowledged_survives_a_kill_at_any_moment",
         postgres: false,
     },
+    Part {
+        name: "simulation",
+        package: "throughline",
+        target: "simulation",
+        test: "whatever_happens_every_question_has_one_answer_in_time",
+        postgres: false,
+    },
     power_cut("power-cut-appends", "appends_survive_kills_and_a_power_cut"),
     power_cut(
         "power-cut-index",

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rusqlite::Connection;
-use throughline_store::{BatchFault, BatchStep, RetryPolicy, StoreError, take_expired};
+use throughline_store::{BatchAction, BatchFault, BatchRun, QueuedWrite, RetryPolicy, StoreError};
 use tokio::sync::oneshot;
 
 use crate::durable::WalSync;
@@ -35,13 +35,9 @@ use crate::wal::Tending;
 const BATCH: usize = 512;
 
 /// Something to do in a transaction.
-trait Job: Send {
+trait Job: QueuedWrite + Send {
     /// Does it. An error of a job that has changed nothing is the job's own refusal.
     fn run(&mut self, tx: &mut Tx<'_>) -> Outcome;
-    /// When it is given up.
-    fn deadline(&self) -> Instant;
-    /// Whether nobody waits for it any more: whoever asked was told that it failed, or left.
-    fn is_abandoned(&self) -> bool;
     /// The error it ended with, if it was run and did.
     fn error(&self) -> Option<&StoreError>;
     /// Tells whoever asked: its own result once that is committed, or the failure.
@@ -62,6 +58,17 @@ struct Work<T, F> {
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
+impl<T, F> QueuedWrite for Work<T, F> {
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Whoever asked was told that it failed, or left.
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+}
+
 impl<T, F> Job for Work<T, F>
 where
     T: Send,
@@ -77,14 +84,6 @@ where
         };
         self.result = Some(result);
         outcome
-    }
-
-    fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
-    fn is_abandoned(&self) -> bool {
-        self.reply.is_closed()
     }
 
     fn error(&self) -> Option<&StoreError> {
@@ -264,17 +263,29 @@ enum Failure {
     Store(StoreError),
 }
 
+impl Failure {
+    /// Whose fault it is, and what everybody in the batch is told if it fails as a whole.
+    fn classify(self) -> (BatchFault, Option<StoreError>) {
+        match self {
+            Self::Broken => (BatchFault::Write, None),
+            Self::Store(failure) => match fault(&failure) {
+                // Nobody's in particular: there is no use in looking for whose.
+                BatchFault::Write => (BatchFault::Lasting, Some(failure)),
+                fault => (fault, Some(failure)),
+            },
+        }
+    }
+}
+
 impl WriterThread {
     fn run(&mut self, waiting: &Receiver<Box<dyn Job>>) {
-        let mut batch = Vec::with_capacity(BATCH);
         for job in waiting {
-            batch.push(job);
+            let mut batch = vec![job];
             batch.extend(waiting.try_iter().take(BATCH - 1));
-            let committing = AssertUnwindSafe(|| self.commit(&mut batch));
+            let committing = AssertUnwindSafe(|| self.commit(batch));
             if catch_unwind(committing).is_err() {
                 // A fault of ours in one job must not end all writing. Whoever waited is told
                 // by the loss of their answer.
-                batch.clear();
                 self.cache.clear();
                 self.roll_back();
             }
@@ -282,45 +293,35 @@ impl WriterThread {
     }
 
     /// Runs a batch to its end and answers everybody in it.
-    fn commit(&mut self, batch: &mut Vec<Box<dyn Job>>) {
-        let mut failures = 0;
+    fn commit(&mut self, batch: Vec<Box<dyn Job>>) {
+        let mut run = BatchRun::new(self.policy, batch);
         loop {
-            let now = Instant::now();
-            for job in take_expired(batch, |job| job.deadline(), now) {
-                job.answer(Some(StoreError::Busy {
-                    during: "waiting to write",
-                    seconds: self.policy.time_limit.as_secs(),
-                }));
-            }
-            batch.retain(|job| !job.is_abandoned());
-            let Some(earliest) = batch.iter().map(|job| job.deadline()).min() else {
-                return;
-            };
-            let failure = match self.attempt(batch, earliest) {
-                Ok(()) => return answer(batch, None),
-                Err(failure) => failure,
-            };
-            let (fault, failure) = match failure {
-                Failure::Broken => (BatchFault::Write, None),
-                Failure::Store(failure) => match fault(&failure) {
-                    // Nobody's in particular: there is no use in looking for whose.
-                    BatchFault::Write => (BatchFault::Lasting, Some(failure)),
-                    fault => (fault, Some(failure)),
-                },
-            };
-            failures += 1;
-            let deadlines = batch.iter().map(|job| job.deadline());
-            let now = Instant::now();
-            match self.policy.after_failure(fault, deadlines, failures, now) {
-                // The job's own error, where it broke, is its answer.
-                BatchStep::Fail => return answer(batch, failure.as_ref()),
-                BatchStep::Retry { after } => std::thread::sleep(after),
-                BatchStep::Split => {
-                    for job in std::mem::take(batch) {
-                        self.commit(&mut vec![job]);
-                    }
-                    return;
+            match run.next(Instant::now()) {
+                BatchAction::Done => return,
+                BatchAction::Pause(pause) => std::thread::sleep(pause),
+                BatchAction::Expire(expired) => {
+                    let busy = StoreError::Busy {
+                        during: "waiting to write",
+                        seconds: self.policy.time_limit.as_secs(),
+                    };
+                    answer(expired, Some(&busy));
                 }
+                BatchAction::Attempt {
+                    mut batch,
+                    deadline,
+                } => match self.attempt(&mut batch, deadline) {
+                    Ok(()) => {
+                        run.committed();
+                        answer(batch, None);
+                    }
+                    Err(failure) => {
+                        let (fault, failure) = failure.classify();
+                        if let Some(batch) = run.failed(batch, fault, Instant::now()) {
+                            // The job's own error, where it broke, is its answer.
+                            answer(batch, failure.as_ref());
+                        }
+                    }
+                },
             }
         }
     }
@@ -401,8 +402,8 @@ impl WriterThread {
 }
 
 /// Answers everybody in a batch: with their own results, or with the failure they share.
-fn answer(batch: &mut Vec<Box<dyn Job>>, failure: Option<&StoreError>) {
-    for job in batch.drain(..) {
+fn answer(batch: Vec<Box<dyn Job>>, failure: Option<&StoreError>) {
+    for job in batch {
         job.answer(failure.map(StoreError::duplicate));
     }
 }

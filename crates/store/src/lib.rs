@@ -42,7 +42,10 @@ pub use lease::{Fence, Lease, LeaseHolder, Leases, MAX_CLOCK_CORRECTION, is_in_e
 pub use log::{Created, LogStore, Read, refuse_unknown_entries};
 pub use memory::MemoryStore;
 pub use prepared::{Prepared, decode, encode, encode_beforehand, verify};
-pub use retry::{BatchFault, BatchStep, RetryPolicy, is_expired, take_expired};
+pub use retry::{
+    BatchAction, BatchFault, BatchRun, BatchStep, QueuedWrite, RetryPolicy, is_expired,
+    take_expired,
+};
 pub use tokens::TokenStore;
 
 /// Every migration there has been, oldest first, with its name. The names are the same for

@@ -8,6 +8,7 @@
 //!
 //! Invariant: a write that was answered with an error is not run afterwards.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How long a write may take, and how retries are spaced.
@@ -117,6 +118,128 @@ pub fn take_expired<T>(
     batch
         .extract_if(.., |write| is_expired(deadline(write), now))
         .collect()
+}
+
+/// A write that waits to be committed with others.
+pub trait QueuedWrite {
+    /// When it is given up.
+    fn deadline(&self) -> Instant;
+
+    /// Whether nobody waits for it any more.
+    fn is_abandoned(&self) -> bool;
+}
+
+impl<W: QueuedWrite + ?Sized> QueuedWrite for Box<W> {
+    fn deadline(&self) -> Instant {
+        (**self).deadline()
+    }
+
+    fn is_abandoned(&self) -> bool {
+        (**self).is_abandoned()
+    }
+}
+
+/// One batch on its way to being committed or refused: says what to do next, and does nothing
+/// itself. The writers of the stores and their simulation run the same decisions.
+#[derive(Debug)]
+pub struct BatchRun<W> {
+    policy: RetryPolicy,
+    /// Parts of the batch, each for one transaction; the first is under way.
+    parts: VecDeque<Vec<W>>,
+    /// How often the first part has failed.
+    failures: u32,
+    pause: Option<Duration>,
+}
+
+/// What to do next with a batch.
+#[derive(Debug)]
+pub enum BatchAction<W> {
+    /// Answer these without running them: their time is up.
+    Expire(Vec<W>),
+    /// Run these in one transaction and wait for locks until `deadline` at most; then report
+    /// with [`BatchRun::committed`] or [`BatchRun::failed`].
+    Attempt {
+        /// The writes.
+        batch: Vec<W>,
+        /// The earliest of their deadlines.
+        deadline: Instant,
+    },
+    /// Wait.
+    Pause(Duration),
+    /// Everybody has been answered.
+    Done,
+}
+
+impl<W: QueuedWrite> BatchRun<W> {
+    /// A batch that has not been tried yet.
+    pub fn new(policy: RetryPolicy, batch: Vec<W>) -> Self {
+        Self {
+            policy,
+            parts: VecDeque::from([batch]),
+            failures: 0,
+            pause: None,
+        }
+    }
+
+    /// What to do now. Writes that were abandoned are dropped without being run.
+    pub fn next(&mut self, now: Instant) -> BatchAction<W> {
+        if let Some(pause) = self.pause.take() {
+            return BatchAction::Pause(pause);
+        }
+        while let Some(part) = self.parts.front_mut() {
+            let expired = take_expired(part, W::deadline, now);
+            if !expired.is_empty() {
+                return BatchAction::Expire(expired);
+            }
+            part.retain(|write| !write.is_abandoned());
+            if let Some(deadline) = part.iter().map(W::deadline).min() {
+                let batch = std::mem::take(part);
+                return BatchAction::Attempt { batch, deadline };
+            }
+            self.finish_part();
+        }
+        BatchAction::Done
+    }
+
+    /// The writes of the last attempt are committed.
+    pub fn committed(&mut self) {
+        self.finish_part();
+    }
+
+    /// The last attempt was rolled back. Answers with its writes if they fail with it, and
+    /// none of them is run again.
+    #[must_use]
+    pub fn failed(&mut self, batch: Vec<W>, fault: BatchFault, now: Instant) -> Option<Vec<W>> {
+        self.failures += 1;
+        let deadlines = batch.iter().map(W::deadline);
+        let step = self
+            .policy
+            .after_failure(fault, deadlines, self.failures, now);
+        match step {
+            BatchStep::Fail => {
+                self.finish_part();
+                return Some(batch);
+            }
+            BatchStep::Split => {
+                self.finish_part();
+                for write in batch.into_iter().rev() {
+                    self.parts.push_front(vec![write]);
+                }
+            }
+            BatchStep::Retry { after } => {
+                self.pause = Some(after);
+                if let Some(part) = self.parts.front_mut() {
+                    *part = batch;
+                }
+            }
+        }
+        None
+    }
+
+    fn finish_part(&mut self) {
+        self.parts.pop_front();
+        self.failures = 0;
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,298 @@
+//! A seeded scheduler with a simulated clock.
+//!
+//! Tasks belong to processes. Which of the ready tasks runs next is decided by the seed; when
+//! none is ready, the clock moves to the next timer. A stalled process runs nothing until its
+//! stall is over, while time goes on for everybody; a killed one loses its tasks where they
+//! are. Nothing here waits for real, and nothing depends on anything but the seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use throughline::{Timestamp, World};
+
+type BoxedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A simulated process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ProcessId(pub(crate) usize);
+
+struct Task {
+    process: ProcessId,
+    future: BoxedFuture,
+}
+
+struct State {
+    random: fastrand::Rng,
+    /// Since the start, by a clock that nobody can set.
+    elapsed: Duration,
+    /// How far the clock that people set is off, in microseconds.
+    clock_offset: i64,
+    timers: BTreeMap<(Duration, u64), Waker>,
+    ready: BTreeSet<u64>,
+    spawned: Vec<(u64, Task)>,
+    killed: BTreeSet<ProcessId>,
+    stalled: BTreeMap<ProcessId, Duration>,
+    /// How long a process has been stalled in all.
+    stalls: BTreeMap<ProcessId, Duration>,
+    next_id: u64,
+    trace: Vec<String>,
+    violations: Vec<String>,
+}
+
+/// The simulated machine. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Simulation {
+    state: Arc<Mutex<State>>,
+    /// What `Instant` the simulation starts at, for code that takes one.
+    start: Instant,
+}
+
+impl std::fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Simulation")
+    }
+}
+
+struct TaskWaker {
+    id: u64,
+    state: Arc<Mutex<State>>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.state.lock().unwrap().ready.insert(self.id);
+    }
+}
+
+impl Simulation {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            state: Arc::new(Mutex::new(State {
+                random: fastrand::Rng::with_seed(seed),
+                elapsed: Duration::ZERO,
+                clock_offset: 0,
+                timers: BTreeMap::new(),
+                ready: BTreeSet::new(),
+                spawned: Vec::new(),
+                killed: BTreeSet::new(),
+                stalled: BTreeMap::new(),
+                stalls: BTreeMap::new(),
+                next_id: 0,
+                trace: Vec::new(),
+                violations: Vec::new(),
+            })),
+            start: Instant::now(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn random(&self, bound: u64) -> u64 {
+        self.state().random.u64(0..bound)
+    }
+
+    /// Whether something happens that does so `percent` times in a hundred.
+    pub(crate) fn chance(&self, percent: u64) -> bool {
+        self.random(100) < percent
+    }
+
+    pub(crate) fn millis_below(&self, bound: u64) -> Duration {
+        Duration::from_micros(self.random(bound * 1_000))
+    }
+
+    /// How long the simulation has lasted, by a clock that nobody can set.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.state().elapsed
+    }
+
+    pub(crate) fn instant(&self) -> Instant {
+        self.start + self.elapsed()
+    }
+
+    /// The time of day, by the clock that people set.
+    pub(crate) fn time_of_day(&self) -> Timestamp {
+        const START: i64 = 1_800_000_000_000_000;
+        let state = self.state();
+        let elapsed = i64::try_from(state.elapsed.as_micros()).unwrap();
+        Timestamp::from_microsecond(START + elapsed + state.clock_offset).unwrap()
+    }
+
+    pub(crate) fn set_clock(&self, by_seconds: i64) {
+        self.note(format!("the clock is set by {by_seconds} s"));
+        self.state().clock_offset += by_seconds * 1_000_000;
+    }
+
+    /// Runs a task as part of a process.
+    pub(crate) fn spawn(
+        &self,
+        process: ProcessId,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let mut state = self.state();
+        state.next_id += 1;
+        let id = state.next_id;
+        let future = Box::pin(future);
+        state.spawned.push((id, Task { process, future }));
+        state.ready.insert(id);
+    }
+
+    pub(crate) fn stall(&self, process: ProcessId, how_long: Duration) {
+        self.note(format!("{process:?} is stalled for {how_long:?}"));
+        let mut state = self.state();
+        let until = state.elapsed + how_long;
+        state.stalled.insert(process, until);
+        *state.stalls.entry(process).or_default() += how_long;
+    }
+
+    /// How long a process was stalled in all.
+    pub(crate) fn stalls(&self, process: ProcessId) -> Duration {
+        self.state()
+            .stalls
+            .get(&process)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Ends a process where it is. What is spawned for it from now on is its successor.
+    pub(crate) fn kill(&self, process: ProcessId) {
+        self.note(format!("{process:?} is killed"));
+        let mut state = self.state();
+        state.killed.insert(process);
+        state.stalled.remove(&process);
+    }
+
+    pub(crate) fn note(&self, what: String) {
+        let mut state = self.state();
+        let line = format!("{:>12.6} {what}", state.elapsed.as_secs_f64());
+        state.trace.push(line);
+    }
+
+    /// Notes that something happened which must never happen.
+    pub(crate) fn violation(&self, what: String) {
+        self.note(format!("VIOLATION: {what}"));
+        self.state().violations.push(what);
+    }
+
+    pub(crate) fn violations(&self) -> Vec<String> {
+        self.state().violations.clone()
+    }
+
+    pub(crate) fn trace(&self) -> Vec<String> {
+        self.state().trace.clone()
+    }
+
+    pub(crate) fn sleep(&self, how_long: Duration) -> impl Future<Output = ()> + Send + use<> {
+        let simulation = self.clone();
+        let until = self.elapsed() + how_long;
+        poll_fn(move |context| {
+            let mut state = simulation.state();
+            if state.elapsed >= until {
+                return Poll::Ready(());
+            }
+            state.next_id += 1;
+            let key = (until, state.next_id);
+            state.timers.insert(key, context.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    /// Runs until `limit` has passed or nothing is left to do.
+    pub(crate) fn run(&self, limit: Duration) {
+        let mut tasks: BTreeMap<u64, Task> = BTreeMap::new();
+        while self.elapsed() < limit {
+            let killed = {
+                let mut state = self.state();
+                let killed = std::mem::take(&mut state.killed);
+                let is_dead = |task: &Task| killed.contains(&task.process);
+                let dead = tasks.iter().filter(|(_, task)| is_dead(task));
+                let dead: Vec<u64> = dead.map(|(id, _)| *id).collect();
+                // Dropped below, without the lock.
+                let dead: Vec<_> = dead.iter().filter_map(|id| tasks.remove(id)).collect();
+                tasks.extend(state.spawned.drain(..));
+                dead
+            };
+            drop(killed);
+            let Some(id) = self.next_task(&tasks) else {
+                if !self.advance() {
+                    return;
+                }
+                continue;
+            };
+            let Some(task) = tasks.get_mut(&id) else {
+                continue;
+            };
+            let state = Arc::clone(&self.state);
+            let waker = Waker::from(Arc::new(TaskWaker { id, state }));
+            let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));
+            if polled.is_ready() {
+                tasks.remove(&id);
+            }
+        }
+    }
+
+    /// One of the tasks that can run, by chance.
+    fn next_task(&self, tasks: &BTreeMap<u64, Task>) -> Option<u64> {
+        let mut state = self.state();
+        let State {
+            ready,
+            stalled,
+            elapsed,
+            random,
+            ..
+        } = &mut *state;
+        stalled.retain(|_, until| *until > *elapsed);
+        ready.retain(|id| tasks.contains_key(id));
+        let runnable: Vec<u64> = ready
+            .iter()
+            .filter(|id| !stalled.contains_key(&tasks[*id].process))
+            .copied()
+            .collect();
+        let chosen = *runnable.get(random.usize(0..runnable.len().max(1)))?;
+        ready.remove(&chosen);
+        Some(chosen)
+    }
+
+    /// Moves the clock to the next thing that happens; false where nothing will.
+    fn advance(&self) -> bool {
+        let mut state = self.state();
+        let timer = state.timers.keys().next().map(|(at, _)| *at);
+        let stall = state.stalled.values().min().copied();
+        let Some(next) = timer.into_iter().chain(stall).min() else {
+            return !state.spawned.is_empty();
+        };
+        state.elapsed = state.elapsed.max(next);
+        let now = state.elapsed;
+        let later = state.timers.split_off(&(now + Duration::from_nanos(1), 0));
+        let due = std::mem::replace(&mut state.timers, later);
+        drop(state);
+        for waker in due.into_values() {
+            waker.wake();
+        }
+        true
+    }
+}
+
+/// Time and randomness of a process in the simulation.
+#[derive(Debug)]
+pub(crate) struct SimulatedWorld(pub(crate) Simulation);
+
+impl World for SimulatedWorld {
+    fn now(&self) -> Timestamp {
+        self.0.time_of_day()
+    }
+
+    fn roll(&self, bytes: &mut [u8]) {
+        self.0.state().random.fill(bytes);
+    }
+
+    fn sleep(&self, how_long: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.0.sleep(how_long))
+    }
+}

@@ -1,0 +1,371 @@
+//! Server processes that answer questions over one store.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::tz::TimeZone;
+use throughline::context::{Encoding, Policy};
+use throughline::llm::{Answer, Ask, Broken, Delta, Model, ModelError, Stop, Terms};
+use throughline::recalling::Mode;
+use throughline::{
+    Body, Compacting, Conflict, Content, Entry, EntryId, Error, Expect, Message, NewSession,
+    Opening, Patience, Read, Role, Searching, Seq, Session, SessionId, Throughline, Turn,
+};
+use throughline_store::MemoryStore;
+use tokio::sync::oneshot;
+
+use crate::executor::{ProcessId, SimulatedWorld, Simulation};
+use crate::store::SimulatedStore;
+use crate::writer::{Disk, Queue, Writer};
+
+/// A wait for a lease that was refused so often is longer than a moment.
+const REFUSALS: usize = 20;
+
+/// A question on its way to a server.
+pub(crate) struct Request {
+    session: SessionId,
+    key: String,
+    reply: oneshot::Sender<Result<(), String>>,
+}
+
+impl Request {
+    pub(crate) fn new(
+        session: &SessionId,
+        key: &str,
+    ) -> (Self, oneshot::Receiver<Result<(), String>>) {
+        let (reply, answer) = oneshot::channel();
+        let request = Self {
+            session: session.clone(),
+            key: key.to_owned(),
+            reply,
+        };
+        (request, answer)
+    }
+}
+
+/// A process that is running.
+struct Server {
+    tl: Throughline,
+    store: Arc<SimulatedStore>,
+}
+
+/// All processes, and the store they share.
+pub(crate) struct Cluster {
+    pub(crate) simulation: Simulation,
+    pub(crate) store: Arc<MemoryStore>,
+    disk: Arc<Mutex<Disk>>,
+    servers: Mutex<Vec<Option<Server>>>,
+    /// The folder of the index, where there is one.
+    index: Option<tempfile::TempDir>,
+    acknowledged: Mutex<BTreeMap<SessionId, Vec<String>>>,
+    expected: Mutex<Vec<(SessionId, Seq, String)>>,
+}
+
+impl Cluster {
+    pub(crate) fn new(simulation: &Simulation, servers: usize, indexed: bool) -> Self {
+        let clock = simulation.clone();
+        let store = MemoryStore::with_clock(move || clock.time_of_day());
+        let cluster = Self {
+            simulation: simulation.clone(),
+            store: Arc::new(store),
+            disk: Arc::default(),
+            servers: Mutex::new((0..servers).map(|_| None).collect()),
+            index: indexed.then(|| tempfile::tempdir().unwrap()),
+            acknowledged: Mutex::default(),
+            expected: Mutex::default(),
+        };
+        for process in 0..servers {
+            cluster.start(ProcessId(process));
+        }
+        cluster
+    }
+
+    fn engine(&self, store: Arc<SimulatedStore>) -> Throughline {
+        let opening = Opening {
+            world: Arc::new(SimulatedWorld(self.simulation.clone())),
+            cache: self.index.as_ref().map(|folder| folder.path().to_owned()),
+            ..Opening::default()
+        };
+        Throughline::over(store, opening)
+    }
+
+    fn connect(&self, process: ProcessId) -> Arc<SimulatedStore> {
+        let simulation = self.simulation.clone();
+        let queue = Queue::default();
+        let writer = Writer {
+            simulation: simulation.clone(),
+            process,
+            queue: queue.clone(),
+            store: Arc::clone(&self.store),
+            disk: Arc::clone(&self.disk),
+        };
+        simulation.spawn(process, writer.run());
+        Arc::new(SimulatedStore {
+            simulation,
+            process,
+            queue,
+            store: Arc::clone(&self.store),
+            refused: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn start(&self, process: ProcessId) {
+        let store = self.connect(process);
+        let tl = self.engine(Arc::clone(&store));
+        let tl = tl.described_as(&format!("server {}", process.0));
+        if self.index.is_some() {
+            let indexing = keep_indexing(self.simulation.clone(), tl.clone());
+            self.simulation.spawn(process, indexing);
+        }
+        self.servers.lock().unwrap()[process.0] = Some(Server { tl, store });
+    }
+
+    pub(crate) fn kill(&self, process: ProcessId) {
+        self.simulation.kill(process);
+        self.servers.lock().unwrap()[process.0] = None;
+    }
+
+    pub(crate) fn any_process(&self) -> ProcessId {
+        let count = self.servers.lock().unwrap().len();
+        ProcessId(usize::try_from(self.simulation.random(count as u64)).unwrap())
+    }
+
+    /// Sends a question to a server, which may be down.
+    pub(crate) fn send(&self, request: Request) -> ProcessId {
+        let process = self.any_process();
+        let servers = self.servers.lock().unwrap();
+        if let Some(server) = &servers[process.0] {
+            let turn = ServedTurn {
+                simulation: self.simulation.clone(),
+                tl: server.tl.clone(),
+                store: Arc::clone(&server.store),
+            };
+            self.simulation.spawn(process, turn.answer(request));
+        }
+        process
+    }
+
+    pub(crate) fn lock_disk(&self, how_long: Duration) {
+        self.simulation
+            .note(format!("the file is locked for {how_long:?}"));
+        self.disk.lock().unwrap().locked_until = self.simulation.elapsed() + how_long;
+    }
+
+    pub(crate) fn break_disk(&self, how_long: Duration) {
+        self.simulation
+            .note(format!("the disk fails for {how_long:?}"));
+        self.disk.lock().unwrap().failing_until = self.simulation.elapsed() + how_long;
+    }
+
+    /// Notes that a client knows that a question was answered.
+    pub(crate) fn acknowledge(&self, session: &SessionId, key: &str) {
+        let mut acknowledged = self.acknowledged.lock().unwrap();
+        acknowledged
+            .entry(session.clone())
+            .or_default()
+            .push(key.to_owned());
+    }
+
+    pub(crate) fn acknowledged(&self, session: &SessionId) -> Vec<String> {
+        let acknowledged = self.acknowledged.lock().unwrap();
+        acknowledged.get(session).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn expect_found(&self, session: &SessionId, seq: Seq, text: &str) {
+        let expected = (session.clone(), seq, text.to_owned());
+        self.expected.lock().unwrap().push(expected);
+    }
+
+    /// Checks that a search finds each expected entry.
+    pub(crate) async fn check_search(&self) {
+        if self.index.is_none() {
+            return;
+        }
+        let tl = self.engine(self.connect(crate::CHECKER));
+        let expected = self.expected.lock().unwrap().clone();
+        for (session, seq, text) in expected {
+            let searching = Searching {
+                typed: &format!("\"{text}\""),
+                mode: Mode::Text,
+                limit: 10,
+                typing: false,
+                project: None,
+                listing: &[],
+                zone: &TimeZone::UTC,
+                patience: Patience::Endless,
+            };
+            let searched = tl.search(&searching).await.unwrap();
+            let hits = searched.found.hits.iter();
+            let places: Vec<_> = hits.map(|hit| (&hit.session, hit.seq)).collect();
+            if places != [(&session, seq)] {
+                let what = format!("{session} {seq} is to be found, not {places:?}");
+                self.simulation.violation(what);
+            }
+        }
+    }
+}
+
+async fn keep_indexing(simulation: Simulation, tl: Throughline) {
+    loop {
+        simulation.sleep(simulation.millis_below(60_000)).await;
+        if let Err(error) = tl.catch_up(Patience::Endless, &mut |_, _| {}).await {
+            simulation.violation(format!("the index cannot be fed: {error}"));
+        }
+    }
+}
+
+/// One turn at a server, as `crates/server/src/turns/run.rs` runs it.
+struct ServedTurn {
+    simulation: Simulation,
+    tl: Throughline,
+    store: Arc<SimulatedStore>,
+}
+
+impl ServedTurn {
+    async fn answer(self, request: Request) {
+        let answered = self.run(&request.session, &request.key).await;
+        // The client may have gone to another server.
+        let _ = request
+            .reply
+            .send(answered.map_err(|error| error.to_string()));
+    }
+
+    async fn run(&self, session: &SessionId, key: &str) -> Result<(), Error> {
+        let reported = Arc::new(AtomicBool::new(false));
+        let report = Arc::clone(&reported);
+        let tl = self.tl.clone();
+        let tl = tl.reporting_waits(move |_| report.store(true, Ordering::Relaxed));
+        let new = NewSession {
+            id: Some(session.clone()),
+            at: Some(throughline::Timestamp::UNIX_EPOCH),
+            ..NewSession::default()
+        };
+        let session = tl.create(new).await?;
+        let id = session.entry(Body::Cleared).id;
+        let claim = session.claim_turn_as(id).await?;
+        if self.store.refusals(&id) > REFUSALS && !reported.load(Ordering::Relaxed) {
+            let what = format!("{key} waited for another server and nobody was told");
+            self.simulation.violation(what);
+        }
+        let turn = self.turn(claim.session(), key);
+        let turned = claim.keep(turn).await;
+        claim.release().await;
+        turned
+    }
+
+    async fn turn(&self, session: &Session, key: &str) -> Result<(), Error> {
+        let mut question = session.entry(Message::text(Role::User, key));
+        question.id = EntryId::derived(&[key.as_bytes()]);
+        let appended = session
+            .append_all(vec![question], Expect::Any, Conflict::Reject)
+            .await?;
+        let question = appended.entries.first().unwrap();
+        if is_answered(session, question).await? {
+            return Ok(());
+        }
+        let model = SlowModel {
+            simulation: self.simulation.clone(),
+            answer: format!("answer {} to {key}", self.simulation.random(1 << 40)),
+        };
+        let policy = Policy {
+            recall: false,
+            ..Policy::default()
+        };
+        let turn = Turn {
+            model: &model,
+            policy: &policy,
+            window: 100_000,
+            encoding: Encoding::Rough,
+            agent: None,
+            documents: &[],
+            summarizer: None,
+            tools: None,
+            terms: &Terms::NONE,
+            stop: None,
+        };
+        let turned = session.answer(question, &turn, &mut |_| {}).await?;
+        if turned.answer.is_none() {
+            return Err(Error::Store(throughline::StoreError::Closed));
+        }
+        if self.simulation.chance(20) {
+            self.compact(session, &policy).await?;
+        }
+        Ok(())
+    }
+
+    async fn compact(&self, session: &Session, policy: &Policy) -> Result<(), Error> {
+        let compacting = Compacting {
+            policy,
+            window: 100_000,
+            encoding: Encoding::Rough,
+            fixed: 0,
+            before: None,
+            force: true,
+            even_if_larger: true,
+            model: None,
+            tell: None,
+        };
+        session.compact(&compacting).await.map(drop)
+    }
+}
+
+/// Whether somebody has answered a question.
+async fn is_answered(session: &Session, question: &Entry) -> Result<bool, Error> {
+    let after = session.read(Read::from(question.seq.next(), 100)).await?;
+    let roles = after
+        .iter()
+        .filter_map(|entry| entry.message())
+        .map(|message| message.role);
+    let mut turn = roles.take_while(|role| *role != Role::User);
+    Ok(turn.any(|role| role == Role::Assistant))
+}
+
+/// A model that takes its time, and sometimes fails or breaks off.
+#[derive(Debug)]
+struct SlowModel {
+    simulation: Simulation,
+    answer: String,
+}
+
+#[async_trait]
+impl Model for SlowModel {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn provider(&self) -> &'static str {
+        "simulation"
+    }
+
+    async fn answer(
+        &self,
+        _: &Ask<'_>,
+        tell: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Broken> {
+        let simulation = &self.simulation;
+        for word in self.answer.split(' ') {
+            simulation.sleep(simulation.millis_below(6_000)).await;
+            tell(Delta::Text(format!("{word} ")));
+        }
+        let content = Content::text(&self.answer);
+        if simulation.chance(5) {
+            return Err(Broken {
+                error: ModelError::Cut,
+                so_far: content,
+                usage: None,
+            });
+        }
+        if simulation.chance(5) {
+            return Err(ModelError::Cut.into());
+        }
+        Ok(Answer {
+            content,
+            usage: None,
+            model: None,
+            stop: Stop::Finished,
+        })
+    }
+}

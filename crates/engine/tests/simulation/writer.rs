@@ -1,0 +1,232 @@
+//! The writer of a simulated process: writes are queued and committed in batches, as the SQL
+//! stores do, over a store in memory that others lock, and a disk that fails.
+//!
+//! What becomes of a batch that failed is decided by the code under test, [`BatchRun`]. Here it
+//! is checked that every write is answered by its deadline; one that was answered is not there to
+//! be run any more.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use throughline::StoreError;
+use throughline_store::{
+    BatchAction, BatchFault, BatchRun, MemoryStore, QueuedWrite, RetryPolicy, is_expired,
+};
+use tokio::sync::{Notify, oneshot};
+
+use crate::executor::{ProcessId, Simulation};
+
+/// How long a write may take.
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// How much later than at its deadline a write may be answered: the commit under way ends.
+const SLACK: Duration = Duration::from_millis(500);
+const BATCH: usize = 512;
+
+type Running<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// A write, whatever it answers with.
+pub(crate) trait Write: Send {
+    fn run<'a>(&'a mut self, store: &'a Arc<MemoryStore>) -> Running<'a>;
+    fn answer(self: Box<Self>, failure: Option<StoreError>);
+    fn is_abandoned(&self) -> bool;
+}
+
+pub(crate) struct Work<T, F> {
+    pub(crate) work: F,
+    pub(crate) result: Option<Result<T, StoreError>>,
+    pub(crate) reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F, R> Write for Work<T, F>
+where
+    T: Send,
+    F: FnMut(Arc<MemoryStore>) -> R + Send,
+    R: Future<Output = Result<T, StoreError>> + Send,
+{
+    fn run<'a>(&'a mut self, store: &'a Arc<MemoryStore>) -> Running<'a> {
+        Box::pin(async move {
+            self.result = Some((self.work)(Arc::clone(store)).await);
+        })
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        let result = match (failure, self.result) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(result)) => result,
+            (None, None) => Err(StoreError::Closed),
+        };
+        let _ = self.reply.send(result);
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+}
+
+struct Queued {
+    write: Box<dyn Write>,
+    submitted: Instant,
+    deadline: Instant,
+    /// How long the process had been stalled when it was submitted.
+    stalls: Duration,
+}
+
+impl QueuedWrite for Queued {
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.write.is_abandoned()
+    }
+}
+
+/// What is wrong with the store's file at the moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Disk {
+    /// Until when another program holds its lock.
+    pub(crate) locked_until: Duration,
+    /// Until when nothing can be written to it.
+    pub(crate) failing_until: Duration,
+}
+
+/// The queue of a process's writer.
+#[derive(Clone, Default)]
+pub(crate) struct Queue {
+    jobs: Arc<Mutex<VecDeque<Queued>>>,
+    more: Arc<Notify>,
+}
+
+impl Queue {
+    pub(crate) fn submit(
+        &self,
+        simulation: &Simulation,
+        process: ProcessId,
+        write: Box<dyn Write>,
+    ) {
+        let submitted = simulation.instant();
+        self.jobs.lock().unwrap().push_back(Queued {
+            write,
+            submitted,
+            deadline: policy(process).deadline(submitted),
+            stalls: simulation.stalls(process),
+        });
+        self.more.notify_one();
+    }
+}
+
+fn policy(process: ProcessId) -> RetryPolicy {
+    RetryPolicy {
+        seed: u32::try_from(process.0).unwrap(),
+        ..RetryPolicy::new(TIME_LIMIT)
+    }
+}
+
+pub(crate) struct Writer {
+    pub(crate) simulation: Simulation,
+    pub(crate) process: ProcessId,
+    pub(crate) queue: Queue,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) disk: Arc<Mutex<Disk>>,
+}
+
+impl Writer {
+    pub(crate) async fn run(self) {
+        loop {
+            let batch: Vec<Queued> = {
+                let mut jobs = self.queue.jobs.lock().unwrap();
+                let waiting = jobs.len().min(BATCH);
+                jobs.drain(..waiting).collect()
+            };
+            if batch.is_empty() {
+                self.queue.more.notified().await;
+                continue;
+            }
+            self.commit(batch).await;
+        }
+    }
+
+    async fn commit(&self, batch: Vec<Queued>) {
+        let mut run = BatchRun::new(policy(self.process), batch);
+        loop {
+            match run.next(self.simulation.instant()) {
+                BatchAction::Done => return,
+                BatchAction::Pause(pause) => self.simulation.sleep(pause).await,
+                BatchAction::Expire(expired) => self.answer(expired, Some(busy)),
+                BatchAction::Attempt { batch, deadline } => {
+                    self.attempt(&mut run, batch, deadline).await;
+                }
+            }
+        }
+    }
+
+    async fn attempt(&self, run: &mut BatchRun<Queued>, mut batch: Vec<Queued>, deadline: Instant) {
+        let simulation = &self.simulation;
+        // Waits for the file's lock as SQLite's busy handler does.
+        let fault = loop {
+            let now = simulation.elapsed();
+            let Disk {
+                locked_until,
+                failing_until,
+            } = *self.disk.lock().unwrap();
+            if now < failing_until {
+                break Some(BatchFault::Lasting);
+            }
+            if now >= locked_until {
+                break None;
+            }
+            if is_expired(deadline, simulation.instant()) {
+                break Some(BatchFault::Passing);
+            }
+            let left = deadline - simulation.instant();
+            let pause = Duration::from_millis(50).min(left);
+            simulation.sleep(pause).await;
+        };
+        if let Some(fault) = fault {
+            let now = simulation.instant();
+            if let Some(batch) = run.failed(batch, fault, now) {
+                let error = match fault {
+                    BatchFault::Lasting => failing,
+                    BatchFault::Passing | BatchFault::Write => busy,
+                };
+                self.answer(batch, Some(error));
+            }
+            return;
+        }
+        for queued in &mut batch {
+            queued.write.run(&self.store).await;
+        }
+        run.committed();
+        // The sync; what was committed stays so, whether or not anybody hears of it.
+        simulation.sleep(simulation.millis_below(20)).await;
+        self.answer(batch, None);
+    }
+
+    fn answer(&self, batch: Vec<Queued>, failure: Option<fn() -> StoreError>) {
+        let simulation = &self.simulation;
+        for queued in batch {
+            let waited = simulation.instant() - queued.submitted;
+            let stalled = simulation.stalls(self.process) - queued.stalls;
+            if waited > TIME_LIMIT + SLACK + stalled {
+                simulation.violation(format!("a write was answered after {waited:?}"));
+            }
+            queued.write.answer(failure.map(|failure| failure()));
+        }
+    }
+}
+
+fn busy() -> StoreError {
+    StoreError::Busy {
+        during: "waiting to write",
+        seconds: TIME_LIMIT.as_secs(),
+    }
+}
+
+fn failing() -> StoreError {
+    StoreError::Backend {
+        during: "writing",
+        source: "the disk fails".into(),
+    }
+}
