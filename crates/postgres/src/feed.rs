@@ -111,8 +111,15 @@ impl Notes {
     }
 }
 
-/// The position up to which everything is committed that ever will be.
-async fn settled(tx: &Tx) -> Result<i64, Fault> {
+/// Where the feed ends.
+struct End {
+    /// Everything up to here is committed that ever will be.
+    settled: i64,
+    /// The last position that was taken, committed or not.
+    taken: i64,
+}
+
+async fn end(tx: &Tx) -> Result<End, Fault> {
     let failed = during("finding the end of the feed");
     let client = tx.client()?;
     let asking = async {
@@ -135,13 +142,20 @@ async fn settled(tx: &Tx) -> Result<i64, Fault> {
             settled = settled.min(last - behind);
         }
     }
-    Ok(settled)
+    Ok(End {
+        settled,
+        taken: last,
+    })
 }
 
 #[async_trait]
 impl Feed for PostgresStore {
     async fn last_position(&self) -> Result<Position, StoreError> {
         in_transaction!(self, self.serve(Purpose::Follow), |tx| last(tx).await)
+    }
+
+    async fn newest_position(&self) -> Result<Position, StoreError> {
+        in_transaction!(self, self.serve(Purpose::Follow), |tx| newest(tx).await)
     }
 
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError> {
@@ -189,7 +203,21 @@ impl PostgresStore {
 
 /// The position of the last change.
 async fn last(tx: &Tx) -> Result<Position, Fault> {
-    let settled = settled(tx).await?;
+    let End { settled, .. } = end(tx).await?;
+    last_before(tx, settled).await
+}
+
+/// The last position that was taken, or that of the last change where nothing is being committed.
+async fn newest(tx: &Tx) -> Result<Position, Fault> {
+    let End { settled, taken } = end(tx).await?;
+    if settled < taken {
+        return Ok(to_position(taken));
+    }
+    last_before(tx, settled).await
+}
+
+/// The position of the last change up to a position.
+async fn last_before(tx: &Tx, settled: i64) -> Result<Position, Fault> {
     let row = tx
         .optional(
             "finding the last change",
@@ -211,7 +239,7 @@ async fn changes(
     after: Position,
     limit: usize,
 ) -> Result<Vec<Change>, Fault> {
-    let settled = settled(tx).await?;
+    let End { settled, .. } = end(tx).await?;
     let after = rows::number(after.0);
     let most = rows::number(limit as u64);
     let owner = owner.map(Owner::as_str);

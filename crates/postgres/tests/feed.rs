@@ -50,11 +50,16 @@ fn a_position_that_is_committed_late_is_not_passed_over() {
         assert_eq!(told(&seen), ["s 1"]);
         let last = store.last_position().await.unwrap();
         assert_eq!(last, seen[0].position);
+        // Whoever asks how far behind they are learns that more was acknowledged.
+        let newest = store.newest_position().await.unwrap();
+        assert_eq!(newest, Position(last.0 + 3));
 
         slow.batch_execute("COMMIT").await.unwrap();
 
         let later = store.changes(last, 10).await.unwrap();
         assert_eq!(told(&later), ["slow trashed", "s 2", "s 3"]);
+        assert_eq!(store.newest_position().await.unwrap(), newest);
+        assert_eq!(store.last_position().await.unwrap(), newest);
     });
 }
 

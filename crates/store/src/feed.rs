@@ -133,6 +133,15 @@ pub trait Feed: Debug + Send + Sync {
     /// The position of the last change.
     async fn last_position(&self) -> Result<Position, StoreError>;
 
+    /// The position at or before which everything is that was acknowledged so far.
+    ///
+    /// In a store with several writers this can be later than [`Feed::last_position`]: while a
+    /// change is still being committed, [`Feed::changes`] does not show those with later positions
+    /// either, although they may have been acknowledged.
+    async fn newest_position(&self) -> Result<Position, StoreError> {
+        self.last_position().await
+    }
+
     /// The changes after a position, oldest first, at most `limit` of them.
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError>;
 

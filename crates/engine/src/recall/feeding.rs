@@ -147,14 +147,31 @@ impl Throughline {
         if !self.index_matches_store().await? {
             return Err(RecallError::Mismatch.into());
         }
-        let target = self.store.last_position().await?;
+        // What was acknowledged before is here at the latest.
+        let target = self.store.newest_position().await?;
         let mut feeder: Option<Feeder> = None;
         let mut origins = Origins::new();
         let first = self.watermark().await?;
         loop {
             let watermark = self.watermark().await?;
-            let behind = target.0.saturating_sub(watermark.0);
-            if behind == 0 || self.has_waited(began, patience) {
+            let mut behind = target.0.saturating_sub(watermark.0);
+            let mut is_over = behind == 0 || self.has_waited(began, patience);
+            let mut last = target;
+            if !is_over {
+                last = self.store.last_position().await?;
+                if last <= watermark {
+                    // Somebody is still committing what comes next, or has given it up.
+                    if self.store.newest_position().await? <= watermark {
+                        behind = 0;
+                    }
+                    is_over = behind == 0 || patience == Patience::Endless;
+                    if !is_over {
+                        look_again().await?;
+                        continue;
+                    }
+                }
+            }
+            if is_over {
                 if let Some(feeder) = feeder {
                     // Until its files are merged they are read as they were.
                     self.shelf.behind(move || drop(feeder.finish()));
@@ -171,7 +188,7 @@ impl Throughline {
             }
             match feeder.take() {
                 Some(hungry) => {
-                    feeder = Some(self.feed(hungry, watermark, target, &mut origins).await?);
+                    feeder = Some(self.feed(hungry, watermark, last, &mut origins).await?);
                 }
                 // Another process feeds it.
                 None => self.world.sleep(LOOK_AGAIN).await,
