@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use throughline_model::Json;
 
 use super::telling::Telling;
-use super::{Bookmark, ReadError};
+use super::{Bookmark, ReadError, unpack};
 use crate::LineError;
 use crate::lines::Lines;
 use crate::surrogate::repair;
@@ -45,7 +45,8 @@ pub(super) fn read<F: LineFormat>(
     let failed = |error| ReadError::io(path, error);
     let file = File::open(path).map_err(failed)?;
     if path.extension().is_some_and(|extension| extension == "zst") {
-        let decoder = ruzstd::decoding::StreamingDecoder::new(BufReader::new(file))
+        let decoder = unpack::zstd(file)
+            .map_err(failed)?
             .map_err(|error| ReadError::shape(telling.agent, path, error))?;
         all::<F, _>(telling, decoder, 0, 0, &mut F::before(path))?;
         return Ok(None);

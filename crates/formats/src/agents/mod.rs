@@ -33,6 +33,7 @@ mod opencode;
 mod pi;
 mod plain;
 mod telling;
+mod unpack;
 
 use std::io;
 use std::path::{Path, PathBuf};

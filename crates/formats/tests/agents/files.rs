@@ -89,6 +89,37 @@ fn a_compressed_rollout_tells_the_same() {
     );
 }
 
+/// A compressed file of so many blocks, each of which says one byte 128 KiB long.
+fn endless(byte: u8, blocks: usize) -> Vec<u8> {
+    // The magic number, no size, a window of 128 KiB.
+    let mut file = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38];
+    for block in 1..=blocks {
+        let header = u32::from(block == blocks) | (1 << 1) | ((128 << 10) << 3);
+        file.extend_from_slice(&header.to_le_bytes()[..3]);
+        file.push(byte);
+    }
+    file
+}
+
+#[test]
+fn a_compressed_file_that_expands_without_end_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder
+        .path()
+        .join("rollout-2026-01-02T10-00-00-33333333-3333-4333-8333-333333333333.jsonl.zst");
+    for byte in [b'\n', b'x', 0] {
+        // 128 MiB from 4 KiB.
+        std::fs::write(&path, endless(byte, 1_024)).unwrap();
+        let read = throughline_formats::read_source(Agent::Codex, &path, None, &mut |_| true);
+        let error = read.unwrap_err();
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(
+            source.contains("expands to more than 1000 times"),
+            "{source}"
+        );
+    }
+}
+
 #[test]
 fn whatever_the_bytes_are_no_reader_panics() {
     let folder = tempfile::tempdir().unwrap();
