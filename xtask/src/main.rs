@@ -3,6 +3,7 @@
 mod bench;
 mod browser;
 mod distill;
+mod faketime;
 mod fuzz;
 mod picture;
 mod postgres;

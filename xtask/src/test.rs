@@ -15,6 +15,7 @@ pub(crate) struct TestArgs {
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
     get_nextest()?;
     crate::browser::get()?;
+    crate::faketime::get()?;
     if let Some(filter) = &args.filter {
         return run_tests(Some(filter), &Servers::get()?);
     }

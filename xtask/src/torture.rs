@@ -40,6 +40,20 @@ const PARTS: &[Part] = &[
         test: "whatever_happens_every_question_has_one_answer_in_time",
         postgres: false,
     },
+    Part {
+        name: "history-sqlite",
+        package: "throughline-cli",
+        target: "history",
+        test: "servers_over_one_sqlite_file_give_one_history",
+        postgres: false,
+    },
+    Part {
+        name: "history-postgres",
+        package: "throughline-cli",
+        target: "history",
+        test: "servers_over_one_postgres_database_give_one_history",
+        postgres: true,
+    },
     power_cut("power-cut-appends", "appends_survive_kills_and_a_power_cut"),
     power_cut(
         "power-cut-index",
@@ -112,6 +126,7 @@ pub(crate) fn run(args: &TortureArgs) -> Result<()> {
         .seed
         .unwrap_or_else(|| RandomState::new().hash_one(0) >> 16);
     eprintln!("Seed {seed}; {seconds} s for each of {} parts", parts.len());
+    crate::faketime::get()?;
     let servers = if parts.iter().any(|part| part.postgres) {
         Servers::get()?
     } else {

@@ -1,0 +1,299 @@
+//! The checker accepts what a sound store answers and rejects made-up bad histories.
+
+use std::time::Duration;
+
+use crate::checker::{Rule, check};
+use crate::record::{
+    Action, AppendAnswer, Call, FeedEvent, FeedStream, History, Hit, Intended, Moment, Restore,
+    Shown, Span,
+};
+
+fn at(millis: u64) -> Moment {
+    Duration::from_millis(millis)
+}
+
+fn span(start: u64, end: u64) -> Span {
+    Span {
+        start: at(start),
+        end: at(end),
+    }
+}
+
+fn shown(seq: u64, id: &str) -> Shown {
+    Shown {
+        seq,
+        id: id.to_owned(),
+        text: format!("text of {id}"),
+    }
+}
+
+/// A history of one session, made step by step.
+#[derive(Default)]
+struct Made(History);
+
+impl Made {
+    fn intend(&mut self, id: &str) {
+        let intended = Intended {
+            session: "s".to_owned(),
+            text: format!("text of {id}"),
+        };
+        self.0.intended.insert(id.to_owned(), intended);
+    }
+
+    fn call(mut self, start: u64, end: u64, action: Action) -> Self {
+        self.0.calls.push(Call {
+            span: span(start, end),
+            action,
+        });
+        self
+    }
+
+    fn append(mut self, start: u64, end: u64, id: &str, answer: AppendAnswer) -> Self {
+        self.intend(id);
+        let id = id.to_owned();
+        self.call(start, end, Action::Append { id, answer })
+    }
+
+    fn acknowledged(self, start: u64, end: u64, seq: u64, id: &str) -> Self {
+        let answer = AppendAnswer::Acknowledged(shown(seq, id));
+        self.append(start, end, id, answer)
+    }
+
+    fn refused(self, start: u64, end: u64, id: &str) -> Self {
+        let answer = AppendAnswer::Refused("unavailable".to_owned());
+        self.append(start, end, id, answer)
+    }
+
+    fn read(self, start: u64, end: u64, ids: &[&str]) -> Self {
+        let entries: Vec<_> = (1..).zip(ids).map(|(seq, id)| shown(seq, id)).collect();
+        let action = Action::Read {
+            session: "s".to_owned(),
+            after: 0,
+            limit: 50,
+            head: entries.len() as u64,
+            entries,
+        };
+        self.call(start, end, action)
+    }
+
+    fn search(self, start: u64, end: u64, id: &str, hits: &[(u64, &str)], behind: u64) -> Self {
+        let hits = hits.iter().map(|(seq, of)| Hit {
+            session: "s".to_owned(),
+            seq: *seq,
+            snippet: format!("text of {of}"),
+        });
+        let hits = hits.collect();
+        let id = id.to_owned();
+        self.call(start, end, Action::Search { id, hits, behind })
+    }
+
+    fn feed(mut self, opened: u64, after: u64, events: &[(u64, u64, &str)]) -> Self {
+        let event = |(position, seq, id): &(u64, u64, &str)| FeedEvent {
+            received: at(opened + 1),
+            position: *position,
+            session: "s".to_owned(),
+            entry: shown(*seq, id),
+        };
+        self.0.feeds.push(FeedStream {
+            follower: 0,
+            opened: at(opened),
+            after,
+            events: events.iter().map(event).collect(),
+        });
+        self
+    }
+
+    fn restore(mut self, backup: (u64, u64), during: (u64, u64)) -> Self {
+        self.0.restores.push(Restore {
+            backup: span(backup.0, backup.1),
+            span: span(during.0, during.1),
+        });
+        self
+    }
+
+    fn finally(mut self, ids: &[&str]) -> Self {
+        let log = (1..).zip(ids).map(|(seq, id)| shown(seq, id)).collect();
+        self.0.final_logs.push([("s".to_owned(), log)].into());
+        self
+    }
+
+    #[track_caller]
+    fn violates(&self, rule: Rule) {
+        let found = check(&self.0);
+        assert!(
+            found.iter().any(|violation| violation.rule == rule),
+            "{rule:?} is not among {found:?}"
+        );
+    }
+
+    #[track_caller]
+    fn is_sound(&self) {
+        assert_eq!(check(&self.0), []);
+    }
+}
+
+/// Two appends, one after the other.
+fn two() -> Made {
+    Made::default()
+        .acknowledged(0, 10, 1, "a")
+        .acknowledged(20, 30, 2, "b")
+}
+
+#[test]
+fn a_sound_history_is_accepted() {
+    two()
+        .read(40, 50, &["a", "b"])
+        .search(60, 70, "b", &[(2, "b")], 0)
+        .refused(70, 80, "c")
+        .append(70, 80, "d", AppendAnswer::Unknown)
+        .feed(12, 0, &[(5, 1, "a")])
+        .feed(85, 5, &[(6, 2, "b"), (9, 3, "d")])
+        .finally(&["a", "b", "d"])
+        .is_sound();
+}
+
+#[test]
+fn an_acknowledged_entry_that_is_lost_is_found() {
+    two().finally(&["a"]).violates(Rule::Durable);
+    two().finally(&[]).violates(Rule::Durable);
+}
+
+#[test]
+fn an_entry_that_is_there_twice_is_found() {
+    two().finally(&["a", "b", "a"]).violates(Rule::OneNumber);
+}
+
+#[test]
+fn an_entry_that_two_servers_number_differently_is_found() {
+    two().read(40, 50, &["b", "a"]).violates(Rule::OneNumber);
+    Made::default()
+        .acknowledged(0, 10, 1, "a")
+        .acknowledged(0, 10, 1, "b")
+        .violates(Rule::OneNumber);
+}
+
+#[test]
+fn an_entry_nobody_sent_is_found() {
+    two().finally(&["a", "b", "x"]).violates(Rule::Genuine);
+    let mut altered = two().read(40, 50, &["a", "b"]);
+    altered.0.intended.get_mut("b").unwrap().text = "another text".to_owned();
+    altered.violates(Rule::Genuine);
+}
+
+#[test]
+fn a_refused_append_that_is_committed_is_found() {
+    two()
+        .refused(40, 50, "c")
+        .finally(&["a", "b", "c"])
+        .violates(Rule::RefusedIsAbsent);
+    // Another attempt may have done it.
+    two()
+        .refused(40, 50, "c")
+        .append(60, 70, "c", AppendAnswer::Unknown)
+        .finally(&["a", "b", "c"])
+        .is_sound();
+}
+
+#[test]
+fn an_entry_before_one_that_was_acknowledged_earlier_is_found() {
+    Made::default()
+        .acknowledged(0, 10, 2, "b")
+        .acknowledged(20, 30, 1, "a")
+        .violates(Rule::RealTimeOrder);
+    // Of two at once either may be first.
+    Made::default()
+        .acknowledged(0, 25, 2, "b")
+        .acknowledged(20, 30, 1, "a")
+        .is_sound();
+}
+
+#[test]
+fn a_read_that_goes_back_is_found() {
+    two().read(40, 50, &["a"]).violates(Rule::FreshRead);
+    // While it is being appended it may be seen or not.
+    two().read(22, 28, &["a"]).is_sound();
+    // What one reader saw the next sees too, acknowledged or not.
+    Made::default()
+        .append(0, 90, "a", AppendAnswer::Unknown)
+        .read(10, 20, &["a"])
+        .read(30, 40, &[])
+        .violates(Rule::FreshRead);
+}
+
+#[test]
+fn a_read_with_a_gap_is_found() {
+    let mut gap = two().read(40, 50, &["a", "b"]);
+    let Action::Read { entries, .. } = &mut gap.0.calls[2].action else {
+        panic!("a read");
+    };
+    entries.remove(0);
+    gap.violates(Rule::FreshRead);
+}
+
+#[test]
+fn a_feed_that_skips_repeats_or_reorders_is_found() {
+    let done = || two().finally(&["a", "b"]);
+    let wrong: [&[(u64, u64, &str)]; 4] = [
+        &[(6, 2, "b")],
+        &[(5, 1, "a")],
+        &[(5, 1, "a"), (5, 1, "a"), (6, 2, "b")],
+        &[(6, 2, "b"), (5, 1, "a")],
+    ];
+    for events in wrong {
+        done().feed(0, 0, events).violates(Rule::Feed);
+    }
+    // After resuming, too.
+    done()
+        .feed(0, 0, &[(5, 1, "a"), (6, 2, "b")])
+        .feed(50, 6, &[(6, 2, "b")])
+        .violates(Rule::Feed);
+}
+
+#[test]
+fn a_search_result_with_the_text_of_another_entry_is_found() {
+    two()
+        .search(40, 50, "b", &[(1, "b"), (2, "b")], 0)
+        .violates(Rule::SearchResult);
+    two()
+        .search(40, 50, "b", &[(2, "b"), (7, "x")], 0)
+        .violates(Rule::SearchResult);
+}
+
+#[test]
+fn an_acknowledged_entry_that_search_does_not_find_is_found() {
+    two()
+        .search(40, 50, "b", &[], 0)
+        .violates(Rule::SearchComplete);
+    // It may say that it is not that far yet.
+    two().search(40, 50, "b", &[], 1).is_sound();
+    two().search(25, 50, "b", &[], 0).is_sound();
+}
+
+#[test]
+fn a_restore_takes_back_what_came_after_the_backup_and_nothing_else() {
+    let restored = || {
+        two()
+            .restore((12, 15), (40, 50))
+            .acknowledged(60, 70, 2, "c")
+    };
+    restored()
+        .read(80, 90, &["a", "c"])
+        .finally(&["a", "c"])
+        .is_sound();
+    // What was acknowledged before the backup is there.
+    restored().finally(&["c"]).violates(Rule::Durable);
+    // Search shows what was there before the restore.
+    restored()
+        .search(80, 90, "c", &[(2, "b"), (2, "c")], 0)
+        .violates(Rule::SearchResult);
+    // What came after the backup does not return by itself.
+    two()
+        .restore((12, 15), (40, 50))
+        .finally(&["a", "b"])
+        .violates(Rule::GoneAfterRestore);
+    // A call that overlaps with the restore was answered from either history.
+    restored()
+        .read(45, 55, &["a", "b"])
+        .finally(&["a", "c"])
+        .is_sound();
+}

@@ -1,0 +1,82 @@
+//! Requests to a server that may be paused or die at any moment.
+//!
+//! In HTTP/1.0, so that an answer comes as it is and ends with the connection.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// Nothing was sent: the server cannot have acted on it.
+    NotSent,
+    /// It was sent, perhaps in part.
+    Lost,
+}
+
+/// Sends a request and leaves reading the answer to the caller.
+pub(crate) fn send(
+    address: SocketAddr,
+    timeout: Duration,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<TcpStream, NoAnswer> {
+    let stream = TcpStream::connect_timeout(&address, timeout).map_err(|_| NoAnswer::NotSent)?;
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let sent = (|| -> io::Result<()> {
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        write!(
+            &stream,
+            "{method} {path} HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    })();
+    sent.map_err(|_| NoAnswer::Lost)?;
+    Ok(stream)
+}
+
+/// Sends a request; the status and the body. An answer that is cut off is none.
+pub(crate) fn call(
+    address: SocketAddr,
+    timeout: Duration,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<(u16, Value), NoAnswer> {
+    let mut stream = send(address, timeout, method, path, body)?;
+    let mut answer = String::new();
+    stream
+        .read_to_string(&mut answer)
+        .map_err(|_| NoAnswer::Lost)?;
+    parse(&answer).ok_or(NoAnswer::Lost)
+}
+
+fn parse(answer: &str) -> Option<(u16, Value)> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let length = head
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .and_then(|(_, length)| length.parse::<usize>().ok());
+    if length.is_some_and(|length| body.len() < length) {
+        return None;
+    }
+    Some((status, serde_json::from_str(body).ok()?))
+}
+
+/// A text as part of a query string.
+pub(crate) fn encode(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}

@@ -1,0 +1,224 @@
+//! Several servers over one store, with kills, pauses, restarts, restored backups and wrong
+//! clocks: whatever clients were answered is verified as one history.
+//!
+//! `record` is what was recorded, `checker` what must hold of it; the rest makes it happen. In the
+//! suite there is one short history for each kind of store; `cargo xtask torture` makes many. The
+//! faults and what clients do follow from the seed; how processes are scheduled does not, so
+//! that a seed repeats the situation rather than the run.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod chance;
+mod checker;
+mod checker_tests;
+mod clients;
+mod faults;
+mod http;
+mod record;
+mod servers;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use throughline_cluster::{Cluster, Programs};
+use throughline_store::conformance::torture::TortureBudget;
+
+use crate::chance::Chance;
+use crate::clients::{COMMON, Client, Follower, Shared, followed, own_session};
+use crate::faults::{Database, FaultCounts, Faults};
+use crate::record::{History, Shown};
+use crate::servers::Servers;
+
+const SERVERS: usize = 3;
+const CLIENTS: usize = 4;
+const FOLLOWERS: usize = 2;
+/// How many faults there are in one history: in the suite, and in a long run.
+const FAULTS: usize = 14;
+const MANY_FAULTS: usize = 40;
+
+#[test]
+fn servers_over_one_sqlite_file_give_one_history() {
+    let budget = TortureBudget::from_env(1, 18);
+    for round in (0..).take_while(|round| budget.allows(*round)) {
+        let mut servers = Servers::start(SERVERS, None);
+        let mut database = Database::Sqlite;
+        let counts = run("sqlite", budget, round, &mut servers, &mut database);
+        assert_eq!(counts.exits, 0, "a server ended by itself");
+    }
+}
+
+#[test]
+fn servers_over_one_postgres_database_give_one_history() {
+    let Some(programs) = Programs::for_tests() else {
+        return;
+    };
+    let budget = TortureBudget::from_env(1, 18);
+    for round in (0..).take_while(|round| budget.allows(*round)) {
+        // Stopping it is not a power cut, so nothing need be synced.
+        let cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
+        let mut servers = Servers::start(SERVERS, Some(cluster.url()));
+        let mut database = Database::Postgres(cluster);
+        run("postgres", budget, round, &mut servers, &mut database);
+    }
+}
+
+/// Makes one history and verifies it.
+fn run(
+    name: &str,
+    budget: TortureBudget,
+    round: u64,
+    servers: &mut Servers,
+    database: &mut Database,
+) -> FaultCounts {
+    let seed = budget.seed.wrapping_add(round);
+    let shared = Arc::new(Shared {
+        started: Instant::now(),
+        addresses: servers.addresses(),
+        history: Mutex::default(),
+        stop: AtomicBool::new(false),
+        stop_following: AtomicBool::new(false),
+        restores: AtomicUsize::new(0),
+        unexpected: Mutex::default(),
+        acknowledged: AtomicUsize::new(0),
+    });
+    make_sessions(&shared);
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let client = client(&shared, seed, number);
+            std::thread::spawn(move || client.run())
+        })
+        .collect();
+    let followers: Vec<_> = (0..FOLLOWERS)
+        .map(|number| {
+            let follower = Follower {
+                number,
+                chance: Chance::new(seed, 100 + number as u64),
+                shared: Arc::clone(&shared),
+            };
+            std::thread::spawn(move || follower.run())
+        })
+        .collect();
+
+    let mut faults = Faults::new(Chance::new(seed, 200), &shared, servers, database);
+    let count = if budget.is_torture() {
+        MANY_FAULTS
+    } else {
+        FAULTS
+    };
+    std::thread::sleep(Duration::from_millis(500));
+    for _ in 0..count {
+        faults.make_one();
+    }
+    faults.heal();
+    std::thread::sleep(Duration::from_millis(500));
+    let (log, counts) = (faults.log, faults.counts);
+    shared.stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.join().unwrap();
+    }
+
+    observe_the_end(&shared, seed);
+    let started = Instant::now();
+    while !have_followed(&shared) && started.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    shared.stop_following.store(true, Ordering::Relaxed);
+    for follower in followers {
+        follower.join().unwrap();
+    }
+    let doctor: Value = serde_json::from_str(&servers.run(&["doctor", "--json"])).unwrap();
+
+    let history = shared.history.lock().unwrap();
+    println!(
+        "{name}, seed {seed}: {counts}, {} processes; {}",
+        servers.starts(),
+        checker::count(&history)
+    );
+    let mut wrong: Vec<String> = checker::check(&history)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    wrong.extend(shared.unexpected.lock().unwrap().iter().cloned());
+    if doctor["ok"] != true {
+        wrong.push(format!("doctor: {doctor}"));
+    }
+    if !wrong.is_empty() {
+        let kept = servers.keep();
+        explain(&kept, &log, &history);
+        let shown: Vec<_> = wrong.iter().take(12).map(String::as_str).collect();
+        panic!(
+            "{name}, seed {seed}: {} violations; logs and history are in {}\n{}",
+            wrong.len(),
+            kept.display(),
+            shown.join("\n")
+        );
+    }
+    counts
+}
+
+fn client(shared: &Arc<Shared>, seed: u64, number: usize) -> Client {
+    Client {
+        number,
+        chance: Chance::new(seed, number as u64),
+        shared: Arc::clone(shared),
+        server: number % SERVERS,
+        known: Vec::new(),
+    }
+}
+
+fn sessions() -> Vec<String> {
+    let own = (0..CLIENTS).map(own_session);
+    std::iter::once(COMMON.to_owned()).chain(own).collect()
+}
+
+fn make_sessions(shared: &Shared) {
+    let address = shared.addresses.get(0).unwrap();
+    for session in sessions() {
+        let body = json!({ "id": session });
+        let timeout = Duration::from_secs(20);
+        let made = http::call(address, timeout, "POST", "/api/sessions", Some(&body)).unwrap();
+        assert_eq!(made.0, 201, "{}", made.1);
+    }
+}
+
+/// Reads everything by each server, and searches for some of it.
+fn observe_the_end(shared: &Arc<Shared>, seed: u64) {
+    let mut chance = Chance::new(seed, 300);
+    for server in 0..SERVERS {
+        let mut client = client(shared, seed, 400 + server);
+        let mut logs = BTreeMap::new();
+        for session in sessions() {
+            client.server = server;
+            logs.insert(session.clone(), client.whole_log(&session));
+        }
+        let all: Vec<Shown> = logs.values().flatten().cloned().collect();
+        shared.history.lock().unwrap().final_logs.push(logs);
+        for _ in 0..30.min(all.len()) {
+            let at = usize::try_from(chance.below(all.len() as u64)).unwrap();
+            client.server = server;
+            client.search_at_last(&all[at].id);
+        }
+    }
+}
+
+/// Whether every follower has got everything.
+fn have_followed(shared: &Shared) -> bool {
+    let history = shared.history.lock().unwrap();
+    (0..FOLLOWERS).all(|follower| {
+        let followed = followed(&history, follower);
+        history.final_logs[0].iter().all(|(session, log)| {
+            followed.get(session).copied().unwrap_or_default() == log.len() as u64
+        })
+    })
+}
+
+/// Writes down what happened.
+fn explain(folder: &Path, log: &[String], history: &History) {
+    std::fs::write(folder.join("faults.txt"), log.join("\n")).unwrap();
+    std::fs::write(folder.join("history.txt"), format!("{history:#?}")).unwrap();
+}
