@@ -345,7 +345,7 @@ async fn answer_last(session: &Session, model: &HeldModel) -> Result<(), Error> 
         let question = claim.session().unanswered().await?.unwrap();
         claim.session().answer(&question, &turn, &mut |_| {}).await
     };
-    let answered = claim.keep(answering).await;
+    let answered = Box::pin(claim.keep(answering)).await;
     claim.release().await;
     answered.map(drop)
 }
@@ -375,7 +375,7 @@ fn whoever_stalls_in_a_turn_appends_no_second_answer() {
             std::thread::spawn(move || {
                 run(async {
                     let tl = place.open().await.replacing_after(term);
-                    answer_last(&tl.unopened(&id), &model).await
+                    Box::pin(answer_last(&tl.unopened(&id), &model)).await
                 })
             })
         };

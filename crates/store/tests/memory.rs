@@ -29,10 +29,11 @@ fn with_clock() -> Fixture<MemoryStore> {
     }
 }
 
-async fn set_back(fixture: &Fixture<MemoryStore>, by: Duration) {
+fn set_back(fixture: &Fixture<MemoryStore>, by: Duration) -> std::future::Ready<()> {
     let clock: &Clock = fixture.keep.downcast_ref().unwrap();
     let mut now = clock.lock().unwrap();
     *now = now.checked_sub(by).unwrap();
+    std::future::ready(())
 }
 
 clock_conformance!(with_clock(), set_back);

@@ -125,7 +125,7 @@ impl Simulation {
     }
 
     pub(crate) fn set_clock(&self, by_seconds: i64) {
-        self.note(format!("the clock is set by {by_seconds} s"));
+        self.note(&format!("the clock is set by {by_seconds} s"));
         self.state().clock_offset += by_seconds * 1_000_000;
     }
 
@@ -144,7 +144,7 @@ impl Simulation {
     }
 
     pub(crate) fn stall(&self, process: ProcessId, how_long: Duration) {
-        self.note(format!("{process:?} is stalled for {how_long:?}"));
+        self.note(&format!("{process:?} is stalled for {how_long:?}"));
         let mut state = self.state();
         let until = state.elapsed + how_long;
         state.stalled.insert(process, until);
@@ -162,13 +162,13 @@ impl Simulation {
 
     /// Ends a process where it is. What is spawned for it from now on is its successor.
     pub(crate) fn kill(&self, process: ProcessId) {
-        self.note(format!("{process:?} is killed"));
+        self.note(&format!("{process:?} is killed"));
         let mut state = self.state();
         state.killed.insert(process);
         state.stalled.remove(&process);
     }
 
-    pub(crate) fn note(&self, what: String) {
+    pub(crate) fn note(&self, what: &str) {
         let mut state = self.state();
         let line = format!("{:>12.6} {what}", state.elapsed.as_secs_f64());
         state.trace.push(line);
@@ -176,7 +176,7 @@ impl Simulation {
 
     /// Notes that something happened which must never happen.
     pub(crate) fn violation(&self, what: String) {
-        self.note(format!("VIOLATION: {what}"));
+        self.note(&format!("VIOLATION: {what}"));
         self.state().violations.push(what);
     }
 

@@ -93,11 +93,13 @@ async fn ask_everything(cluster: Arc<Cluster>, session: SessionId, finished: Arc
             };
             match answer {
                 Ok(()) => {
-                    simulation.note(format!("{key} is answered by {process:?}"));
+                    simulation.note(&format!("{key} is answered by {process:?}"));
                     cluster.acknowledge(&session, &key);
                     break;
                 }
-                Err(why) => simulation.note(format!("{key} is not answered by {process:?}: {why}")),
+                Err(why) => {
+                    simulation.note(&format!("{key} is not answered by {process:?}: {why}"));
+                }
             }
             simulation.sleep(simulation.millis_below(2_000)).await;
         }
@@ -173,7 +175,7 @@ async fn check(cluster: Arc<Cluster>, sessions: Vec<SessionId>) {
             }
         }
     }
-    let report = cluster.store.check(&mut |_, _| {}).await.unwrap();
+    let report = cluster.store.check(&|_, _| {}).await.unwrap();
     if !report.findings.is_empty() {
         simulation.violation(format!("{:?}", report.findings));
     }

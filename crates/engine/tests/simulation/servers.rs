@@ -150,13 +150,13 @@ impl Cluster {
 
     pub(crate) fn lock_disk(&self, how_long: Duration) {
         self.simulation
-            .note(format!("the file is locked for {how_long:?}"));
+            .note(&format!("the file is locked for {how_long:?}"));
         self.disk.lock().unwrap().locked_until = self.simulation.elapsed() + how_long;
     }
 
     pub(crate) fn break_disk(&self, how_long: Duration) {
         self.simulation
-            .note(format!("the disk fails for {how_long:?}"));
+            .note(&format!("the disk fails for {how_long:?}"));
         self.disk.lock().unwrap().failing_until = self.simulation.elapsed() + how_long;
     }
 
@@ -226,7 +226,7 @@ struct ServedTurn {
 
 impl ServedTurn {
     async fn answer(self, request: Request) {
-        let answered = self.run(&request.session, &request.key).await;
+        let answered = Box::pin(self.run(&request.session, &request.key)).await;
         // The client may have gone to another server.
         let _ = request
             .reply
@@ -251,7 +251,7 @@ impl ServedTurn {
             self.simulation.violation(what);
         }
         let turn = self.turn(claim.session(), key);
-        let turned = claim.keep(turn).await;
+        let turned = Box::pin(claim.keep(turn)).await;
         claim.release().await;
         turned
     }

@@ -208,7 +208,9 @@ impl Writer {
         let simulation = &self.simulation;
         for queued in batch {
             let waited = simulation.instant() - queued.submitted;
-            let stalled = simulation.stalls(self.process) - queued.stalls;
+            let stalled = simulation
+                .stalls(self.process)
+                .saturating_sub(queued.stalls);
             if waited > TIME_LIMIT + SLACK + stalled {
                 simulation.violation(format!("a write was answered after {waited:?}"));
             }
