@@ -1,7 +1,10 @@
 //! What is on a disk at one moment.
 
 use std::collections::BTreeMap;
+use std::fs::{DirBuilder, OpenOptions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use crate::CrashSimError;
@@ -37,13 +40,17 @@ impl DiskState {
         Ok(())
     }
 
-    /// Puts it into an empty folder.
+    /// Puts it into an empty folder, for the owner only: modes are not recorded.
     pub fn write_to(&self, folder: &Path) -> Result<(), CrashSimError> {
         for (name, content) in &self.entries {
             let path = folder.join(name);
             match content {
-                None => std::fs::create_dir(&path),
-                Some(bytes) => std::fs::write(&path, bytes),
+                None => DirBuilder::new().mode(0o700).create(&path),
+                Some(bytes) => {
+                    let mut new = OpenOptions::new();
+                    new.write(true).create_new(true).mode(0o600);
+                    new.open(&path).and_then(|mut file| file.write_all(bytes))
+                }
             }
             .map_err(CrashSimError::io(&path))?;
         }

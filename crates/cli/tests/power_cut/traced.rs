@@ -1,6 +1,7 @@
 //! A `tl` whose every write, sync and acknowledgement is recorded.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
@@ -65,7 +66,9 @@ impl Traced {
         std::fs::create_dir(&root).unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
         if home {
-            std::fs::create_dir(root.join("home")).unwrap();
+            let mut owner_only = std::fs::DirBuilder::new();
+            owner_only.mode(0o700);
+            owner_only.create(root.join("home")).unwrap();
         }
         Self {
             recorder: Recorder::build(folder.path()).unwrap(),
