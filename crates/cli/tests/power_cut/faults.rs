@@ -4,7 +4,7 @@
 use std::process::Output;
 use std::slice::from_ref;
 
-use throughline_crash_sim::{Action, CallKind, DiskState, DurabilityModel, Fault, Rng};
+use throughline_crash_sim::{Action, CallKind, DiskState, DurabilityModel, Fault, Operation, Rng};
 use throughline_store::conformance::torture::TortureBudget;
 
 use crate::acknowledged::Acknowledged;
@@ -69,6 +69,15 @@ fn is_well(traced: &Traced, sent: &Sent, scope: Scope, fault: &Fault, counts: &m
     }
 }
 
+/// Whether a process ended while syncs failed. The next one then finds in the log what was written and
+/// not synced, and no later sync makes it durable: the system has forgotten that it must be
+/// written. Nothing is promised for a power cut after that.
+fn lost_a_sync(traced: &Traced, fault: &Fault) -> bool {
+    let records = traced.trace().records;
+    let mut syncs = records.iter().map(|record| &record.operation);
+    fault.last > fault.number && syncs.any(|sync| *sync == Operation::Sync { failed: true })
+}
+
 /// One round: a command whose calls fail, then the same without.
 fn command_round(seed: u64, counts: &mut Counts) {
     let rng = &mut Rng::new(seed);
@@ -113,7 +122,9 @@ fn command_round(seed: u64, counts: &mut Counts) {
     let failed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "after {fault}: {failed}");
     traced.ok(&SEARCH);
-    cut_power(&traced, &sent, Scope::StoreAndIndex, seed, 12, counts);
+    if !lost_a_sync(&traced, &fault) {
+        cut_power(&traced, &sent, Scope::StoreAndIndex, seed, 12, counts);
+    }
 }
 
 #[test]
@@ -164,7 +175,9 @@ fn server_round(rng: &mut Rng, fault: &Fault, counts: &mut Counts) {
         served.stop();
     }
     is_well(&traced, &sent, Scope::Store, fault, counts);
-    cut_power(&traced, &sent, Scope::Store, rng.next_u64(), 40, counts);
+    if !lost_a_sync(&traced, fault) {
+        cut_power(&traced, &sent, Scope::Store, rng.next_u64(), 40, counts);
+    }
 }
 
 #[test]
