@@ -29,6 +29,12 @@ const TARGETS: &[Target] = &[
         binary: &["--test", "fuzz"],
         tests: "",
     },
+    Target {
+        name: "salvage",
+        package: "throughline-sqlite",
+        binary: &["--test", "fuzz"],
+        tests: "salvage",
+    },
 ];
 
 /// Run the fuzz targets for longer than the suite does

@@ -7,59 +7,12 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use common::sample::{Logs, PAGE, ids, salvaged, sample, written};
+use common::accounted::is_all_accounted_for;
+use common::sample::{PAGE, ids, salvaged, sample, written};
 use common::{findings, logs, run};
 use proptest::prelude::*;
-use throughline_model::{Body, EntryId, Seq};
-use throughline_sqlite::Salvaged;
-use throughline_store::{MemoryStore, Store};
-
-/// Every entry of the original is there as it was, or is said to be lost.
-async fn is_all_accounted_for(original: &Logs, into: &dyn Store, salvaged: &Salvaged) {
-    let kept = logs(into).await.unwrap();
-    let mut different = 0;
-    for ((owner, id), original) in original {
-        let lost = |seq: Seq| {
-            let mut losses = salvaged.lost.iter();
-            losses.any(|loss| {
-                loss.owner.as_str() == owner
-                    && loss.session == *id
-                    && loss.entries.iter().any(|(a, z)| (*a..=*z).contains(&seq))
-            })
-        };
-        let Some(kept) = kept.get(&(owner.clone(), id.clone())) else {
-            // Its name is lost with its row, which is told.
-            assert!(!salvaged.notes.is_empty(), "{owner} {id} is nowhere");
-            continue;
-        };
-        for entry in original {
-            let same = kept.iter().find(|kept| kept.seq == entry.seq);
-            let is_lost = same.is_none_or(|kept| kept.decode().unwrap().body == Body::Lost);
-            // Unless the row is lost that said how many there were, which is told.
-            let named = format!("session {id} is lost");
-            let row_lost = salvaged.notes.iter().any(|note| note.contains(&named));
-            let told = lost(entry.seq) || row_lost;
-            assert!(
-                !is_lost || told,
-                "{owner} {id} {} is gone unsaid",
-                entry.seq
-            );
-            match same {
-                Some(kept) if !is_lost => {
-                    let as_it_was =
-                        kept.payload == entry.payload && kept.id == entry.id && kept.at == entry.at;
-                    different += u64::from(!as_it_was);
-                }
-                _ => {}
-            }
-        }
-    }
-    assert!(
-        different <= salvaged.unverified,
-        "{different} differ and {} are unverified",
-        salvaged.unverified
-    );
-}
+use throughline_model::EntryId;
+use throughline_store::MemoryStore;
 
 /// The entries of the original that are wholly in pages that were not touched.
 fn untouched(damaged: &[u8]) -> BTreeSet<EntryId> {

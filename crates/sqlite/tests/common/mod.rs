@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test uses some of it")]
 
+pub(crate) mod accounted;
 pub(crate) mod sample;
 
 use std::collections::BTreeMap;

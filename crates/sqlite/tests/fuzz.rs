@@ -1,0 +1,128 @@
+//! Fuzz target: the salvage reader, on damaged main files and write-ahead logs.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::accounted::is_all_accounted_for;
+use common::sample::{Logs, PAGE, make, salvaged, sample, written};
+use common::{findings, logs, run};
+use throughline_fuzz::{Case, Choices, Input, Target, fuzz, mutate};
+use throughline_store::{MemoryStore, Store};
+
+/// What comes before each page in a write-ahead log, and before all of them.
+const FRAME_HEADER: usize = 24;
+const LOG_HEADER: usize = 32;
+const FRAME: usize = FRAME_HEADER + PAGE;
+
+/// Changes the header, the order or the pages of a write-ahead log.
+fn log_frames(mut log: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
+    let frames = log.len().saturating_sub(LOG_HEADER) / FRAME;
+    if frames == 0 {
+        return mutate::bytes(log, others, by);
+    }
+    let frame = LOG_HEADER + by.below(frames)? * FRAME;
+    match by.below(8)? {
+        0 => {
+            let at = by.below(LOG_HEADER)?;
+            log[at] = *by.pick(&[0, 1, 2, 0x10, 0x7f, 0x80, 0xff])?;
+        }
+        // Which page it is, how many there are, salts, checksums.
+        1 | 2 => {
+            let at = frame + by.below(FRAME_HEADER)?;
+            log[at] = *by.pick(&[0, 1, 2, 9, 0x7f, 0x80, 0xff])?;
+        }
+        3 => {
+            let other = LOG_HEADER + by.below(frames)? * FRAME;
+            log.copy_within(other..other + FRAME, frame);
+        }
+        4 => log.truncate(frame + by.below(FRAME)?),
+        5 => drop(log.drain(frame..frame + FRAME)),
+        _ => {
+            // The page within the frame.
+            let page = frame + FRAME_HEADER..frame + FRAME;
+            let changed = mutate::pages::<PAGE>(log[page.clone()].to_vec(), &[], by)?;
+            log.splice(page, changed);
+        }
+    }
+    Some(log)
+}
+
+/// A store whose newest entries are only in its log: the main file, the log, and what is there.
+fn unfinished() -> (Vec<u8>, Vec<u8>, Logs) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = make(&path).await;
+        let file = fs::read(&path).unwrap();
+        let log = fs::read(path.with_extension("db-wal")).unwrap();
+        (file, log, logs(&store).await.unwrap())
+    })
+}
+
+fn case(name: &str, seed: Vec<u8>, mutation: mutate::Mutation) -> Case {
+    Case {
+        name: name.to_owned(),
+        seeds: vec![seed],
+        mutation,
+    }
+}
+
+#[test]
+fn salvage() {
+    let (bytes, original) = sample();
+    let (file, log, unfinished) = unfinished();
+    let cases = vec![
+        case("main", bytes.clone(), mutate::pages::<PAGE>),
+        case("log", log, log_frames),
+    ];
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz_corpus");
+    // All of a file is held, and so is the store it is salvaged into.
+    let target = Target::new("salvage", &corpus, cases).within((64 << 20, 400));
+    fuzz!(target, |input: &Input| {
+        let main = if input.case == 0 { &input.bytes } else { &file };
+        let (_folder, path) = written(main);
+        if input.case == 1 {
+            fs::write(path.with_extension("db-wal"), &input.bytes).unwrap();
+        }
+        run(async {
+            let into = MemoryStore::default();
+            let report = salvaged(&path, &into).await;
+            if input.case == 0 {
+                is_all_accounted_for(original, &into, &report).await;
+            } else {
+                nothing_is_invented(&unfinished, &into, report.unverified).await;
+            }
+            assert_eq!(findings(&into).await, []);
+        });
+        assert_eq!(&fs::read(&path).unwrap(), main, "the file was changed");
+    });
+}
+
+/// What is salvaged is what was stored, but for what is counted as unverified. A log that was
+/// cut short is a store at an earlier time, so that something may be missing without notice.
+async fn nothing_is_invented(original: &Logs, into: &dyn Store, unverified: u64) {
+    let stored: std::collections::BTreeMap<_, _> = original
+        .values()
+        .flatten()
+        .map(|entry| (entry.id, &entry.payload))
+        .collect();
+    let mut different = 0;
+    for entry in logs(into).await.unwrap().values().flatten() {
+        let is_lost = entry.decode().unwrap().body == throughline_model::Body::Lost;
+        let is_same = stored
+            .get(&entry.id)
+            .is_some_and(|payload| **payload == entry.payload);
+        // What is in the trash is not among the original's logs.
+        let is_known = stored.contains_key(&entry.id);
+        different += u64::from(!is_lost && is_known && !is_same);
+    }
+    // One entry was erased, and is whole in a store of before.
+    assert!(
+        different <= unverified + 1,
+        "{different} differ, {unverified} are unverified"
+    );
+}
