@@ -166,7 +166,7 @@ impl Throughline {
                     }
                     is_over = behind == 0 || patience == Patience::Endless;
                     if !is_over {
-                        look_again().await?;
+                        self.world.sleep(LOOK_AGAIN).await;
                         continue;
                     }
                 }
