@@ -182,6 +182,29 @@ async fn peek(tx: &Tx, owner: &Owner, name: &str) -> Result<Option<Lease>, Fault
     }))
 }
 
+/// Every lease there is.
+pub(crate) async fn list(tx: &Tx) -> Result<Vec<Lease>, Fault> {
+    let found = tx
+        .query(
+            "listing the leases",
+            "SELECT owner, name, holder, number, expires_at FROM throughline.lease
+             ORDER BY owner, name",
+            &[],
+        )
+        .await?;
+    let read = |row: &tokio_postgres::Row| -> Result<Lease, StoreError> {
+        let number: i64 = rows::get(row, 3)?;
+        Ok(Lease {
+            owner: rows::parsed(row, 0)?,
+            name: rows::get(row, 1)?,
+            holder: rows::get(row, 2)?,
+            number: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
+            expires_at: rows::time(rows::get(row, 4)?)?,
+        })
+    };
+    Ok(found.iter().map(read).collect::<Result<_, _>>()?)
+}
+
 #[async_trait]
 impl Leases for PostgresStore {
     async fn take_lease(

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use throughline_model::Owner;
-use throughline_store::{ErrorKind, Progress, Report, StoreError, Upkeep};
+use throughline_store::{ErrorKind, Lease, Progress, Report, StoreError, Upkeep};
 
 use crate::error::Fault;
 use crate::open::PostgresStore;
 use crate::patience::patiently;
 use crate::tx::Purpose;
-use crate::{check, erase, rebuild, rows};
+use crate::{check, erase, lease, rebuild, rows};
 
 #[async_trait]
 impl Upkeep for PostgresStore {
@@ -29,6 +29,17 @@ impl Upkeep for PostgresStore {
                 let owners = tx.finish(found).await?;
                 let owners = owners.iter().map(|row| rows::parsed(row, 0));
                 Ok(owners.collect::<Result<_, _>>()?)
+            })
+        })
+        .await
+    }
+
+    async fn leases(&self) -> Result<Vec<Lease>, StoreError> {
+        patiently(self.shared.patience, |_| {
+            Box::pin(async move {
+                let tx = self.serve(Purpose::Read).await?;
+                let found = lease::list(&tx).await;
+                tx.finish(found).await
             })
         })
         .await

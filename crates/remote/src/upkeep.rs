@@ -4,7 +4,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use throughline_model::Owner;
-use throughline_store::{Progress, Report, StoreError, Upkeep};
+use throughline_store::{Lease, Progress, Report, StoreError, Upkeep};
 
 use crate::store::RemoteStore;
 
@@ -14,6 +14,12 @@ impl Upkeep for RemoteStore {
     async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
         let owners = self.holders().iter().map(|holder| holder.owner.clone());
         Ok(owners.collect())
+    }
+
+    async fn leases(&self) -> Result<Vec<Lease>, StoreError> {
+        Err(StoreError::Unsupported(
+            "list leases from here: run `tl doctor` where the server keeps its store",
+        ))
     }
 
     async fn check(&self, _: Progress<'_>) -> Result<Report, StoreError> {

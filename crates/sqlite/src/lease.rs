@@ -132,6 +132,30 @@ fn peek(connection: &Connection, owner: &Owner, name: &str) -> Result<Option<Lea
     found.map(lease).transpose()
 }
 
+/// Every lease there is.
+pub(crate) fn list(connection: &Connection) -> Result<Vec<Lease>, StoreError> {
+    let failed = during("listing the leases");
+    let mut query = connection
+        .prepare("SELECT owner, name, holder, number, expires_at FROM lease ORDER BY owner, name")
+        .map_err(failed)?;
+    let mut found = query.query([]).map_err(failed)?;
+    let mut leases = Vec::new();
+    while let Some(row) = found.next().map_err(failed)? {
+        let owner: String = row.get(0).map_err(failed)?;
+        let number: i64 = row.get(3).map_err(failed)?;
+        leases.push(Lease {
+            owner: owner
+                .parse()
+                .map_err(|error| damaged("an owner is none", error))?,
+            name: row.get(1).map_err(failed)?,
+            holder: row.get(2).map_err(failed)?,
+            number: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
+            expires_at: time(row.get(4).map_err(failed)?)?,
+        });
+    }
+    Ok(leases)
+}
+
 #[async_trait]
 impl Leases for SqliteStore {
     async fn take_lease(

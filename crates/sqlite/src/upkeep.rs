@@ -4,12 +4,12 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use throughline_model::Owner;
-use throughline_store::{ErrorKind, Progress, Report, StoreError, Upkeep};
+use throughline_store::{ErrorKind, Lease, Progress, Report, StoreError, Upkeep};
 use tokio::sync::mpsc;
 
 use crate::error::{damaged, during};
 use crate::open::{SqliteStore, side_file};
-use crate::{backup, check, rebuild};
+use crate::{backup, check, lease, rebuild};
 
 /// Sessions rebuilt in one transaction: others get a turn in between.
 const REBUILT_AT_ONCE: usize = 64;
@@ -34,6 +34,10 @@ impl Upkeep for SqliteStore {
                 .collect()
             })
             .await
+    }
+
+    async fn leases(&self) -> Result<Vec<Lease>, StoreError> {
+        self.readers.read(lease::list).await
     }
 
     async fn check(&self, progress: Progress<'_>) -> Result<Report, StoreError> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use throughline_model::{Digest, Owner, Record, Seq, SessionId, StoredEntry};
 
-use crate::StoreError;
+use crate::{Lease, StoreError};
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -78,6 +78,10 @@ pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
 pub trait Upkeep: Send + Sync {
     /// Everybody who has sessions here.
     async fn owners(&self) -> Result<Vec<Owner>, StoreError>;
+
+    /// Every lease that was taken and not given back, of all owners, whether it has run out
+    /// or not. Takes none of them.
+    async fn leases(&self) -> Result<Vec<Lease>, StoreError>;
 
     /// Checks the file, every chain, and that everything derived equals its fold.
     async fn check(&self, progress: Progress<'_>) -> Result<Report, StoreError>;

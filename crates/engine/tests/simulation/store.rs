@@ -358,6 +358,11 @@ impl Upkeep for SimulatedStore {
         self.store.owners().await
     }
 
+    async fn leases(&self) -> Result<Vec<Lease>, StoreError> {
+        self.latency().await;
+        self.store.leases().await
+    }
+
     async fn check(&self, progress: Progress<'_>) -> Result<Report, StoreError> {
         self.latency().await;
         self.store.check(progress).await

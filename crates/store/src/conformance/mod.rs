@@ -65,7 +65,8 @@ macro_rules! conformance {
         $crate::conformance_cases! { $make;
             access: a_token_is_found_by_its_hash, a_revoked_token_says_so_and_stays,
                 tokens_are_listed_in_the_order_they_were_made, one_hash_is_one_token;
-            upkeep: a_sound_store_has_no_findings, a_rebuild_changes_nothing, owners_are_known;
+            upkeep: a_sound_store_has_no_findings, a_rebuild_changes_nothing, owners_are_known,
+                leases_are_listed_and_not_taken;
         }
         $crate::random_conformance! { $make, $crate::conformance::random::agrees_with_memory }
     };

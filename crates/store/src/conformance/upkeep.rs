@@ -1,5 +1,7 @@
 //! Checks and rebuilds.
 
+use std::time::Duration;
+
 use throughline_model::{Body, Owner, Seq};
 
 use super::{append, append_body, at, birth, owner, session_id, session_with};
@@ -56,4 +58,23 @@ pub async fn owners_are_known<S: Store>(store: &S) {
     store.create(&other, birth("s")).await.unwrap();
     session_with(store, "s", &[]).await;
     assert_eq!(store.owners().await.unwrap(), [owner(), other]);
+}
+
+/// Leases that were not given back are listed, and listing takes none of them.
+pub async fn leases_are_listed_and_not_taken<S: Store>(store: &S) {
+    let (mine, other) = (owner(), "other".parse::<Owner>().unwrap());
+    let minute = Duration::from_secs(60);
+    let take = async |owner: &Owner, name, term| {
+        let taken = store.take_lease(owner, name, "holder", term).await;
+        taken.unwrap()
+    };
+    let held = take(&mine, "held", minute).await;
+    let expired = take(&mine, "expired", Duration::ZERO).await;
+    let given_back = take(&mine, "given back", minute).await;
+    store.release_lease(&given_back).await.unwrap();
+    let others = take(&other, "held", minute).await;
+    let expected = [expired, held.clone(), others];
+    assert_eq!(store.leases().await.unwrap(), expected);
+    assert_eq!(store.leases().await.unwrap(), expected);
+    store.renew_lease(&held, minute).await.unwrap();
 }

@@ -14,7 +14,7 @@ use crate::{Fence, Lease, Leases, StoreError, is_in_effect};
 /// A lease, and when it was last granted or renewed.
 #[derive(Debug)]
 pub(super) struct GrantedLease {
-    lease: Lease,
+    pub(super) lease: Lease,
     granted_at: Timestamp,
 }
 

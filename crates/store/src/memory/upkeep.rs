@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use throughline_model::{Digest, Owner, Record};
 
 use super::{MemoryStore, fold};
-use crate::{BlobStore, Finding, LogCheck, Progress, Report, StoreError, Upkeep, admit_blob};
+use crate::{
+    BlobStore, Finding, Lease, LogCheck, Progress, Report, StoreError, Upkeep, admit_blob,
+};
 
 #[async_trait]
 impl BlobStore for MemoryStore {
@@ -28,6 +30,14 @@ impl BlobStore for MemoryStore {
 impl Upkeep for MemoryStore {
     async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
         Ok(self.lock().keys().cloned().collect())
+    }
+
+    async fn leases(&self) -> Result<Vec<Lease>, StoreError> {
+        let spaces = self.lock();
+        let granted = spaces.values().flat_map(|space| space.leases.values());
+        let mut leases: Vec<Lease> = granted.map(|granted| granted.lease.clone()).collect();
+        leases.sort_by(|a, b| (&a.owner, &a.name).cmp(&(&b.owner, &b.name)));
+        Ok(leases)
     }
 
     async fn check(&self, progress: Progress<'_>) -> Result<Report, StoreError> {
