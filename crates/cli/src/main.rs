@@ -157,6 +157,7 @@ async fn start(cli: Cli) -> ExitCode {
 
 fn set_up(global: &Global, no_save: bool) -> Result<App> {
     let places = Places::look()?;
+    places.restrict();
     let flags = Flags {
         store: global.store.clone(),
         owner: global.owner.clone(),

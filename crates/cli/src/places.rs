@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use etcetera::BaseStrategy;
+use throughline::recalling::private::{is_open_to_others, restrict_all, restrict_folder};
 
 /// The environment and the folders that follow from it.
 #[derive(Clone)]
@@ -137,6 +138,40 @@ impl Places {
     /// The folder of models that were added.
     pub(crate) fn models(&self) -> PathBuf {
         self.data.join("models")
+    }
+
+    /// Takes the permissions of the program's folders, and of what it keeps in them, away
+    /// from everybody but their owner: earlier versions and other umasks left them open.
+    ///
+    /// Files that the person wrote are not touched: keys that others could read are refused
+    /// instead. Nor is a folder that holds the home folder, should it be named as ours.
+    pub(crate) fn restrict(&self) {
+        for folder in self.own_folders() {
+            if is_open_to_others(&folder) {
+                // What stays open is named by `tl doctor`.
+                let _ = restrict_all(&folder);
+            }
+        }
+        for folder in self.shared_folders() {
+            if is_open_to_others(&folder) {
+                let _ = restrict_folder(&folder);
+            }
+        }
+    }
+
+    /// Folders that hold nothing but what the program creates.
+    pub(crate) fn own_folders(&self) -> Vec<PathBuf> {
+        vec![self.data.join("state"), self.models(), self.cache.clone()]
+    }
+
+    /// Folders of the program's that a person may keep files in as well.
+    pub(crate) fn shared_folders(&self) -> Vec<PathBuf> {
+        let mut folders = vec![self.data.clone(), self.config_folder()];
+        folders.dedup();
+        let holds_home =
+            |folder: &PathBuf| self.home.as_ref().is_some_and(|h| h.starts_with(folder));
+        folders.retain(|folder| !holds_home(folder));
+        folders
     }
 
     /// A file for what the program remembers between runs.

@@ -1,10 +1,14 @@
 //! Folders and files that only their owner can open.
 //!
 //! What is indexed is as private as the store it was made from, whatever the umask says.
+//!
+//! Invariant: permissions are only ever taken away, never added.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
+
+use tempfile::TempDir;
 
 /// Makes a folder, and those it is in, for the owner only; restricts one that exists.
 pub fn create_folder(path: &Path) -> io::Result<()> {
@@ -16,6 +20,18 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     restrict_folder(path)
 }
 
+/// Makes a temporary folder for the owner only, in a folder or where the system has them.
+pub fn temporary_folder(prefix: &str, within: Option<&Path>) -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    match within {
+        Some(folder) => builder.tempdir_in(folder),
+        None => builder.tempdir(),
+    }
+}
+
 /// Options that create a file for the owner only.
 pub fn file_options() -> OpenOptions {
     let mut options = File::options();
@@ -24,12 +40,14 @@ pub fn file_options() -> OpenOptions {
     options
 }
 
-/// Takes a folder's permissions away from everybody but its owner.
+/// Takes a folder's permissions away from everybody but its owner. One that somebody else
+/// owns, or that cannot be written, stays as it is.
 pub fn restrict_folder(path: &Path) -> io::Result<()> {
     restrict(path, 0o700)
 }
 
-/// Takes a file's permissions away from everybody but its owner.
+/// Takes a file's permissions away from everybody but its owner. One that somebody else
+/// owns, or that cannot be written, stays as it is.
 pub fn restrict_file(path: &Path) -> io::Result<()> {
     restrict(path, 0o600)
 }
@@ -53,6 +71,20 @@ pub fn restrict_all(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether others than the owner may open a file or folder; not where that cannot be told.
+#[cfg(unix)]
+pub fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::symlink_metadata(path)
+        .is_ok_and(|meta| !meta.is_symlink() && meta.permissions().mode() & 0o077 != 0)
+}
+
+/// Whether others than the owner may open a file or folder; not where that cannot be told.
+#[cfg(not(unix))]
+pub fn is_open_to_others(_: &Path) -> bool {
+    false
+}
+
 #[cfg(unix)]
 fn restrict(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -60,8 +92,18 @@ fn restrict(path: &Path, mode: u32) -> io::Result<()> {
     if permissions.mode() & 0o777 & !mode == 0 {
         return Ok(());
     }
-    permissions.set_mode(mode);
-    fs::set_permissions(path, permissions)
+    permissions.set_mode(permissions.mode() & mode);
+    match fs::set_permissions(path, permissions) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
+            Ok(())
+        }
+        done => done,
+    }
 }
 
 #[cfg(not(unix))]

@@ -26,6 +26,7 @@ mod list;
 mod log;
 mod migrate;
 mod open;
+mod permissions;
 mod read;
 mod readers;
 mod rebuild;

@@ -14,6 +14,7 @@ use crate::durable::{WalSync, make_folders, sync_folder};
 use crate::error::during;
 use crate::identity::OpenFiles;
 use crate::migrate::{State, migrate, state};
+use crate::permissions;
 use crate::readers::Readers;
 use crate::writer::Writer;
 
@@ -110,6 +111,7 @@ fn make_file(path: &Path) -> Result<(), StoreError> {
         },
     };
     if path.exists() {
+        permissions::restrict(path);
         return Ok(());
     }
     let mut file = OpenOptions::new();

@@ -15,6 +15,7 @@ use throughline_formats::{
 
 use crate::app::App;
 use crate::outgoing;
+use crate::places::{make_private, write_whole};
 use crate::report::Refusal;
 
 /// Entries read at a time.
@@ -166,7 +167,7 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
 async fn files(app: &App, sessions: &[Session], folder: &Path) -> Result<()> {
     let tl = app.tl().await?;
     let folder = app.path(folder);
-    std::fs::create_dir_all(&folder)?;
+    make_private(&folder)?;
     for session in sessions {
         let mut found = Vec::new();
         entries(session, |stored| {
@@ -190,7 +191,7 @@ async fn files(app: &App, sessions: &[Session], folder: &Path) -> Result<()> {
             let name = name.replace(['/', '\\'], "-").parse::<Name>();
             let name = name.map_or_else(|_| attachment.blob.short(), |name| name.to_string());
             let file = folder.join(format!("{seq}-{name}"));
-            crate::places::write_whole(&file, &bytes)?;
+            write_whole(&file, &bytes)?;
             app.ui.data(file.display())?;
         }
     }
@@ -284,9 +285,9 @@ async fn documents(app: &App, session: &Session, layout: Layout, args: &ExportAr
             for (name, text) in files {
                 let path = folder.join(name);
                 let above = path.parent().unwrap_or(&folder);
-                std::fs::create_dir_all(above)
+                make_private(above)
                     .with_context(|| format!("{} cannot be made", above.display()))?;
-                crate::places::write_whole(&path, text.as_bytes())
+                write_whole(&path, text.as_bytes())
                     .with_context(|| format!("{} cannot be written", path.display()))?;
                 app.ui.status(format_args!("Wrote {}", path.display()));
             }

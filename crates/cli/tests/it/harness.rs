@@ -11,6 +11,8 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Tl {
     folder: tempfile::TempDir,
+    /// The umask of every process, where it matters.
+    umask: Option<&'static str>,
 }
 
 /// What a command said and how it ended.
@@ -31,7 +33,18 @@ impl Tl {
             builder.tempdir().unwrap()
         };
         std::fs::create_dir(folder.path().join("work")).unwrap();
-        Self { folder }
+        Self {
+            folder,
+            umask: None,
+        }
+    }
+
+    /// One whose processes have this umask.
+    pub(crate) fn with_umask(umask: &'static str) -> Self {
+        Self {
+            umask: Some(umask),
+            ..Self::new()
+        }
     }
 
     /// The working folder.
@@ -49,13 +62,47 @@ impl Tl {
         self.home().join("sessions.db")
     }
 
+    /// Files and folders that others than their owner may open, with their modes: everywhere
+    /// but in the folders named, which a test made itself.
+    #[cfg(unix)]
+    pub(crate) fn open_to_others(&self, except: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.folder.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for file in std::fs::read_dir(&folder).unwrap() {
+                let path = file.unwrap().path();
+                let meta = std::fs::symlink_metadata(&path).unwrap();
+                let name = path.strip_prefix(self.folder.path()).unwrap();
+                let name = name.display().to_string();
+                let mode = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o777;
+                if mode & 0o077 != 0 && !except.contains(&name.as_str()) {
+                    found.push(format!("{name} {mode:o}"));
+                }
+                if meta.is_dir() {
+                    folders.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
     /// A command that has not been started.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         self.command_in(&self.work(), args)
     }
 
     pub(crate) fn command_in(&self, folder: &Path, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tl"));
+        let program = env!("CARGO_BIN_EXE_tl");
+        let mut command = match self.umask {
+            None => Command::new(program),
+            Some(umask) => {
+                let mut shell = Command::new("sh");
+                let script = format!("umask {umask} && exec \"$0\" \"$@\"");
+                shell.args(["-c", &script, program]);
+                shell
+            }
+        };
         command
             .args(args)
             .current_dir(folder)

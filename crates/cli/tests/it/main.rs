@@ -17,6 +17,8 @@ mod listing;
 mod memory;
 mod migrating;
 mod models;
+#[cfg(unix)]
+mod permissions;
 mod postgres;
 mod projects;
 mod remote;

@@ -16,7 +16,7 @@ mod small;
 const KEY: &str = "sk-not-to-be-seen-anywhere";
 
 /// A folder with a small model in it.
-fn model(tl: &Tl) -> PathBuf {
+pub(crate) fn small_model(tl: &Tl) -> PathBuf {
     let folder = tl.work().join("small");
     fs::create_dir_all(&folder).unwrap();
     small::small(&folder, Contextual::vocabulary());
@@ -57,7 +57,7 @@ fn contextual(found: &Value) -> Vec<f64> {
 #[test]
 fn a_model_is_added_used_and_removed() {
     let tl = talked();
-    model(&tl);
+    small_model(&tl);
     assert_said!(
         tl,
         "models",
@@ -78,7 +78,7 @@ fn a_model_is_added_used_and_removed() {
 #[test]
 fn an_added_model_has_its_say_in_searches_and_in_requests() {
     let tl = talked();
-    model(&tl);
+    small_model(&tl);
     let plain = tl.json(&["search", "redis port"]);
     assert_eq!(plain["compared"], Value::Null);
     assert!(contextual(&plain).is_empty());
@@ -108,7 +108,7 @@ fn what_is_no_model_is_not_added() {
     let tl = Tl::new();
     let broken = |name: &str, break_it: &dyn Fn(&Path)| {
         let folder = tl.work().join(name);
-        fs::rename(model(&tl), &folder).unwrap();
+        fs::rename(small_model(&tl), &folder).unwrap();
         break_it(&folder);
         tl.run(&["models", "add", "minilm", "--from", name])
     };
@@ -149,7 +149,7 @@ fn what_is_no_model_is_not_added() {
 #[test]
 fn a_tokenizer_stands_in_for_a_list_of_words() {
     let tl = Tl::new();
-    let folder = model(&tl);
+    let folder = small_model(&tl);
     let words = Contextual::vocabulary().lines().zip(0..);
     let vocab: serde_json::Map<String, Value> = words
         .map(|(word, place): (&str, u32)| (word.to_owned(), place.into()))
@@ -182,7 +182,7 @@ fn programs(tl: &Tl, scripts: &[(&str, &str)]) -> String {
 #[cfg(unix)]
 fn a_model_that_cannot_be_fetched_says_what_each_program_said() {
     let tl = Tl::new();
-    model(&tl);
+    small_model(&tl);
     let add = |scripts: &[(&str, &str)]| {
         let path = programs(&tl, scripts);
         with(&tl, &[("PATH", &path)], &["models", "add", "minilm"])
@@ -208,7 +208,7 @@ fn a_model_that_cannot_be_fetched_says_what_each_program_said() {
 #[test]
 fn a_model_that_breaks_later_is_told_of_and_search_goes_on() {
     let tl = talked();
-    model(&tl);
+    small_model(&tl);
     let plain = tl.json(&["search", "redis port"]);
     tl.ok(&["models", "add", "minilm", "--from", "small"]);
     let weights = tl.home().join("models/minilm/model.safetensors");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::json;
 use throughline::Digest;
-use throughline::recalling::Contextual;
+use throughline::recalling::{Contextual, private};
 
 use super::{ABOUT, About, check_name, megabytes, short};
 use crate::app::App;
@@ -55,9 +55,7 @@ pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
     }
     let models = app.places.models();
     make_private(&models).with_context(|| format!("{} cannot be made", models.display()))?;
-    let gathering = tempfile::Builder::new()
-        .prefix(UNFINISHED)
-        .tempdir_in(&models)
+    let gathering = private::temporary_folder(UNFINISHED, Some(&models))
         .with_context(|| format!("{} cannot be written to", models.display()))?;
     let about = match &args.from {
         Some(from) => {
