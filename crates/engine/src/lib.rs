@@ -32,6 +32,7 @@ mod chain;
 mod claim;
 mod compact;
 mod error;
+mod health;
 mod import;
 mod lease;
 mod memory;
@@ -58,6 +59,7 @@ pub use chain::{Acknowledgement, Parent};
 pub use claim::TurnClaim;
 pub use compact::{Compacted, Compacting, Compaction, CompactionEvent};
 pub use error::{Ambiguous, Error};
+pub use health::{HealthFinding, HealthOptions, HealthReport, IndexProblem, check_files};
 pub use import::{Arriving, ImportReport, Importer, Ledger, LedgerRow};
 pub use lease::LeaseWait;
 pub use memory::{

@@ -95,6 +95,19 @@ impl Trial {
         });
     }
 
+    /// Runs a statement past the store.
+    ///
+    /// # Panics
+    /// If it fails.
+    #[allow(clippy::expect_used, reason = "for tests")]
+    pub fn execute(&self, sql: &str) {
+        let (url, sql) = (self.url(), sql.to_owned());
+        aside(async move {
+            let client = connect(&url).await;
+            client.batch_execute(&sql).await.expect("executed");
+        });
+    }
+
     /// The address of the database.
     pub fn url(&self) -> String {
         with_database(&self.server, &self.name)

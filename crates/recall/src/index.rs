@@ -9,7 +9,7 @@ use throughline_model::Digest;
 use crate::compare::Again;
 use crate::encoded::Encoded;
 use crate::search::search;
-use crate::{Compare, Feeder, Found, IndexState, Query, RecallError, Scope, Sight};
+use crate::{Compare, Feeder, Found, IndexState, Passage, Query, RecallError, Scope, Sight};
 
 /// An index, open. It may take its time: ask it where that keeps nobody waiting.
 pub trait Index: Debug + Send + Sync {
@@ -26,6 +26,10 @@ pub trait Index: Debug + Send + Sync {
 
     /// How many passages are in the index, of all owners.
     fn passages(&self) -> Result<u64, RecallError>;
+
+    /// Reads every passage in the index, of all owners, in no particular order; tells how
+    /// far the index goes. What was fed since then is left out.
+    fn scan(&self, each: &mut dyn FnMut(Passage)) -> Result<IndexState, RecallError>;
 
     /// The newest state of the index, whoever wrote it, narrowed to a scope and to passages
     /// that have all the phrases.

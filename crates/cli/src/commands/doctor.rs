@@ -1,19 +1,23 @@
 //! `tl doctor`
 
+mod findings;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
 use throughline::glance::counted;
-use throughline::{Finding, Report};
+use throughline::{Address, Finding, HealthOptions, HealthReport, Report, SystemWorld, World as _};
 
 use crate::app::App;
 
 /// Check that everything is as it should be
 ///
-/// Checks the file, every session's chain of digests, and that everything derived
-/// follows from the logs. Exits with 6 if anything is wrong.
+/// Checks the file, every session's chain of digests, that everything derived follows from
+/// the logs, and that the search index has every entry as it is; looks for leftover files
+/// and for files that others may open. Says what to do about each finding, and exits with 6
+/// if there is any.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DoctorArgs {
     /// Make everything derived anew from the logs first
@@ -28,9 +32,10 @@ pub(crate) async fn run(app: &App, args: DoctorArgs) -> Result<ExitCode> {
     if let Some(into) = &args.salvage {
         return super::salvage::run(app, into).await;
     }
+    let options = health_options(app)?;
     let tl = match app.tl().await {
         Ok(tl) => tl,
-        Err(error) => return unopened(app, error),
+        Err(error) => return unopened(app, error, &options),
     };
     let bar = app.ui.progress("Checking", "entries");
     let progress = |done, total| {
@@ -53,11 +58,25 @@ pub(crate) async fn run(app: &App, args: DoctorArgs) -> Result<ExitCode> {
         tl.reindex(&mut fed).await?;
         bar.finish_and_clear();
     }
-    tell(app, &report)
+    let health = tl.check_health(&options).await?;
+    tell(app, &report, &health)
+}
+
+/// What there is to check beside the store.
+fn health_options(app: &App) -> Result<HealthOptions> {
+    let store_file = match app.config.store().parse()? {
+        Address::Sqlite(path) => Some(app.path(&path)),
+        Address::Postgres(_) | Address::Server(_) | Address::Memory => None,
+    };
+    Ok(HealthOptions {
+        store_file,
+        shared_folders: app.places.shared_folders(),
+        own_folders: app.places.own_folders(),
+    })
 }
 
 /// A file too damaged to be opened is a finding like any other.
-fn unopened(app: &App, error: anyhow::Error) -> Result<ExitCode> {
+fn unopened(app: &App, error: anyhow::Error, options: &HealthOptions) -> Result<ExitCode> {
     let damaged = error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<throughline::Error>())
@@ -66,18 +85,20 @@ fn unopened(app: &App, error: anyhow::Error) -> Result<ExitCode> {
         return Err(error);
     }
     let what = format!("{error:#}");
-    let findings = vec![Finding::File { what }];
-    tell(
-        app,
-        &Report {
-            findings,
-            ..Report::default()
-        },
-    )
+    let report = Report {
+        findings: vec![Finding::File { what }],
+        ..Report::default()
+    };
+    let health = HealthReport {
+        findings: throughline::check_files(options, SystemWorld.now()),
+        ..HealthReport::default()
+    };
+    tell(app, &report, &health)
 }
 
-fn tell(app: &App, report: &Report) -> Result<ExitCode> {
-    let ok = report.findings.is_empty();
+fn tell(app: &App, report: &Report, health: &HealthReport) -> Result<ExitCode> {
+    let count = report.findings.len() + health.findings.len();
+    let ok = count == 0;
     if app.ui.json {
         app.ui.json(&json!({
             "ok": ok,
@@ -85,11 +106,20 @@ fn tell(app: &App, report: &Report) -> Result<ExitCode> {
             "sessions": report.sessions,
             "entries": report.entries,
             "blobs": report.blobs,
-            "findings": report.findings,
+            "passages": health.passages,
+            "leases": health.leases,
+            "findings": findings::as_json(report, health)?,
         }))?;
     } else {
         for finding in &report.findings {
-            app.ui.data(describe(finding))?;
+            app.ui.data(findings::describe(finding))?;
+        }
+        for finding in &health.findings {
+            app.ui.data(format_args!(
+                "{}; {}",
+                findings::describe_health(finding),
+                findings::health_remedy(finding)
+            ))?;
         }
         let looked = format!(
             "{}, {}, {} checked",
@@ -104,9 +134,16 @@ fn tell(app: &App, report: &Report) -> Result<ExitCode> {
         let found = if ok {
             "all is well".to_owned()
         } else {
-            counted(report.findings.len() as u64, "finding")
+            counted(count as u64, "finding")
         };
         app.ui.status(format_args!("{looked}: {found}"));
+        let expired = health.expired_leases().count() as u64;
+        if expired > 0 {
+            app.ui.status(format_args!(
+                "{} expired without being released: the holder ended early. Nobody is blocked.",
+                counted(expired, "lease")
+            ));
+        }
         if report.findings.iter().any(Finding::can_be_rebuilt) {
             app.ui
                 .status("`tl doctor --rebuild` mends what is derived.");
@@ -123,26 +160,4 @@ fn tell(app: &App, report: &Report) -> Result<ExitCode> {
     } else {
         ExitCode::from(6)
     })
-}
-
-fn describe(finding: &Finding) -> String {
-    match finding {
-        Finding::File { what } => format!("file: {what}"),
-        Finding::Entry {
-            owner,
-            session,
-            seq,
-            what,
-        } => format!("entry {seq} of {session} ({owner}): {what}"),
-        Finding::Derived {
-            owner,
-            session,
-            what,
-        } => format!("session {session} ({owner}): {what}"),
-        Finding::Blob {
-            digest,
-            missing: true,
-        } => format!("attachment {digest}: its bytes are not here"),
-        Finding::Blob { digest, .. } => format!("attachment {digest}: its bytes have changed"),
-    }
 }

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use throughline_cluster::{Cluster, Programs};
 use throughline_store::conformance::torture::TortureBudget;
 
@@ -131,7 +131,7 @@ fn run(
     for follower in followers {
         follower.join().unwrap();
     }
-    let doctor: Value = serde_json::from_str(&servers.run(&["doctor", "--json"])).unwrap();
+    let findings = servers.doctor_findings();
 
     let history = shared.history.lock().unwrap();
     println!(
@@ -144,9 +144,7 @@ fn run(
         .map(ToString::to_string)
         .collect();
     wrong.extend(shared.unexpected.lock().unwrap().iter().cloned());
-    if doctor["ok"] != true {
-        wrong.push(format!("doctor: {doctor}"));
-    }
+    wrong.extend(findings.iter().map(|finding| format!("doctor: {finding}")));
     if !wrong.is_empty() {
         let kept = servers.keep();
         explain(&kept, &log, &history);

@@ -133,6 +133,19 @@ impl Servers {
         command
     }
 
+    /// What doctor finds, apart from what kills and wrong clocks leave: leases of killed
+    /// servers whose clock was ahead, and files that the next who indexes removes.
+    pub(crate) fn doctor_findings(&self) -> Vec<Value> {
+        let output = self.command().args(["doctor", "--json"]).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        let report: Result<Value, _> = serde_json::from_slice(&output.stdout);
+        let report = report.unwrap_or_else(|error| panic!("tl doctor: {error}: {err}"));
+        let mut findings = report["findings"].as_array().unwrap().clone();
+        findings
+            .retain(|finding| finding["finding"] != "lease" && finding["finding"] != "leftover");
+        findings
+    }
+
     /// Runs a command that must succeed; its output.
     pub(crate) fn run(&self, args: &[&str]) -> String {
         let output = self.command().args(args).output().unwrap();

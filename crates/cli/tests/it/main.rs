@@ -5,6 +5,7 @@
 mod agents;
 mod appending;
 mod context;
+mod doctor;
 mod errors;
 mod exchange;
 mod faults;

@@ -158,7 +158,7 @@ impl Session {
         let enough = self.has_enough(watermark, text, may_lack).await?;
         match lately {
             Some(mut lately) if enough => {
-                self.tl.drop_outdated(&mut lately.hits).await?;
+                self.tl.drop_outdated_if_cheap(&mut lately.hits).await?;
                 return Ok(lately.hits);
             }
             _ if enough => {}
@@ -181,7 +181,7 @@ impl Session {
             self.tl.catch_up_behind();
         }
         let mut hits = found.hits;
-        if self.tl.drop_outdated(&mut hits).await? {
+        if self.tl.drop_outdated_if_cheap(&mut hits).await? {
             self.tl.catch_up_behind();
         }
         self.tl.shelf.remember(Lately {

@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use futures_util::future::try_join_all;
 use throughline_recall::{Hit, IndexState};
 use throughline_store::{Position, Read, StoreError};
 
@@ -28,35 +29,54 @@ impl Throughline {
     pub(super) async fn index_matches_store(&self) -> Result<bool, Error> {
         let state = self.index_state().await?;
         // In this order: another process may append and feed between the two.
+        let is_first = !self.shelf.matched();
+        let compared = if is_first { state.anchors.len() } else { 1 };
+        let matches = self.has_anchors(&state, compared).await?;
+        if matches {
+            self.shelf.set_matched(true);
+        }
+        Ok(matches)
+    }
+
+    /// Whether the store goes as far as an index, and has the newest of its anchors.
+    pub(crate) async fn has_anchors(
+        &self,
+        state: &IndexState,
+        compared: usize,
+    ) -> Result<bool, Error> {
         if Position(state.upto) > self.store.last_position().await? {
             return Ok(false);
         }
-        let is_first = !self.shelf.matched();
-        let compared = if is_first { state.anchors.len() } else { 1 };
         for anchor in state.anchors.iter().rev().take(compared) {
             let found = self.store.change_at(Position(anchor.position)).await?;
             if found.is_some_and(|change| change.fingerprint() != anchor.digest) {
                 return Ok(false);
             }
         }
-        self.shelf.set_matched(true);
         Ok(true)
     }
 
     /// Takes out hits whose entries are gone or say something else; tells whether there
-    /// were any. An index in the store's own database cannot differ from it, and one of a
-    /// store elsewhere is compared by its anchors only.
+    /// were any. The index of a store on a server is compared by its anchors only: every
+    /// hit would be a request.
     pub(super) async fn drop_outdated(&self, hits: &mut Vec<Hit>) -> Result<bool, Error> {
-        if !self.shelf.is_beside() {
+        if !self.shelf.is_beside() && self.shelf.within.is_none() {
             return Ok(false);
         }
+        let current = try_join_all(hits.iter().map(|hit| self.is_current(hit))).await?;
+        let mut current = current.into_iter();
         let all = hits.len();
-        for hit in std::mem::take(hits) {
-            if self.is_current(&hit).await? {
-                hits.push(hit);
-            }
-        }
+        hits.retain(|_| current.next().unwrap_or(false));
         Ok(hits.len() < all)
+    }
+
+    /// The same where reading an entry costs next to nothing. In a database every one is a
+    /// trip, and a request only searches what the index and the store agree on.
+    pub(super) async fn drop_outdated_if_cheap(&self, hits: &mut Vec<Hit>) -> Result<bool, Error> {
+        if self.shelf.is_beside() {
+            return self.drop_outdated(hits).await;
+        }
+        Ok(false)
     }
 
     async fn is_current(&self, hit: &Hit) -> Result<bool, Error> {

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_postgres::{PostgresIndex, PostgresStore};
-use throughline_recall::{ErrorKind, FolderIndex, Hit, Index, Query, RecallError};
+use throughline_recall::{ErrorKind, FolderIndex, Hit, Index, Query, RecallError, private};
 use throughline_store::Position;
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
@@ -30,6 +30,7 @@ pub use again::{Again, Within};
 pub use embeddings::Embeddings;
 pub(crate) use excerpts::MayLack;
 pub use feeding::{Caught, Fed, Patience};
+pub(crate) use passages::{Place, passage};
 pub use search::{Searched, Searching};
 
 /// Where the index is.
@@ -56,7 +57,7 @@ pub(crate) struct Shelf {
     folder: Folder,
     /// The store whose tables the index is in, where it is in the store.
     within: Option<PostgresStore>,
-    open: Mutex<Option<Opened>>,
+    open: Mutex<Option<OpenIndex>>,
     /// What was looked for last, and found: one message is answered from more than one
     /// request.
     lately: Mutex<Option<Lately>>,
@@ -94,13 +95,13 @@ impl std::fmt::Display for IndexRebuild {
 
 /// An index that is open.
 #[derive(Clone, Debug)]
-enum Opened {
+pub(crate) enum OpenIndex {
     Folder(FolderIndex),
     Tables(PostgresIndex),
 }
 
-impl Opened {
-    fn index(&self) -> &dyn Index {
+impl OpenIndex {
+    pub(crate) fn index(&self) -> &dyn Index {
         match self {
             Self::Folder(index) => index,
             Self::Tables(index) => index,
@@ -120,7 +121,12 @@ struct Lately {
 impl Shelf {
     /// The index beside a store's file: `sessions.db` has `sessions.index`.
     pub(crate) fn beside(store: &std::path::Path) -> Arc<Self> {
-        Self::at(Folder::Beside(store.with_extension("index")), None, true)
+        let folder = store.with_extension("index");
+        if private::is_open_to_others(&folder) {
+            // Indexes of earlier versions were; what stays open is named by a check.
+            let _ = private::restrict_all(&folder);
+        }
+        Self::at(Folder::Beside(folder), None, true)
     }
 
     /// The index in a store's own tables. What models make of passages on this machine is
@@ -162,7 +168,8 @@ impl Shelf {
                 if let Some(folder) = &*made {
                     return Ok(folder.path().to_owned());
                 }
-                let folder = tempfile::tempdir().map_err(|source| RecallError::Io {
+                let folder = private::temporary_folder("throughline-", None);
+                let folder = folder.map_err(|source| RecallError::Io {
                     during: "making a folder for it",
                     source,
                 })?;
@@ -183,24 +190,49 @@ impl Shelf {
     }
 
     /// The index, opened; one of another version or damaged is made anew, and empty.
-    fn index(&self) -> Result<Opened, Error> {
+    fn index(&self) -> Result<OpenIndex, Error> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = &*open {
             return Ok(index.clone());
         }
         let path = self.path()?;
         let opened = match &self.within {
-            Some(store) => Opened::Tables(PostgresIndex::new(store, &path)),
+            Some(store) => OpenIndex::Tables(PostgresIndex::new(store, &path)),
             None => {
                 let (index, error) = FolderIndex::open_or_rebuild(&path)?;
                 // An index of another version is nothing to be told of.
                 if error.is_some_and(|error| !matches!(error, RecallError::Stale { .. })) {
                     self.note_rebuild(IndexRebuild::Damaged);
                 }
-                Opened::Folder(index)
+                OpenIndex::Folder(index)
             }
         };
         Ok(open.insert(opened).clone())
+    }
+
+    /// The index as it is; `None` where there is none yet, or where it only lasts as long as
+    /// the program.
+    pub(crate) fn examine(&self) -> Result<Option<OpenIndex>, Error> {
+        if let Some(store) = &self.within {
+            let index = PostgresIndex::new(store, &self.path()?);
+            return match index.state() {
+                Err(RecallError::Stale { .. }) => Ok(None),
+                Err(error) => Err(error.into()),
+                Ok(_) => Ok(Some(OpenIndex::Tables(index))),
+            };
+        }
+        let Folder::Beside(folder) = &self.folder else {
+            return Ok(None);
+        };
+        Ok(FolderIndex::examine(folder)?.map(OpenIndex::Folder))
+    }
+
+    /// The index's folder, where it lies beside the store's file.
+    pub(crate) fn folder_beside(&self) -> Option<PathBuf> {
+        match &self.folder {
+            Folder::Beside(folder) if self.beside => Some(folder.clone()),
+            _ => None,
+        }
     }
 
     /// Does something to the index that nobody waits for. Should it fail, whoever feeds the
@@ -237,8 +269,8 @@ impl Shelf {
             open.clone()
         };
         match known {
-            Some(Opened::Tables(index)) => index.clear()?,
-            Some(Opened::Folder(index)) => {
+            Some(OpenIndex::Tables(index)) => index.clear()?,
+            Some(OpenIndex::Folder(index)) => {
                 index.discard()?;
                 *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
@@ -253,7 +285,7 @@ impl Shelf {
     /// Empties the index, so that it is fed from the beginning. Takes its time.
     fn clear(&self) -> Result<(), Error> {
         if self.within.is_some()
-            && let Opened::Tables(index) = self.index()?
+            && let OpenIndex::Tables(index) = self.index()?
         {
             return Ok(index.clear()?);
         }
@@ -276,7 +308,7 @@ pub(crate) async fn aside<T: Send + 'static>(
 
 /// Asks the index, where that keeps nobody waiting. An engine that panics on what it reads
 /// has read something that it did not write.
-async fn ask_index<T: Send + 'static>(
+pub(crate) async fn ask_index<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let Ok(runtime) = Handle::try_current() else {

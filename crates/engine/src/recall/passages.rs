@@ -10,16 +10,16 @@ const CALLED: usize = 2_000;
 const RETURNED: usize = 8_000;
 
 /// Where an entry is.
-pub(super) struct Place<'a> {
-    pub(super) position: u64,
-    pub(super) owner: &'a Owner,
-    pub(super) session: &'a SessionId,
+pub(crate) struct Place<'a> {
+    pub(crate) position: u64,
+    pub(crate) owner: &'a Owner,
+    pub(crate) session: &'a SessionId,
     /// The session it was forked from, and the last entry shared with it.
-    pub(super) origin: Option<(SessionId, Seq)>,
+    pub(crate) origin: Option<(SessionId, Seq)>,
 }
 
 /// The entry as the index sees it; none where there is nothing to be found in it.
-pub(super) fn passage(entry: &Entry, place: Place<'_>) -> Option<Passage> {
+pub(crate) fn passage(entry: &Entry, place: Place<'_>) -> Option<Passage> {
     let (role, text) = match &entry.body {
         // The offline agent only repeats what others said.
         Body::Message(message) if message.model.as_deref() == Some(OFFLINE) => return None,

@@ -16,6 +16,7 @@ mod blocks;
 mod filter;
 mod fold;
 mod postings;
+mod scan;
 mod scour;
 mod sight;
 mod stock;
@@ -28,8 +29,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_model::Digest;
 use throughline_recall::{
-    Encoded, Encodings, Feeder, Index, IndexState, RecallError, STATIC_DIGEST, Scope, Sight,
-    private,
+    Encoded, Encodings, Feeder, Index, IndexState, Passage, RecallError, STATIC_DIGEST, Scope,
+    Sight, private,
 };
 use throughline_store::StoreError;
 use tokio::runtime::Handle;
@@ -137,6 +138,10 @@ impl Index for PostgresIndex {
         let counted = row.iter().map(|row| rows::get::<i64>(row, 0));
         let counted: i64 = counted.sum::<Result<_, _>>().map_err(refused)?;
         Ok(counted.unsigned_abs())
+    }
+
+    fn scan(&self, each: &mut dyn FnMut(Passage)) -> Result<IndexState, RecallError> {
+        scan::scan(&self.store, each)
     }
 
     fn sight(&self, scope: &Scope, phrases: &[String]) -> Result<Box<dyn Sight + '_>, RecallError> {

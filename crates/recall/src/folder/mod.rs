@@ -33,7 +33,7 @@ use crate::error::During as _;
 use crate::model::DIGEST;
 use crate::prepared::{PREPARED, PreparedTokenizer};
 use crate::private;
-use crate::{ErrorKind, Feeder, Index, IndexState, RecallError, Scope, Sight};
+use crate::{ErrorKind, Feeder, Index, IndexState, Passage, RecallError, Scope, Sight};
 use directory::CheckedDirectory;
 use filter::Filter;
 use schema::{Fields, schema};
@@ -224,6 +224,20 @@ impl FolderIndex {
         })
     }
 
+    /// Opens the index in a folder as it is, to be examined; `None` where there is none yet
+    /// or it is of another version, which are no faults: it is made anew when it is needed.
+    ///
+    /// Fails with [`RecallError::Damaged`] if it cannot be read.
+    pub fn examine(folder: &Path) -> Result<Option<Self>, RecallError> {
+        if !folder.join("about.json").exists() {
+            return Ok(None);
+        }
+        match Self::open_made(folder) {
+            Err(RecallError::Stale { .. }) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
     /// The files in the folder that belong to nothing; `None` while it is being fed.
     pub fn leftovers(&self) -> Result<Option<Vec<PathBuf>>, RecallError> {
         let Some(_lock) = try_lock(&self.0.folder)? else {
@@ -290,6 +304,17 @@ impl Index for FolderIndex {
 
     fn passages(&self) -> Result<u64, RecallError> {
         Ok(self.view()?.searcher.num_docs())
+    }
+
+    fn scan(&self, each: &mut dyn FnMut(Passage)) -> Result<IndexState, RecallError> {
+        let view = self.view()?;
+        let upto = view.state.upto;
+        sight::scan(&view, &mut |passage| {
+            if passage.position <= upto {
+                each(passage);
+            }
+        })?;
+        Ok(view.state)
     }
 
     fn sight(&self, scope: &Scope, phrases: &[String]) -> Result<Box<dyn Sight + '_>, RecallError> {

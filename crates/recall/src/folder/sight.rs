@@ -9,7 +9,11 @@ use super::scan::{by_likeness, likeness};
 use super::text::ByWords;
 use super::typing::{endings, nearest};
 use crate::error::During as _;
-use crate::{At, Kept, RecallError, Sight, Spread};
+use crate::{At, Kept, Passage, RecallError, Sight, Spread};
+
+const READING: &str = "reading a passage";
+/// Blocks of documents that are read from front to back need not be kept.
+const CACHED_BLOCKS: usize = 1;
 
 /// One commit, narrowed.
 pub(super) struct FolderSight {
@@ -82,8 +86,23 @@ pub(super) fn to_address(At(at): At) -> DocAddress {
 
 /// What the index keeps of a passage.
 pub(super) fn kept(view: &View, address: DocAddress) -> Result<Kept, RecallError> {
-    let document: TantivyDocument = view.searcher.doc(address).during("reading a passage")?;
+    let document: TantivyDocument = view.searcher.doc(address).during(READING)?;
+    decode(view, &document)
+}
+
+fn decode(view: &View, document: &TantivyDocument) -> Result<Kept, RecallError> {
     let kept = document.get_first(view.fields.kept);
     let bytes = kept.and_then(|kept| kept.as_bytes()).unwrap_or_default();
     Ok(serde_json::from_slice(bytes)?)
+}
+
+/// Reads every passage of a commit, segment by segment.
+pub(super) fn scan(view: &View, each: &mut dyn FnMut(Passage)) -> Result<(), RecallError> {
+    for segment in view.searcher.segment_readers() {
+        let documents = segment.get_store_reader(CACHED_BLOCKS).during(READING)?;
+        for document in documents.iter::<TantivyDocument>(segment.alive_bitset()) {
+            each(decode(view, &document.during(READING)?)?.passage);
+        }
+    }
+    Ok(())
 }
