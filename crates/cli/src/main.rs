@@ -22,6 +22,7 @@ mod project;
 mod report;
 mod semantic;
 mod summary;
+mod threads;
 mod time;
 mod ui;
 mod waiting;
@@ -42,6 +43,10 @@ use ui::{Color, Ui};
 /// thread a heap of its own, and keeps what others free in it, would only ever grow.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How long a thread is kept that has nothing to do. One at least should be there: the runtime
+/// panics where it needs one and the system has none to give.
+const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// Sessions that last, for AI agents
 ///
@@ -103,13 +108,12 @@ fn main() -> ExitCode {
         Some(Command::Serve(_)) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
-    let runtime = runtime.enable_all().build();
-    match runtime {
+    runtime.enable_all().thread_keep_alive(KEEP_THREADS);
+    match threads::build_runtime(&mut runtime) {
         Ok(runtime) => runtime.block_on(start(cli)),
         Err(error) => {
-            let ui = Ui::new(false, Color::Auto, true, None);
-            ui.error(&format!("the program cannot start: {error}"), None);
-            ExitCode::FAILURE
+            let ui = Ui::new(false, Color::Auto, false, None);
+            report::report(&ui, &error)
         }
     }
 }

@@ -194,14 +194,29 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::File::open(folder)?.sync_all()
 }
 
-/// Makes a folder for the person's eyes only.
+/// Makes a folder, and those it is in, for the person's eyes only. Their names are durable
+/// when this returns: what is stored in them later would be lost with them.
 pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    let parent = folder.parent().filter(|it| !it.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        make_private(parent)?;
+    }
     let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::DirBuilderExt;
         builder.mode(0o700);
     }
-    builder.create(folder)
+    match builder.create(folder) {
+        // Another process makes it at the same time.
+        Err(_) if folder.is_dir() => {}
+        made => made?,
+    }
+    if cfg!(unix) {
+        std::fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
 }

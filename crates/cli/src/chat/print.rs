@@ -18,6 +18,7 @@ use super::{Chat, ChatArgs};
 use crate::app::App;
 use crate::commands::memory::after_turn;
 use crate::report::Refusal;
+use crate::threads::spawn_thread;
 
 /// How long to wait for something to come through a pipe that nobody may be writing to.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -133,7 +134,7 @@ fn piped_whole() -> Result<String> {
 /// What comes through a pipe, if anything does before long.
 fn piped_if_any() -> Result<Option<String>> {
     let (first, waiting) = mpsc::channel();
-    let reader = std::thread::spawn(move || {
+    let reader = spawn_thread("reading stdin", move || {
         let mut start = [0; 1];
         let mut bytes = Vec::new();
         let read = std::io::stdin().read(&mut start);
@@ -144,7 +145,7 @@ fn piped_if_any() -> Result<Option<String>> {
             std::io::stdin().read_to_end(&mut bytes)?;
         }
         read.map(|_| bytes)
-    });
+    })?;
     if waiting.recv_timeout(PATIENCE).is_err() {
         return Ok(None);
     }

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::app::App;
 use crate::report::Refusal;
+use crate::threads::spawn_thread;
 use crate::time::parse_instant;
 
 /// Appends under way at once: enough to share commits, few enough to hold in memory.
@@ -228,7 +229,7 @@ type UnderWay = Pin<Box<dyn Future<Output = Result<Appended, Error>>>>;
 
 /// Appends a stream of messages, each as it comes, and tells of each as it is durable.
 async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCode> {
-    let mut incoming = read_lines();
+    let mut incoming = read_lines()?;
     let mut stream = Stream {
         app,
         conflict: args.conflict(),
@@ -353,14 +354,14 @@ impl Stream<'_> {
 }
 
 /// Lines of stdin, read by a thread of their own: reading waits for whoever writes.
-fn read_lines() -> mpsc::Receiver<Incoming> {
+fn read_lines() -> Result<mpsc::Receiver<Incoming>> {
     let (send, receive) = mpsc::channel(UNDER_WAY);
-    std::thread::spawn(move || {
+    spawn_thread("reading stdin", move || {
         for line in MessageLines::new(BufReader::new(std::io::stdin())) {
             if send.blocking_send(line).is_err() {
                 break;
             }
         }
-    });
-    receive
+    })?;
+    Ok(receive)
 }

@@ -9,6 +9,7 @@ use super::watch;
 use crate::app::App;
 use crate::importing::Following;
 use crate::report::Refusal;
+use crate::threads::spawn_thread;
 
 /// Start another agent and keep what it says
 ///
@@ -64,9 +65,9 @@ pub(crate) async fn run(app: &App, args: RunArgs) -> Result<ExitCode> {
         kind: throughline::ErrorKind::NotFound,
     })?;
     let (sender, mut ended) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || {
+    spawn_thread("waiting for the program", move || {
         let _ = sender.send(child.wait());
-    });
+    })?;
     // A key that interrupts is meant for the program in front; it says when it ends.
     let ignored = tokio::spawn(async {
         loop {

@@ -148,7 +148,7 @@ impl Bringing {
         let mut importer = Importer::new(self.tl.clone());
         let mut current = Read::default();
         let mut read = VecDeque::new();
-        let mut told = reading::start(jobs.clone(), self.dry);
+        let mut told = reading::start(jobs.clone(), self.dry)?;
         loop {
             let next = tokio::select! {
                 next = told.recv() => next,

@@ -4,9 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use anyhow::Result;
 use throughline::{Arriving, Digest, Incoming, LedgerRow};
 use throughline_formats::{Bookmark, Source, read_source};
 use tokio::sync::mpsc;
+
+use crate::threads::spawn_thread;
 
 /// How much is handed over at once.
 const AT_ONCE: usize = 512;
@@ -49,9 +52,9 @@ pub(super) struct End {
 }
 
 /// Reads sources one after the other. What is read to be stored is encoded right away.
-pub(super) fn start(jobs: Vec<Job>, dry: bool) -> mpsc::Receiver<Told> {
+pub(super) fn start(jobs: Vec<Job>, dry: bool) -> Result<mpsc::Receiver<Told>> {
     let (sender, receiver) = mpsc::channel(WAITING);
-    std::thread::spawn(move || {
+    spawn_thread("reading what is imported", move || {
         for (index, job) in jobs.iter().enumerate() {
             let end = Box::new(read(job, dry, &sender));
             if sender
@@ -61,8 +64,8 @@ pub(super) fn start(jobs: Vec<Job>, dry: bool) -> mpsc::Receiver<Told> {
                 return;
             }
         }
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 fn read(job: &Job, dry: bool, sender: &mpsc::Sender<Told>) -> End {

@@ -118,3 +118,77 @@ fn a_store_that_many_make_at_once_is_made_for_all_of_them() {
         );
     }
 }
+
+/// A program that may start no thread: the words to run it by.
+#[cfg(unix)]
+fn without_threads(tl: &Tl) -> (Vec<String>, std::path::PathBuf) {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let limit = ["bash", "-c", "ulimit -u 1; exec \"$@\"", "limited"];
+    let limit = limit.map(ToOwned::to_owned).to_vec();
+    let program = std::path::PathBuf::from(env!("CARGO_BIN_EXE_tl"));
+    if std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() != 0) {
+        return (limit, program);
+    }
+    // The limit does not bind root, and somebody else may not see the program where it is.
+    let copy = tl.work().join("tl");
+    let copied = std::process::Command::new("cp")
+        .arg(&program)
+        .arg(&copy)
+        .status();
+    assert!(copied.unwrap().success());
+    for path in [tl.home(), tl.work(), tl.home().parent().unwrap().to_owned()] {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    for file in std::fs::read_dir(tl.home()).unwrap().flatten() {
+        let mode = if file.path().is_dir() { 0o777 } else { 0o666 };
+        std::fs::set_permissions(file.path(), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let who = [
+        "setpriv",
+        "--reuid",
+        "65534",
+        "--regid",
+        "65534",
+        "--clear-groups",
+    ];
+    let mut words = who.map(ToOwned::to_owned).to_vec();
+    words.extend(limit);
+    (words, copy)
+}
+
+#[test]
+#[cfg(unix)]
+fn a_system_that_has_no_thread_to_give_is_an_error_and_not_a_panic() {
+    let tl = Tl::new();
+    let id = tl.session("s", &["one"]);
+    let (words, program) = without_threads(&tl);
+    for args in [
+        &["append", &id, "two"][..],
+        &["append", &id, "--json"],
+        &["new"],
+        &["sessions"],
+        &["search", "one"],
+        &["doctor"],
+    ] {
+        let mut command = std::process::Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .arg(&program)
+            .args(args)
+            .current_dir(tl.work())
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", tl.work())
+            .env("THROUGHLINE_HOME", tl.home())
+            .env("TZ", "UTC");
+        let line = "{\"role\":\"user\",\"content\":\"two\"}\n";
+        let said = crate::harness::finish(command, args, line.as_bytes());
+        assert_eq!(said.code(), Some(7), "{said}");
+        assert!(!said.stderr().contains("panicked"), "{said}");
+        assert!(
+            said.stderr().contains("thread") || said.stderr().contains("start"),
+            "{said}"
+        );
+    }
+    assert_eq!(tl.texts(&id), ["one"]);
+}
