@@ -182,6 +182,7 @@ impl From<StoreError> for Problem {
             StoreError::TooLarge { .. } => "too_large",
             StoreError::Busy { .. } => "busy",
             StoreError::Full { .. } => "no_room",
+            StoreError::OutOfMemory { .. } => "out_of_memory",
             StoreError::ReadOnly { .. } => "read_only",
             StoreError::OutcomeUnknown { .. } => "outcome_unknown",
             StoreError::Replaced { .. } => "store_replaced",

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use throughline_model::{Digest, Owner, Record, Seq, SessionId};
 use throughline_store::{Finding, LogCheck, Read, Report, StoreError, decode};
 
-use crate::error::{damaged, during};
+use crate::error::{damaged, during, says_nothing_of_the_data};
 use crate::links::{self, Anchors, End};
 use crate::read::{self, Placed};
 use crate::rows;
@@ -59,15 +59,19 @@ fn sessions(connection: &Connection) -> Result<Vec<Row>, StoreError> {
     Ok(sessions)
 }
 
-/// Checks everything there is.
-pub(crate) fn check(connection: &Connection, progress: &dyn Fn(u64, u64)) -> Report {
+/// Checks everything there is. What is damaged is a finding; an error means that the check
+/// could not be made.
+pub(crate) fn check(
+    connection: &Connection,
+    progress: &dyn Fn(u64, u64),
+) -> Result<Report, StoreError> {
     let mut report = Report::default();
-    report.findings.extend(file(connection));
+    report.findings.extend(file(connection)?);
     let sessions = match sessions(connection) {
         Ok(sessions) => sessions,
         Err(error) => {
-            report.findings.push(unreadable(&error));
-            return report;
+            report.findings.push(unreadable(&damage(error)?));
+            return Ok(report);
         }
     };
     let total = sessions
@@ -86,17 +90,26 @@ pub(crate) fn check(connection: &Connection, progress: &dyn Fn(u64, u64)) -> Rep
             report.findings.push(Finding::Derived {
                 owner: session.owner.clone(),
                 session: session.id.clone(),
-                what: chain(&error),
+                what: chain(&damage(error)?),
             });
         }
     }
     if let Err(error) =
         strays(connection, &sessions, &mut report).and_then(|()| blobs(connection, &mut report))
     {
-        report.findings.push(unreadable(&error));
+        report.findings.push(unreadable(&damage(error)?));
     }
     progress(total, total);
-    report
+    Ok(report)
+}
+
+/// The error, if it tells something about what is stored; otherwise it ends the check.
+fn damage(error: StoreError) -> Result<StoreError, StoreError> {
+    if says_nothing_of_the_data(&error) {
+        Err(error)
+    } else {
+        Ok(error)
+    }
 }
 
 fn unreadable(error: &StoreError) -> Finding {
@@ -116,7 +129,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// What the database itself says of its file.
-fn file(connection: &Connection) -> Vec<Finding> {
+pub(crate) fn file(connection: &Connection) -> Result<Vec<Finding>, StoreError> {
     let lines = connection
         .prepare("PRAGMA integrity_check(20)")
         .and_then(|mut query| {
@@ -125,12 +138,14 @@ fn file(connection: &Connection) -> Vec<Finding> {
                 .collect::<Result<Vec<_>, _>>()
         });
     match lines {
-        Ok(lines) => lines
+        Ok(lines) => Ok(lines
             .into_iter()
             .filter(|line| line != "ok")
             .map(|what| Finding::File { what })
-            .collect(),
-        Err(error) => vec![unreadable(&during("checking the file")(error))],
+            .collect()),
+        Err(error) => Ok(vec![unreadable(&damage(during("checking the file")(
+            error,
+        ))?)]),
     }
 }
 
@@ -154,8 +169,7 @@ impl Checking<'_> {
                 let inherited = shared_end(self.connection, session)
                     .and_then(|end| fold_to(self.connection, &mut base, end, |_| Ok(())));
                 if let Err(error) = inherited {
-                    self.unreadable_from(base.card.head.next(), &error);
-                    return Ok(());
+                    return self.unreadable_from(base.card.head.next(), error);
                 }
             }
         }
@@ -166,10 +180,7 @@ impl Checking<'_> {
             .and_then(|shared| Anchors::load(self.connection, shared))
         {
             Ok(anchors) => anchors,
-            Err(error) => {
-                self.unreadable_from(session.shared.next(), &error);
-                return Ok(());
-            }
+            Err(error) => return self.unreadable_from(session.shared.next(), error),
         };
         let mut check = LogCheck::new(session.owner.clone(), base);
         self.at(&check.record, &snapshots, &forks)?;
@@ -179,8 +190,7 @@ impl Checking<'_> {
             let page = match read::page(self.connection, session.end, read) {
                 Ok(page) => page,
                 Err(error) => {
-                    self.unreadable_from(check.record.card.head.next(), &error);
-                    return Ok(());
+                    return self.unreadable_from(check.record.card.head.next(), error);
                 }
             };
             let Some(last) = page.last() else {
@@ -235,10 +245,10 @@ impl Checking<'_> {
     }
 
     /// Tells of the entry that cannot be read, which the error knows where it knows it.
-    fn unreadable_from(&mut self, next: Seq, error: &StoreError) {
-        let (seq, what) = match error {
-            StoreError::Missing { seq } => (*seq, "it is missing".to_owned()),
-            other => (next, chain(other)),
+    fn unreadable_from(&mut self, next: Seq, error: StoreError) -> Result<(), StoreError> {
+        let (seq, what) = match damage(error)? {
+            StoreError::Missing { seq } => (seq, "it is missing".to_owned()),
+            other => (next, chain(&other)),
         };
         self.report.findings.push(Finding::Entry {
             owner: self.session.owner.clone(),
@@ -246,6 +256,7 @@ impl Checking<'_> {
             seq,
             what,
         });
+        Ok(())
     }
 
     fn derived(&mut self, what: &str) {

@@ -7,6 +7,9 @@ use throughline_store::{BatchFault, StoreError};
 pub(crate) fn during(during: &'static str) -> impl Fn(rusqlite::Error) -> StoreError + Copy {
     move |error| {
         let code = error.sqlite_error_code();
+        if is_out_of_memory(&error) {
+            return StoreError::OutOfMemory { during };
+        }
         match code {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy {
                 during,
@@ -40,6 +43,7 @@ pub(crate) fn fault(failure: &StoreError) -> BatchFault {
     match failure {
         StoreError::Busy { .. } => BatchFault::Passing,
         StoreError::Full { .. }
+        | StoreError::OutOfMemory { .. }
         | StoreError::ReadOnly { .. }
         | StoreError::Newer { .. }
         | StoreError::Replaced { .. }
@@ -61,6 +65,37 @@ fn fails_for_all(source: &(dyn std::error::Error + 'static)) -> bool {
                 | ErrorCode::FileLockingProtocolFailed
         )
     )
+}
+
+fn is_out_of_memory(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::SqliteFailure(error, _) => {
+            error.code == ErrorCode::OutOfMemory
+                || error.extended_code == rusqlite::ffi::SQLITE_IOERR_NOMEM
+        }
+        _ => false,
+    }
+}
+
+/// Whether a failure tells nothing about what is stored: there was no memory, or the store
+/// could not be used. A disk that cannot be read does tell something.
+pub(crate) fn says_nothing_of_the_data(failure: &StoreError) -> bool {
+    match failure {
+        StoreError::Backend { source, .. } => {
+            let code = source
+                .downcast_ref::<rusqlite::Error>()
+                .and_then(rusqlite::Error::sqlite_error_code);
+            code == Some(ErrorCode::CannotOpen)
+        }
+        StoreError::Busy { .. }
+        | StoreError::Full { .. }
+        | StoreError::OutOfMemory { .. }
+        | StoreError::ReadOnly { .. }
+        | StoreError::Newer { .. }
+        | StoreError::Replaced { .. }
+        | StoreError::Closed => true,
+        _ => false,
+    }
 }
 
 /// Something in a row is not what this program writes.

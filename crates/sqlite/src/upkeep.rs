@@ -43,10 +43,10 @@ impl Upkeep for SqliteStore {
     async fn check(&self, progress: Progress<'_>) -> Result<Report, StoreError> {
         let (tell, mut told) = mpsc::unbounded_channel();
         let checking = self.readers.read(move |connection| {
-            Ok(check::check(connection, &|done, total| {
+            check::check(connection, &|done, total| {
                 // Nobody listens any more: the check goes on.
                 let _ = tell.send((done, total));
-            }))
+            })
         });
         let telling = async {
             while let Some((done, total)) = told.recv().await {

@@ -200,6 +200,12 @@ pub enum StoreError {
         /// Why.
         source: BoxError,
     },
+    /// There is not enough memory.
+    #[error("there was not enough memory while {during}")]
+    OutOfMemory {
+        /// What was being done.
+        during: &'static str,
+    },
     /// The store may be read but not written.
     #[error("the store cannot be written while {during}")]
     ReadOnly {
@@ -272,6 +278,7 @@ impl StoreError {
             | Self::Replaced { .. }
             | Self::Busy { .. }
             | Self::Full { .. }
+            | Self::OutOfMemory { .. }
             | Self::ReadOnly { .. }
             | Self::OutcomeUnknown { .. }
             | Self::Closed
@@ -294,6 +301,7 @@ impl StoreError {
                 during,
                 source: causes(&**source).into(),
             },
+            Self::OutOfMemory { during } => Self::OutOfMemory { during },
             Self::ReadOnly { during, source } => Self::ReadOnly {
                 during,
                 source: causes(&**source).into(),
