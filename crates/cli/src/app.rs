@@ -75,7 +75,7 @@ impl App {
     /// A store that somebody named and that is not there is a slip of the pen.
     fn refuse_missing_store(&self) -> Result<()> {
         match self.config.store().parse()? {
-            Address::Sqlite(path) if self.config.was_set("store") && !path.exists() => {
+            Address::Sqlite(path) if self.config.was_set("store") && !is_there(&path) => {
                 Err(Refusal {
                     what: format!("there is no store at {}", path.display()),
                     hint: Some("`tl new` and `tl import` make one".to_owned()),
@@ -216,4 +216,11 @@ impl App {
     pub(crate) fn path(&self, path: &Path) -> std::path::PathBuf {
         self.places.folder.join(path)
     }
+}
+
+/// Whether there is a store at a path, or its write-ahead log, which may be all that is left.
+pub(crate) fn is_there(store: &Path) -> bool {
+    let mut log = store.as_os_str().to_owned();
+    log.push("-wal");
+    store.exists() || Path::new(&log).exists()
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use throughline::glance::counted;
 use throughline::{Address, Salvaged, Seq};
 
-use crate::app::App;
+use crate::app::{App, is_there};
 use crate::report::Refusal;
 
 /// Gets everything readable out of the store's file into a new one.
@@ -17,7 +17,7 @@ pub(crate) async fn run(app: &App, into: &Path) -> Result<ExitCode> {
         return Err(Refusal::invalid("only a store in a file can be salvaged").into());
     };
     let damaged = app.path(&damaged);
-    if !damaged.is_file() {
+    if !is_there(&damaged) {
         return Err(Refusal {
             what: format!("there is no store at {}", damaged.display()),
             hint: None,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{ErrorKind, Seek, SeekFrom};
 use std::path::Path;
 
 use super::format::{Cell, Kind, big_u16, big_u32};
@@ -23,7 +23,8 @@ const SAMPLE: u64 = 64 * 1024 * 1024;
 /// A damaged file, page by page.
 #[derive(Debug)]
 pub(super) struct Pages {
-    file: File,
+    /// None where only the log is left.
+    file: Option<File>,
     wal: Option<Wal>,
     /// How large its pages are.
     pub(super) size: usize,
@@ -39,9 +40,16 @@ pub(super) struct Pages {
 impl Pages {
     /// Opens a file and the log beside it, saying what is odd about them.
     pub(super) fn open(path: &Path, notes: &mut Vec<String>) -> std::io::Result<Self> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
-        let wal = match File::open(side_file(path, "-wal")) {
+        let wal_path = side_file(path, "-wal");
+        let file = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound && wal_path.is_file() => None,
+            opened => Some(opened?),
+        };
+        let length = match &file {
+            Some(file) => file.metadata()?.len(),
+            None => 0,
+        };
+        let mut wal = match File::open(wal_path) {
             Ok(wal) if wal.metadata()?.len() > 0 => {
                 Wal::open(wal).unwrap_or_default().or_else(|| {
                     notes.push(
@@ -54,6 +62,16 @@ impl Pages {
             }
             _ => None,
         };
+        if length == 0
+            && let Some(wal) = wal.as_mut().filter(|wal| !wal.is_complete())
+        {
+            notes.push(
+                "the main file is missing or empty, and not all of it is in the write-ahead log: \
+                 what was in the main file alone is lost"
+                    .to_owned(),
+            );
+            wal.add_earlier_generations()?;
+        }
         if wal.as_ref().is_some_and(|wal| wal.cut) {
             notes.push(
                 "the write-ahead log ends in frames that are broken or were never committed; \
@@ -116,8 +134,9 @@ impl Pages {
     /// The size that the file says its pages have, if its header can be trusted.
     fn size_in_header(&mut self) -> Option<usize> {
         let mut header = [0; 100];
-        self.file.rewind().ok()?;
-        fill(&mut self.file, &mut header).ok()?;
+        let file = self.file.as_mut()?;
+        file.rewind().ok()?;
+        fill(file, &mut header).ok()?;
         let size = match big_u16(&header, 16)? {
             1 => 65536,
             size => usize::from(size),
@@ -197,12 +216,12 @@ impl Pages {
     }
 
     fn read_main(&mut self, number: u32) -> std::io::Result<usize> {
-        let Some(index) = number.checked_sub(1) else {
+        let (Some(index), Some(file)) = (number.checked_sub(1), self.file.as_mut()) else {
             return Ok(0);
         };
         let at = u64::from(index) * self.size as u64;
-        self.file.seek(SeekFrom::Start(at))?;
-        fill(&mut self.file, &mut self.page)
+        file.seek(SeekFrom::Start(at))?;
+        fill(file, &mut self.page)
     }
 
     /// The part of a row that is in its own page, if a row starts there.

@@ -2,6 +2,10 @@
 //!
 //! A frame counts if it and all before it are of this generation and add up, and a
 //! commit follows: exactly the frames that the database itself would recover.
+//!
+//! Where the main file is lost there may be more to recover. A log that is started anew is
+//! overwritten from its beginning, so that its end still has frames of earlier generations,
+//! whose pages were in the main file. They are used for pages that are nowhere else.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,6 +29,19 @@ pub(super) struct Wal {
     frames: HashMap<u32, u64>,
     /// Whether something followed the last frame that counts.
     pub(super) cut: bool,
+    /// How many pages the database had after the last commit.
+    database_pages: u32,
+    /// Where the first frame is that does not count.
+    end: u64,
+}
+
+/// A frame of an earlier generation.
+struct OldFrame {
+    page: u32,
+    is_commit: bool,
+    salt: [u8; 8],
+    /// The running sum up to and including it, as it says itself.
+    sum: (u32, u32),
 }
 
 impl Wal {
@@ -49,6 +66,7 @@ impl Wal {
         let salt = &header[16..24];
 
         let mut frames = HashMap::new();
+        let mut database_pages = 0;
         let mut pending = Vec::new();
         let mut frame = vec![0; FRAME_HEADER + page_size];
         let mut at = HEADER as u64;
@@ -74,6 +92,7 @@ impl Wal {
             pending.push((page, at + FRAME_HEADER as u64));
             if commit > 0 {
                 frames.extend(pending.drain(..));
+                database_pages = commit;
             }
             at += frame.len() as u64;
         }
@@ -81,8 +100,52 @@ impl Wal {
             page_size,
             frames,
             cut: cut || !pending.is_empty(),
+            database_pages,
+            end: at,
             file,
         }))
+    }
+
+    /// Whether every page of the database is in the log.
+    pub(super) fn is_complete(&self) -> bool {
+        self.database_pages > 0 && (1..=self.database_pages).all(|page| self.has(page))
+    }
+
+    /// Adds the pages that only frames of earlier generations have.
+    ///
+    /// The newest generation comes first in the file. What a frame is preceded by is known
+    /// but for the first of each generation, so that the others are checked by their sums.
+    pub(super) fn add_earlier_generations(&mut self) -> std::io::Result<()> {
+        self.file.seek(SeekFrom::Start(self.end))?;
+        let mut reader = BufReader::with_capacity(1 << 16, &self.file);
+        let mut frame = vec![0; FRAME_HEADER + self.page_size];
+        let mut at = self.end;
+        let mut before: Option<OldFrame> = None;
+        let mut generation = HashMap::new();
+        let mut pending = Vec::new();
+        while fill(&mut reader, &mut frame)? == frame.len() {
+            let found = OldFrame::parse(&frame);
+            let follows = before.as_ref().is_some_and(|one| one.salt == found.salt);
+            if !follows {
+                pending.clear();
+                for (page, place) in generation.drain() {
+                    self.frames.entry(page).or_insert(place);
+                }
+            }
+            if found.page == 0 || (follows && !found.adds_up_after(before.as_ref(), &frame)) {
+                break;
+            }
+            pending.push((found.page, at + FRAME_HEADER as u64));
+            if found.is_commit {
+                generation.extend(pending.drain(..));
+            }
+            before = Some(found);
+            at += frame.len() as u64;
+        }
+        for (page, place) in generation {
+            self.frames.entry(page).or_insert(place);
+        }
+        Ok(())
     }
 
     /// The numbers of the pages it has, in no order.
@@ -102,6 +165,29 @@ impl Wal {
         self.file.seek(SeekFrom::Start(*at))?;
         self.file.read_exact(into)?;
         Ok(true)
+    }
+}
+
+impl OldFrame {
+    fn parse(frame: &[u8]) -> Self {
+        let word = |at| big_u32(frame, at).unwrap_or(0);
+        let salt = frame.get(8..16).and_then(|salt| salt.try_into().ok());
+        Self {
+            page: word(0),
+            is_commit: word(4) > 0,
+            salt: salt.unwrap_or_default(),
+            sum: (word(16), word(20)),
+        }
+    }
+
+    /// Whether its sum is right, in either order of bytes.
+    fn adds_up_after(&self, before: Option<&Self>, frame: &[u8]) -> bool {
+        before.is_some_and(|before| {
+            [false, true].into_iter().any(|big_endian| {
+                let start = sum(big_endian, before.sum, &frame[..8]);
+                sum(big_endian, start, &frame[FRAME_HEADER..]) == self.sum
+            })
+        })
     }
 }
 
