@@ -89,7 +89,10 @@ pub use throughline_model::*;
 pub use throughline_postgres::redacted;
 pub use throughline_recall as recalling;
 pub use throughline_remote::{ServerUrl, TalkError, TokenText};
-pub use throughline_sqlite::{Durability, Loss, Salvaged, salvage};
+pub use throughline_sqlite::{
+    Durability, Loss, RestoreError, RestoreOptions, RestoreReport, Salvaged, restore_backup,
+    salvage,
+};
 pub use throughline_store::{
     Append, Appended, Candidate, Change, Created, Cursor, CursorError, ErrorKind, Expect, Fence,
     Filter, Finding, How, Lease, LeaseHolder, OnConflict, Page, Position, Progress, Read, Report,

@@ -132,7 +132,7 @@ fn make_file(path: &Path) -> Result<(), StoreError> {
 /// Refuses a store whose main file is missing or empty while its write-ahead log has frames:
 /// SQLite would take the log for a leftover and discard it, with all that is only in it. A
 /// store is never like this by itself: the main file has a page before the log is made.
-fn refuse_lost_main_file(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn refuse_lost_main_file(path: &Path) -> Result<(), StoreError> {
     /// A log that is no longer has a header and nothing else.
     const WAL_HEADER: u64 = 32;
     let length = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
@@ -282,4 +282,34 @@ pub(crate) fn mover(path: &Path, durability: Durability) -> rusqlite::Result<Con
     prepare(&mut connection)?;
     sync_to_the_platter(&connection, durability)?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_acknowledged_as_on_the_disk_is_not_left_in_the_drive_on_macos() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        drop(SqliteStore::open(&path, Options::default()).unwrap());
+        for (durability, expected) in [(Durability::Full, 1), (Durability::Normal, 0)] {
+            let options = Options {
+                durability,
+                ..Options::default()
+            };
+            let connections = [
+                writer(&path, options).unwrap(),
+                mover(&path, durability).unwrap(),
+            ];
+            for connection in connections {
+                for pragma in ["fullfsync", "checkpoint_fullfsync"] {
+                    let set: i64 = connection
+                        .pragma_query_value(None, pragma, |row| row.get(0))
+                        .unwrap();
+                    assert_eq!(set, expected, "{pragma}");
+                }
+            }
+        }
+    }
 }

@@ -13,7 +13,7 @@ use common::{
     acknowledge, acknowledged, append, birth, check, entry, fill, log, open, run, session,
 };
 use throughline_sqlite::{Options, SqliteStore};
-use throughline_store::{Append, ErrorKind, LogStore, Read, StoreError, Upkeep};
+use throughline_store::{Append, Catalog, ErrorKind, LogStore, Read, StoreError, Upkeep};
 
 #[test]
 fn child() {
@@ -24,6 +24,7 @@ fn child() {
     match role[0].as_str() {
         "fill" => run(append_until_it_fails(path)),
         "read" => run(read_what_cannot_be_written(path)),
+        "purge" => run(purge_once(path)),
         other => panic!("no such role: {other}"),
     }
 }
@@ -244,4 +245,45 @@ fn a_closed_store_is_one_file() {
     let files = std::fs::read_dir(folder.path()).unwrap();
     let files: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
     assert_eq!(files, ["sessions.db"]);
+}
+
+/// Removes a session where the commit fits and what follows it does not.
+async fn purge_once(path: &Path) {
+    let store = open(path);
+    let removed = store.remove(&session("s")).await;
+    common::say(&format!("removed {removed:?}"));
+    let again = store.remove(&session("s")).await;
+    common::say(&format!("again {again:?}"));
+}
+
+#[test]
+fn a_purge_that_is_committed_is_not_run_again_when_the_log_cannot_be_emptied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = open(&path);
+        fill(&store, "large", 40, 100_000).await;
+        let purged = fill(&store, "s", 3, 100).await;
+        store.trash(&purged, common::at(50)).await.unwrap();
+        store.close().await.unwrap();
+    });
+    // The log stays below the limit; the end of the main file is above it.
+    let limited = [
+        "bash",
+        "-c",
+        "trap '' XFSZ; ulimit -f 2000; exec \"$@\"",
+        "limited",
+    ];
+    let role = format!("purge\n{}", path.display());
+    let output = common::under(&limited, &role).output().unwrap();
+
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("\nremoved Ok(())"), "{said}");
+    assert!(said.contains("\nagain Err(NoSuchSession"), "{said}");
+    run(async {
+        let store = open(&path);
+        assert_eq!(check(&store).await.findings, []);
+        let gone = log(&store, &session("s")).await.unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
+    });
 }

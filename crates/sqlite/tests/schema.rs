@@ -144,3 +144,32 @@ fn a_new_store_is_for_its_owners_eyes_only() {
     assert_eq!(mode(&folder.path().join("a/b")), 0o700);
     assert_eq!(mode(&folder.path().join("a")), 0o700);
 }
+
+#[test]
+fn a_store_that_a_later_version_migrates_while_it_is_open_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    run(async {
+        let store = open(&path);
+        store.create(&owner(), birth("s")).await.unwrap();
+        let to = common::session("s");
+        append(&store, &to, entry("one", "hello")).await;
+        let later = Connection::open(&path).unwrap();
+        later.pragma_update(None, "user_version", 10_000).unwrap();
+
+        let new = throughline_store::Append::any(vec![entry("two", "late")]);
+        let refusals = [
+            store.append(&to, new).await.unwrap_err(),
+            store.create(&owner(), birth("t")).await.unwrap_err(),
+            store.record(&to).await.unwrap_err(),
+        ];
+        for error in refusals {
+            assert!(matches!(error, StoreError::Newer { .. }), "{error:?}");
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+        }
+        let entries: i64 = later
+            .query_row("SELECT count(*) FROM entry", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(entries, 1);
+    });
+}

@@ -29,6 +29,7 @@ mod open;
 mod pin;
 mod purge;
 mod rename;
+mod restore_backup;
 mod rewind;
 mod run;
 mod salvage;
@@ -102,6 +103,7 @@ pub(crate) enum Command {
     Stats(stats::StatsArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
+    RestoreBackup(restore_backup::RestoreBackupArgs),
     MigrateStore(migrate_store::MigrateStoreArgs),
     Models(models::ModelsArgs),
     Config(config::ConfigArgs),
@@ -201,6 +203,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Watch(args) => watch::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,
+        Command::RestoreBackup(args) => restore_backup::run(app, &args),
         Command::Models(args) => models::run(app, args),
         Command::Config(args) => config::run(app, &args),
         Command::Completions(args) => completions::run(&args),

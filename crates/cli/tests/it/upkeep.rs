@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use crate::assert_said;
 use crate::harness::{Tl, regex_escape};
+use crate::served::Served;
 
 #[test]
 fn a_damaged_store_is_diagnosed_and_salvaged() {
@@ -123,4 +124,108 @@ fn a_file_that_cannot_be_opened_still_gets_a_report() {
     let said = tl.run(&["--store", "sqlite:b.db", "doctor", "--json"]);
     let report: serde_json::Value = serde_json::from_str(&said.stdout()).unwrap();
     assert_eq!((said.code(), &report["ok"]), (Some(6), &false.into()));
+}
+
+/// Leaves a store as a crash can leave it: its log, and no main file.
+fn lose_the_main_file(tl: &Tl) -> Vec<u8> {
+    let log = tl.home().join("sessions.db-wal");
+    let bytes = std::fs::read(&log).unwrap();
+    for name in ["sessions.db", "sessions.db-shm"] {
+        std::fs::remove_file(tl.home().join(name)).unwrap();
+    }
+    std::fs::write(&log, &bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_lost_main_file_is_diagnosed_and_its_log_is_salvaged() {
+    let tl = Tl::new();
+    let id = tl.session("s", &["one"]);
+    // While somebody has the store open, what is committed stays in the log.
+    let open = rusqlite::Connection::open(tl.store()).unwrap();
+    let count = "SELECT count(*) FROM entry";
+    let entries: i64 = open.query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(entries, 1);
+    open.execute_batch("VACUUM").unwrap();
+    tl.ok(&["append", &id, "two"]);
+    let log = lose_the_main_file(&tl);
+
+    let store = format!("sqlite:{}", tl.store().display());
+    for args in [
+        &["doctor", "--json"][..],
+        &["--store", &store, "doctor", "--json"],
+    ] {
+        let said = tl.run(args);
+        assert_eq!(said.code(), Some(6), "{said}");
+        let report: serde_json::Value = serde_json::from_str(&said.stdout()).unwrap();
+        assert_eq!(report["ok"], false);
+        assert_eq!(report["findings"][0]["finding"], "file");
+    }
+    for args in [&["new"][..], &["append", &id, "three"], &["sessions"]] {
+        let said = tl.run(args);
+        assert_eq!(said.code(), Some(6), "{said}");
+        assert!(said.stderr().contains("tl doctor --salvage"), "{said}");
+    }
+    assert!(!tl.store().exists());
+    assert!(std::fs::read(tl.home().join("sessions.db-wal")).unwrap() == log);
+
+    tl.ok(&["doctor", "--salvage", "saved.db"]);
+    let saved = tl.ok(&["--store", "sqlite:saved.db", "show", &id, "--all", "--json"]);
+    let saved: serde_json::Value = serde_json::from_str(&saved).unwrap();
+    let texts: Vec<_> = saved["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["one", "two"]);
+    drop(open);
+}
+
+#[test]
+fn a_backup_is_restored_while_a_server_runs() {
+    let tl = Tl::new();
+    let served = Served::start(&tl).unheard();
+    let address = format!("http://{}", served.address);
+    let remote = |args: &[&str]| tl.ok(&[&["--store", &address], args].concat());
+    let found = |word: &str| {
+        let (status, page) = served.ask("GET", &format!("/api/search?q={word}"), None, "");
+        assert_eq!(status, 200, "{page}");
+        let hits = page["hits"].as_array().unwrap().iter();
+        hits.filter(|hit| hit["snippet"].as_str().unwrap().contains(word))
+            .count()
+    };
+    let id = remote(&["new", "--name", "s"]).trim().to_owned();
+    remote(&["append", &id, "alpha"]);
+    tl.ok(&["backup", "copy.db"]);
+    remote(&["append", &id, "beta"]);
+    remote(&["append", &id, "beta again"]);
+    assert_eq!((found("alpha"), found("beta")), (1, 2));
+
+    let restored = tl.json(&["restore-backup", "copy.db"]);
+
+    assert_eq!(restored["in_place"], true, "{restored}");
+    assert_eq!(
+        (&restored["sessions"], &restored["entries"]),
+        (&1.into(), &1.into())
+    );
+    remote(&["append", &id, "gamma"]);
+    assert_eq!(tl.texts(&id), ["alpha", "gamma"]);
+    assert_eq!((found("alpha"), found("beta"), found("gamma")), (1, 0, 1));
+    let kept = format!("sqlite:{}", restored["replaced"].as_str().unwrap());
+    let before = tl.ok(&["--store", &kept, "show", &id, "--all"]);
+    assert!(before.contains("beta again"), "{before}");
+    assert_eq!(tl.json(&["doctor"])["ok"], true);
+
+    // What is no backup is refused, and changes nothing.
+    std::fs::write(tl.work().join("text"), "x".repeat(10_000)).unwrap();
+    assert_eq!(tl.run(&["restore-backup", "text"]).code(), Some(6));
+    assert_eq!(tl.run(&["restore-backup", "nowhere"]).code(), Some(3));
+    let other = Tl::new();
+    other.session("other", &["hello"]);
+    let copy = tl.work().join("other.db");
+    let copy = copy.to_str().unwrap();
+    other.ok(&["backup", copy]);
+    assert_eq!(tl.run(&["restore-backup", copy]).code(), Some(4));
+    assert_eq!(tl.texts(&id), ["alpha", "gamma"]);
 }

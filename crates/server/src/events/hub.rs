@@ -235,6 +235,16 @@ async fn hand_out(
     for change in &changes {
         inner.told(change);
     }
+    if changes.is_empty() {
+        let last = tl.store().last_position().await?;
+        if last < after {
+            // A backup was restored: positions are given out again. Whoever listens comes back
+            // with a position that is no longer there, and is told to start over.
+            tracing::warn!(%after, %last, "the store has moved back; event streams are ended");
+            inner.topics().clear();
+            return Ok((last, false));
+        }
+    }
     let position = changes.last().map_or(after, |change| change.position);
     Ok((position, changes.len() == PAGE))
 }

@@ -1,0 +1,382 @@
+//! Restores a backup into the file of a store, while others use it.
+//!
+//! The backup is copied beside the store, brought to this version's schema and checked there;
+//! the store is not touched before. SQLite's online backup then writes the pages into the live
+//! file in one transaction: processes that have the store open keep the same file, and see
+//! either what it held before or what was restored.
+//!
+//! A store that cannot be read any more is moved aside instead, unless somebody has it open.
+//!
+//! Invariant: what the store held is in a file of its own before it is replaced, with
+//! everything acknowledged until then.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use throughline_store::{ErrorKind, Finding, Progress, Report, StoreError};
+
+use crate::busy::{TIME_LIMIT, waiting_until};
+use crate::durable::sync_folder;
+use crate::error::during;
+use crate::holders::holders;
+use crate::migrate::{State, migrate, state};
+use crate::open::{Options, reader, refuse_lost_main_file, side_file, writer};
+use crate::{backup, check};
+
+/// Pages written between two reports of progress.
+const PAGES_AT_ONCE: i32 = 2_000;
+
+/// Leases get numbers this far above those given out before, so that nothing written under a
+/// lease of before the restore is taken for work under a new one.
+const LEASE_GAP: i64 = 1_000_000;
+
+/// How long readers are waited for when the log is emptied.
+const FOR_READERS: Duration = Duration::from_secs(2);
+
+/// How to restore a backup.
+#[derive(Clone, Debug)]
+pub struct RestoreOptions {
+    /// The file that what the store held is kept in. It must not exist.
+    pub keep_as: PathBuf,
+    /// Whether a backup of another store is restored as well.
+    pub allow_other_store: bool,
+}
+
+/// What a restore did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// Sessions that were restored.
+    pub sessions: u64,
+    /// Entries that were restored.
+    pub entries: u64,
+    /// Where what the store held is now, if it held anything.
+    pub replaced: Option<PathBuf>,
+    /// Whether the file is the same as before. Otherwise the old one was moved aside.
+    pub in_place: bool,
+}
+
+/// Why a backup was not restored. The store is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The file is a database of another program, or an empty one.
+    #[error("{} is not a backup of a store", .file.display())]
+    NotABackup {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The backup itself is damaged.
+    #[error("{} is damaged: {what}", .file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The backup and the store have no common beginning.
+    #[error("{} is a backup of another store", .file.display())]
+    OtherStore {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The store cannot be read and must be moved aside, and is open in other processes.
+    #[error(
+        "{} cannot be read and has to be replaced, but is open in {}",
+        .file.display(),
+        .holders.join(", ")
+    )]
+    InUse {
+        /// The store's file.
+        file: PathBuf,
+        /// Who has it open.
+        holders: Vec<String>,
+    },
+    /// Anything else.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl RestoreError {
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotABackup { .. } => ErrorKind::Invalid,
+            Self::Damaged { .. } => ErrorKind::Damaged,
+            Self::OtherStore { .. } | Self::InUse { .. } => ErrorKind::Conflict,
+            Self::Store(error) => error.kind(),
+        }
+    }
+}
+
+/// Restores the backup `from` into the store at `store`, which others may be using.
+///
+/// Takes its time: the whole backup is checked first.
+pub fn restore_backup(
+    store: &Path,
+    from: &Path,
+    options: &RestoreOptions,
+    progress: Progress<'_>,
+) -> Result<RestoreReport, RestoreError> {
+    if options.keep_as.exists() {
+        return Err(failed(&options.keep_as, &"there is a file already").into());
+    }
+    let staged = Staged::new(store);
+    let checked = prepare(from, store, &staged.path, options, progress)?;
+    let (sessions, entries) = (checked.sessions, checked.entries);
+    let in_place = match overwrite(store, &staged.path, &options.keep_as, progress) {
+        Ok(()) => true,
+        Err(error) if error.kind() == ErrorKind::Damaged => false,
+        Err(error) => return Err(error.into()),
+    };
+    let replaced = if in_place {
+        true
+    } else {
+        move_aside(store, &staged.path, &options.keep_as)?
+    };
+    Ok(RestoreReport {
+        sessions,
+        entries,
+        replaced: replaced.then(|| options.keep_as.clone()),
+        in_place,
+    })
+}
+
+/// The checked copy of a backup, which is removed in the end.
+struct Staged {
+    path: PathBuf,
+}
+
+impl Staged {
+    fn new(store: &Path) -> Self {
+        let staged = Self {
+            path: side_file(store, ".restoring"),
+        };
+        // Left by a restore that was interrupted.
+        staged.remove();
+        staged
+    }
+
+    fn remove(&self) {
+        for suffix in ["", "-journal", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(side_file(&self.path, suffix));
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Copies a backup, brings the copy up to date, and checks it.
+fn prepare(
+    from: &Path,
+    store: &Path,
+    to: &Path,
+    options: &RestoreOptions,
+    progress: Progress<'_>,
+) -> Result<Report, RestoreError> {
+    let damaged = |what: String| RestoreError::Damaged {
+        file: from.to_owned(),
+        what,
+    };
+    let not_ours = || RestoreError::NotABackup {
+        file: from.to_owned(),
+    };
+    refuse_lost_main_file(from)?;
+    let of_backup = |error: StoreError| match error {
+        StoreError::DamagedStore { source: None, .. } => not_ours(),
+        error if error.kind() == ErrorKind::Damaged => damaged(error.to_string()),
+        error => error.into(),
+    };
+    {
+        let mut connection = reader(from).map_err(of_backup)?;
+        let snapshot = connection
+            .transaction()
+            .map_err(during("reading the backup"))
+            .map_err(of_backup)?;
+        if !is_store(&snapshot).map_err(of_backup)? {
+            return Err(not_ours());
+        }
+        state(&snapshot).map_err(of_backup)?;
+        drop(snapshot);
+        if let Some(Finding::File { what }) = check::file(&connection)?.into_iter().next() {
+            return Err(damaged(what));
+        }
+        backup::copy(&connection, to).map_err(of_backup)?;
+    }
+    let mut copy = open_copy(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    if state(&copy)? == State::Behind {
+        migrate(&mut copy)?;
+    }
+    let checked = check::check(&copy, &|done, total| progress(done, total))?;
+    let broken = checked.findings.iter().find_map(|finding| match finding {
+        Finding::File { what } => Some(what.clone()),
+        Finding::Entry {
+            session, seq, what, ..
+        } => Some(format!("entry {seq} of session {session}: {what}")),
+        Finding::Derived { .. } | Finding::Blob { .. } => None,
+    });
+    if let Some(what) = broken {
+        return Err(damaged(what));
+    }
+    // A store that cannot be read says nothing about which one it is.
+    let live = refuse_lost_main_file(store)
+        .and_then(|()| reader(store))
+        .ok();
+    let first_of_live = live.as_ref().and_then(|live| first_change(live).ok());
+    if let (Some(Some(mine)), Some(theirs)) = (first_of_live, first_change(&copy)?)
+        && mine != theirs
+        && !options.allow_other_store
+    {
+        return Err(RestoreError::OtherStore {
+            file: from.to_owned(),
+        });
+    }
+    let given_out = live.as_ref().map_or(0, last_lease);
+    forget_leases(&copy, given_out.max(last_lease(&copy)) + LEASE_GAP)?;
+    Ok(checked)
+}
+
+/// Whether a file has the tables of a store.
+fn is_store(connection: &Connection) -> Result<bool, StoreError> {
+    connection
+        .prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'entry'")
+        .and_then(|mut query| query.exists([]))
+        .map_err(during("reading the backup"))
+}
+
+fn open_copy(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(during("opening the copy of the backup"))
+}
+
+/// The first thing that ever happened in a store, by which it is recognised.
+fn first_change(connection: &Connection) -> Result<Option<(i64, String, String)>, StoreError> {
+    connection
+        .query_row(
+            "SELECT position, owner, session FROM change ORDER BY position LIMIT 1",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
+        .optional()
+        .map_err(during("reading the first change"))
+}
+
+/// The largest number that was ever given to a lease; 0 where that cannot be read.
+fn last_lease(connection: &Connection) -> i64 {
+    let seq = "SELECT seq FROM sqlite_sequence WHERE name = 'lease'";
+    connection.query_row(seq, [], |row| row.get(0)).unwrap_or(0)
+}
+
+/// Nobody holds a lease of a backup any more.
+fn forget_leases(connection: &Connection, next: i64) -> Result<(), StoreError> {
+    let failed = during("clearing the leases of the backup");
+    connection
+        .execute("DELETE FROM lease", [])
+        .map_err(failed)?;
+    let known = "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'lease'";
+    if connection.execute(known, [next]).map_err(failed)? == 0 {
+        let new = "INSERT INTO sqlite_sequence (name, seq) VALUES ('lease', ?1)";
+        connection.execute(new, [next]).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Replaces what the live file holds, in one transaction, and keeps a copy of it.
+fn overwrite(
+    store: &Path,
+    staged: &Path,
+    keep_as: &Path,
+    progress: Progress<'_>,
+) -> Result<(), StoreError> {
+    if !store.exists() && !side_file(store, "-wal").exists() {
+        return Err(StoreError::DamagedStore {
+            what: "there is no file".to_owned(),
+            source: None,
+        });
+    }
+    refuse_lost_main_file(store)?;
+    let during_it = during("restoring the backup");
+    let source = open_copy(staged, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut live = writer(store, Options::default())?;
+    {
+        let backup = Backup::new(&source, &mut live).map_err(during_it)?;
+        // From the first page on, nobody else can write.
+        let deadline = Instant::now() + TIME_LIMIT;
+        step(&backup, 1, deadline)?;
+        let kept = reader(store)?;
+        backup::copy(&kept, keep_as)?;
+        drop(kept);
+        while !step(&backup, PAGES_AT_ONCE, Instant::now() + TIME_LIMIT)? {
+            let pages = backup.progress();
+            let total = u64::try_from(pages.pagecount).unwrap_or(0);
+            let left = u64::try_from(pages.remaining).unwrap_or(0);
+            progress(total.saturating_sub(left), total);
+        }
+    }
+    // What was replaced is not to linger in the log. If readers are in the way it is moved later.
+    let _ = waiting_until(Instant::now() + FOR_READERS, || {
+        live.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            row.get::<_, i64>(0)
+        })
+    });
+    Ok(())
+}
+
+/// Writes some pages; tells whether they were the last, and everything is committed.
+fn step(backup: &Backup<'_, '_>, pages: i32, deadline: Instant) -> Result<bool, StoreError> {
+    loop {
+        let stepped = waiting_until(deadline, || backup.step(pages));
+        match stepped.map_err(during("restoring the backup"))? {
+            StepResult::Done => return Ok(true),
+            StepResult::More => return Ok(false),
+            _ if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
+            _ => {
+                return Err(StoreError::Busy {
+                    during: "restoring the backup",
+                    seconds: TIME_LIMIT.as_secs(),
+                });
+            }
+        }
+    }
+}
+
+/// Puts the copy in the place of a store that cannot be read; tells whether there was any.
+fn move_aside(store: &Path, staged: &Path, keep_as: &Path) -> Result<bool, RestoreError> {
+    let holders = holders(store);
+    if !holders.is_empty() {
+        return Err(RestoreError::InUse {
+            file: store.to_owned(),
+            holders,
+        });
+    }
+    let mut replaced = false;
+    // The main file first: while only the log is there, nobody opens the store.
+    for suffix in ["", "-wal"] {
+        let (old, kept) = (side_file(store, suffix), side_file(keep_as, suffix));
+        match std::fs::rename(&old, &kept) {
+            Ok(()) => replaced = true,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(&old, &error).into()),
+        }
+    }
+    let _ = std::fs::remove_file(side_file(store, "-shm"));
+    if store.exists() {
+        return Err(failed(store, &"somebody made a new store meanwhile").into());
+    }
+    std::fs::rename(staged, store)
+        .and_then(|()| sync_folder(store))
+        .map_err(|error| failed(store, &error))?;
+    Ok(replaced)
+}
+
+fn failed(path: &Path, why: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Backend {
+        during: "restoring the backup",
+        source: format!("{}: {why}", path.display()).into(),
+    }
+}
