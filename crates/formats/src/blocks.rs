@@ -64,10 +64,11 @@ fn block(json: &str, depth: usize) -> Result<Block, String> {
         signature: Option<String>,
     }
     #[derive(Deserialize)]
-    struct Call {
+    struct Call<'a> {
         id: String,
         name: String,
-        input: Option<Json>,
+        #[serde(borrow)]
+        input: Option<&'a RawValue>,
     }
 
     if json.starts_with('"') {
@@ -83,7 +84,7 @@ fn block(json: &str, depth: usize) -> Result<Block, String> {
         }
         "tool_call" | "tool_use" => {
             let Call { id, name, input } = object(json)?;
-            let input = input.map_or_else(no_input, Ok)?;
+            let input = input.map_or_else(no_input, |raw| verbatim(raw.get()))?;
             Block::ToolCall(ToolCall { id, name, input })
         }
         "tool_result" if depth < MAX_NESTING => tool_result(json, depth)?,

@@ -3,6 +3,8 @@
 //! Every variant is one sentence for the person who has the file open, without the
 //! line's number: the reader that counts lines adds it.
 
+use throughline_model::MAX_JSON_DEPTH;
+
 /// Why a line of a file could not be read. The lines around it are not affected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -72,6 +74,9 @@ pub enum LineError {
     /// JSON, but not a line of a log.
     #[error("neither a session nor an entry of a log: {0}")]
     NotALogLine(String),
+    /// JSON that not every parser could read.
+    #[error("nested deeper than {MAX_JSON_DEPTH} levels")]
+    TooDeep,
     /// A log of a later version.
     #[error("the log is of version {0}, and only version 1 can be read")]
     Version(u64),

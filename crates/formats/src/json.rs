@@ -8,7 +8,7 @@
 use std::io::{self, Read, Write};
 
 use serde::Deserialize;
-use throughline_model::{Birth, Digest, Seq, StoredEntry};
+use throughline_model::{Birth, Digest, MAX_JSON_DEPTH, Seq, StoredEntry};
 
 use crate::object::{EntryObject, Signature, VERSION, write_entry, write_head};
 
@@ -75,6 +75,9 @@ pub enum DocumentError {
     /// An entry with nothing in it.
     #[error("entry {0} of the document has no payload")]
     NoPayload(Seq),
+    /// An entry that not every parser could read.
+    #[error("entry {0} of the document is nested deeper than {MAX_JSON_DEPTH} levels")]
+    TooDeep(Seq),
 }
 
 /// Reads one session.
@@ -115,6 +118,9 @@ pub fn read_document<R: Read>(mut reader: R) -> Result<Document, DocumentError> 
         .into_iter()
         .map(|entry| {
             let seq = entry.seq();
+            if entry.is_too_deep() {
+                return Err(DocumentError::TooDeep(seq));
+            }
             entry.stored().ok_or(DocumentError::NoPayload(seq))
         })
         .collect::<Result<_, _>>()?;

@@ -178,6 +178,9 @@ fn parse(line: &str) -> Result<LogItem, LineError> {
     // Nearly every line is an entry, so that is tried first.
     let not_an_entry = match serde_json::from_str::<EntryObject<'_>>(line) {
         Ok(entry) if line.trim_start().starts_with('{') => {
+            if entry.is_too_deep() {
+                return Err(LineError::TooDeep);
+            }
             let missing = || LineError::NotALogLine("missing field `payload`".to_owned());
             return entry.stored().map(LogItem::Entry).ok_or_else(missing);
         }

@@ -107,15 +107,18 @@ fn payloads_survive_whatever_they_look_like() {
 }
 
 #[test]
-fn deep_payloads_survive_too() {
-    let deep = format!(
-        r#"{{"kind":"x","d":{}{}}}"#,
-        "[".repeat(50_000),
-        "]".repeat(50_000)
-    );
-    let entry = stored(1, &deep);
-    let text = written(&[(birth("s1"), vec![entry.clone()])]);
-    assert_eq!(items(&text)[1], Ok(LogItem::Entry(entry)));
+fn deep_payloads_survive_up_to_a_limit() {
+    let nested = |levels: usize| {
+        let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+        let entry = stored(1, &format!(r#"{{"kind":"x","d":{open}{close}}}"#));
+        let text = written(&[(birth("s1"), vec![entry.clone()])]);
+        (items(&text).remove(1), entry)
+    };
+    let (read, entry) = nested(256);
+    assert_eq!(read, Ok(LogItem::Entry(entry)));
+    for levels in [300, 50_000] {
+        assert_eq!(nested(levels).0, Err(LineError::TooDeep));
+    }
 }
 
 #[test]

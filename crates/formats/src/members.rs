@@ -1,7 +1,7 @@
 //! The members of a JSON object that somebody else wrote.
 //!
 //! They are looked at one by one, still as text, so that an error can name the one
-//! that is wrong and so that nothing is limited in depth.
+//! that is wrong.
 
 use std::borrow::Cow;
 

@@ -9,7 +9,9 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use throughline_model::{Block, Content, Message, Role, Timestamp, ToolResult};
+use throughline_model::{
+    Block, Content, MAX_JSON_DEPTH, Message, Role, Timestamp, ToolResult, is_nested_deeper_than,
+};
 
 use crate::error::reason;
 use crate::surrogate::repair;
@@ -77,6 +79,9 @@ struct Members<'a> {
 /// parser trips over them: what a tool was asked is passed on unparsed, and the next
 /// to read it may be less forgiving.
 pub fn parse_message(line: &str) -> Result<MessageLine, LineError> {
+    if is_nested_deeper_than(line.as_bytes(), MAX_JSON_DEPTH) {
+        return Err(LineError::TooDeep);
+    }
     let mended = repair(line);
     let mut read = parse(mended.as_deref().unwrap_or(line))?;
     read.repaired |= mended.is_some();

@@ -243,22 +243,37 @@ fn half_characters_are_mended_and_nul_is_kept() {
 }
 
 #[test]
-fn depth_is_no_problem_anywhere() {
-    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+fn what_is_nested_too_deeply_is_refused() {
+    let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+    let deep = nested(250);
     let blocks = content(&format!(
         r#"[{{"type":"tool_use","id":"c","name":"n","input":{deep}}},{{"type":"odd","x":{deep}}}]"#
     ));
     assert_eq!(blocks[0], call("c", "n", &deep));
-    read(&format!(
-        r#"{{"role":"user","content":"x","other":{deep}}}"#
-    ));
 
-    let open = r#"{"type":"tool_result","call_id":"c","content":["#;
-    let nested = format!("{}{}", open.repeat(20_000), "]}".repeat(20_000));
-    let blocks = content(&format!("[{nested}]"));
-    let stored = serde_json::to_string(&Content(blocks.clone())).unwrap();
+    let results = r#"[{"type":"tool_result","call_id":"c","content":"#.repeat(20_000);
+    for deep in [
+        nested(257),
+        nested(100_000),
+        results + "[]" + &"}]".repeat(20_000),
+    ] {
+        for line in [
+            format!(r#"{{"role":"user","content":{deep}}}"#),
+            format!(r#"{{"role":"user","content":"x","other":{deep}}}"#),
+            format!(
+                r#"{{"role":"user","content":[{{"type":"tool_use","id":"c","name":"n","input":{deep}}}]}}"#
+            ),
+        ] {
+            assert_eq!(parse_message(&line), Err(LineError::TooDeep));
+        }
+    }
+    // JSON within a string stays a string.
+    let deep = nested(300);
+    let line = read(&format!(
+        r#"{{"role":"assistant","tool_calls":[{{"id":"c","name":"n","arguments":"{deep}"}}]}}"#
+    ));
     assert_eq!(
-        serde_json::from_str::<Content>(&stored).unwrap(),
-        Content(blocks)
+        line.message.content.0,
+        [call("c", "n", &format!("\"{deep}\""))]
     );
 }

@@ -10,7 +10,10 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use throughline_model::{Birth, Digest, EntryId, Seq, StoredEntry, Timestamp, to_micros};
+use throughline_model::{
+    Birth, Digest, EntryId, MAX_PAYLOAD_DEPTH, Seq, StoredEntry, Timestamp, is_nested_deeper_than,
+    to_micros,
+};
 
 /// The version of both formats.
 pub(crate) const VERSION: u64 = 1;
@@ -46,6 +49,13 @@ impl EntryObject<'_> {
     /// Its number.
     pub(crate) fn seq(&self) -> Seq {
         self.seq
+    }
+
+    /// Whether its payload is nested too deeply to be accepted.
+    pub(crate) fn is_too_deep(&self) -> bool {
+        let raw = self.payload.map(RawValue::get);
+        raw.or(self.payload_text.as_deref())
+            .is_some_and(|payload| is_nested_deeper_than(payload.as_bytes(), MAX_PAYLOAD_DEPTH))
     }
 
     /// The entry as it is stored, or nothing where it has no payload.

@@ -76,7 +76,7 @@ impl Block {
     pub fn foreign(data: &Json) -> Self {
         let whole = format!(r#"{{"type":"foreign","data":{data}}}"#);
         // Valid by construction; were it not, the text is still kept.
-        Json::parse(whole).map_or_else(|_| Self::Text(data.to_string()), Self::Foreign)
+        Json::stored(whole).map_or_else(|_| Self::Text(data.to_string()), Self::Foreign)
     }
 
     /// What a person would read of this block, if anything.

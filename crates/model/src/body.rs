@@ -466,7 +466,7 @@ impl Body {
             "lost" => Self::Lost,
             other => Self::Unknown {
                 kind: other.to_owned(),
-                payload: Json::parse(payload)?,
+                payload: Json::stored(payload)?,
             },
         })
     }

@@ -281,7 +281,7 @@ impl StoredEntry {
         let body = if envelope.v > VERSION {
             Body::Unknown {
                 kind: envelope.kind.into_owned(),
-                payload: crate::Json::parse(self.payload.clone())?,
+                payload: crate::Json::stored(self.payload.clone())?,
             }
         } else {
             Body::decode(&envelope.kind, &self.payload)?

@@ -5,7 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// A JSON value kept as its text: never reordered, rounded or limited in depth.
+use crate::{MAX_JSON_DEPTH, is_nested_deeper_than};
+
+/// A JSON value kept as its text: never reordered or rounded.
 ///
 /// What other systems put into a tool call or an unknown block passes through
 /// unharmed, and reading a log does not pay for parsing what nobody looks at.
@@ -14,8 +16,19 @@ use serde_json::value::RawValue;
 pub struct Json(Box<RawValue>);
 
 impl Json {
-    /// Checks that `text` is one JSON value and keeps it.
+    /// Checks that `text` is one JSON value, nested at most [`MAX_JSON_DEPTH`] levels
+    /// deep, and keeps it.
     pub fn parse(text: impl Into<String>) -> Result<Self, serde_json::Error> {
+        let text = text.into();
+        if is_nested_deeper_than(text.as_bytes(), MAX_JSON_DEPTH) {
+            let reason = format!("nested deeper than {MAX_JSON_DEPTH} levels");
+            return Err(serde::de::Error::custom(reason));
+        }
+        Self::stored(text)
+    }
+
+    /// Keeps text that was accepted before, however deeply it is nested.
+    pub(crate) fn stored(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text.into()).map(Self)
     }
 

@@ -24,6 +24,7 @@ mod incoming;
 mod json;
 mod lineage;
 mod name;
+mod nesting;
 mod owner;
 mod project;
 mod remembered;
@@ -53,6 +54,7 @@ pub use incoming::{Happened, Identity, Incoming, IncomingEntry, IncomingSession,
 pub use json::Json;
 pub use lineage::Lineage;
 pub use name::{Name, NameError, RESERVED_NAMES, Tag};
+pub use nesting::{MAX_JSON_DEPTH, MAX_PAYLOAD_DEPTH, is_nested_deeper_than};
 pub use owner::{Owner, SessionRef};
 pub use project::{Mark, Project, ProjectId};
 pub use remembered::{FactSource, PERSON, Remembered};

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use throughline_model::Json;
+use throughline_model::{Json, MAX_JSON_DEPTH, is_nested_deeper_than};
 
 use super::telling::Telling;
 use super::{Bookmark, ReadError, unpack};
@@ -117,6 +117,9 @@ fn next<F: LineFormat, R: BufRead>(
     let next = lines.next_placed(|at, text| {
         let mended = repair(text);
         let text = mended.as_deref().unwrap_or(text);
+        if F::JSON && is_nested_deeper_than(text.as_bytes(), MAX_JSON_DEPTH) {
+            return Err(LineError::TooDeep);
+        }
         Ok::<_, LineError>(format.line(telling, before + at.number, text))
     })?;
     Some(next.map(|(number, read)| {

@@ -6,10 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use throughline_model::{
     AgentRef, Attachment, Block, Body, Digest, Happened, Identity, Incoming, IncomingEntry,
-    IncomingSession, Json, Message, Passed, Timestamp,
+    IncomingSession, Json, MAX_JSON_DEPTH, Message, Passed, Timestamp,
 };
 
 use super::{Agent, Listener, ReadError};
+use crate::error::reason;
 
 /// Where a reader is, and who listens.
 pub(super) struct Telling<'a> {
@@ -29,8 +30,16 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Tells anything.
+    /// Tells anything, but for entries that are nested too deeply: those are reported as
+    /// damaged.
     pub(super) fn tell(&mut self, incoming: Incoming) {
+        if let Incoming::Entry(entry) = &incoming
+            && let Happened::Body(body) = &entry.what
+            && body.is_too_deep()
+        {
+            let reason = format!("nested deeper than {MAX_JSON_DEPTH} levels");
+            return self.damaged(entry.place, reason);
+        }
         if !self.stopped {
             self.stopped = !(self.listener)(incoming);
         }
@@ -124,8 +133,9 @@ impl<'a> Telling<'a> {
         at: Option<Timestamp>,
         record: &str,
     ) {
-        let Ok(data) = Json::parse(record.trim()) else {
-            return self.damaged(place, "not JSON");
+        let data = match Json::parse(record.trim()) {
+            Ok(data) => data,
+            Err(error) => return self.damaged(place, format!("not JSON: {}", reason(&error))),
         };
         let identity = id.map_or_else(|| Identity::Place(place.to_string()), Identity::Own);
         let from = self.agent.name().to_owned();
