@@ -24,7 +24,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use throughline_model::{
-    Birth, Owner, Project, Seq, SessionId, SessionRef, StoredEntry, Timestamp,
+    Birth, Owner, Project, Seq, SessionId, SessionRef, StoredEntry, Timestamp, Token,
 };
 use throughline_store::{Progress, Store, StoreError};
 use tokio::sync::mpsc;
@@ -73,6 +73,7 @@ enum Step {
     Total(u64),
     Blob(Owner, Vec<u8>),
     Project(Owner, Project),
+    Token(Token),
     Fork {
         of: SessionRef,
         at: Seq,
@@ -129,6 +130,11 @@ pub async fn salvage(
                 into.put_blob(&owner, bytes).await?;
             }
             Step::Project(owner, project) => into.put_project(&owner, &project).await?,
+            Step::Token(token) => match into.put_token(&token).await {
+                // A damaged copy of the same row: one of them is enough.
+                Ok(()) | Err(StoreError::TokenExists(_)) => {}
+                Err(error) => return Err(error),
+            },
             Step::Fork { of, at, birth } => {
                 into.fork(&of, at, birth).await?;
             }
@@ -192,8 +198,18 @@ fn read(path: &Path, send: &mut dyn FnMut(Step) -> Result<(), Stopped>) -> Resul
             (walker.send)(Step::Trash(planned.owner.session(&planned.birth.id), at))?;
         }
     }
+    // A server that required tokens must not be open because its store was damaged.
+    for token in found.tokens.values() {
+        (walker.send)(Step::Token(token.clone()))?;
+    }
     walker.note_what_is_missing();
     let mut report = walker.report;
+    if !found.tokens.is_empty() {
+        report.notes.push(format!(
+            "tokens found: {}; all of them are now revoked, since a revocation may be lost",
+            found.tokens.len()
+        ));
+    }
     if report.sessions == 0 {
         let nothing = "nothing was found that looks like a session";
         report.notes.push(nothing.to_owned());

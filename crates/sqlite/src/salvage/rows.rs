@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use throughline_model::{
-    AgentRef, Birth, Digest, EntryId, Key, Lineage, Seq, SessionId, Timestamp,
+    AgentRef, Birth, Digest, EntryId, Key, Lineage, Seq, SessionId, Timestamp, Token,
 };
 
 use super::pages::Pages;
@@ -60,6 +60,23 @@ pub(super) fn session_row(row: &Row) -> Option<SessionRow> {
         trashed: time(6),
         gone: row.integer(7)? != 0,
         head: count(8)?,
+    })
+}
+
+/// The token in a row of its table, revoked: of a row that was found without its tree, nobody
+/// can say whether a later one revoked it.
+pub(super) fn token_row(row: &Row) -> Option<Token> {
+    let time = |column| Timestamp::from_microsecond(row.integer(column)?).ok();
+    let created_at = time(5)?;
+    Some(Token {
+        id: row.text(0)?.parse().ok()?,
+        hash: Digest::from_bytes(row.blob(1)?.try_into().ok()?),
+        owner: row.text(2)?.parse().ok()?,
+        role: row.text(3)?.parse().ok()?,
+        label: row.text(4).map(ToOwned::to_owned),
+        created_at,
+        expires_at: time(6),
+        revoked_at: Some(time(7).unwrap_or(created_at)),
     })
 }
 

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use throughline_model::{Birth, Owner, Project, ProjectId};
+use throughline_model::{Birth, Owner, Project, ProjectId, Token};
 
 use super::format::{Kind, Leaf};
 use super::pages::Pages;
 use super::record::{Header, Row};
-use super::rows::{SessionRow, session_row};
+use super::rows::{SessionRow, session_row, token_row};
 
 // The columns of each table and index, by the letters of `Header::is`.
 const ENTRY: &str = "-iiII@i#t";
@@ -24,6 +24,7 @@ const THREE_NUMBERS: &str = "iii";
 const PROJECT: &str = "itt";
 const OWNER_INDEX: &str = "ti";
 const ENTRY_INDEX: &str = "@iii";
+const TOKEN: &str = "t#ttTiII";
 
 /// Where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub(super) struct Found {
     pub(super) shares: BTreeMap<i64, BTreeMap<u64, i64>>,
     pub(super) projects: BTreeMap<(i64, ProjectId), Project>,
     pub(super) blobs: Vec<Place>,
+    /// Tokens, by their ids.
+    pub(super) tokens: BTreeMap<String, Token>,
     /// The last entry that the index of ids knows of each session.
     pub(super) tails: HashMap<i64, u64>,
     /// Where the index of ids has each entry; none where it has several of one id.
@@ -123,7 +126,7 @@ fn is_table_row(header: &Header) -> bool {
 }
 
 fn is_index_row(header: &Header) -> bool {
-    [THREE_NUMBERS, PROJECT, OWNER_INDEX, ENTRY_INDEX]
+    [THREE_NUMBERS, PROJECT, OWNER_INDEX, ENTRY_INDEX, TOKEN]
         .iter()
         .any(|shape| header.is(shape, false))
 }
@@ -244,6 +247,11 @@ fn index(row: &Row, found: &mut Found, owners: &mut BTreeMap<i64, Owner>) {
     } else if row.header.is(OWNER_INDEX, false) {
         if let (Some(Ok(owner)), Some(pk)) = (row.text(0).map(str::parse), row.integer(1)) {
             owners.insert(pk, owner);
+        }
+    } else if row.header.is(TOKEN, false) {
+        if let Some(token) = token_row(row) {
+            let known = found.tokens.entry(token.id.as_str().to_owned());
+            known.or_insert(token);
         }
     } else if row.header.is(ENTRY_INDEX, false)
         && let (Some(session), Some(seq)) = (row.integer(1), count(row, 2))
