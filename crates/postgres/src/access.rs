@@ -34,6 +34,15 @@ impl Access for PostgresStore {
         Ok(found.into_iter().next())
     }
 
+    async fn tokens_with(&self, hashes: &[Digest]) -> Result<Vec<Token>, StoreError> {
+        if hashes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        self.tokens_where("WHERE hash = ANY($1)", params![hashes])
+            .await
+    }
+
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         self.tokens_where("ORDER BY created_at, id", &[]).await
     }

@@ -62,6 +62,23 @@ impl Access for SqliteStore {
             .await
     }
 
+    async fn tokens_with(&self, hashes: &[Digest]) -> Result<Vec<Token>, StoreError> {
+        let hashes = hashes.to_vec();
+        self.readers
+            .read(move |connection| {
+                let mut found = Vec::with_capacity(hashes.len());
+                for hash in &hashes {
+                    found.extend(select(
+                        connection,
+                        "WHERE hash = ?1",
+                        params![hash.as_bytes()],
+                    )?);
+                }
+                Ok(found)
+            })
+            .await
+    }
+
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         self.readers
             .read(|connection| select(connection, "ORDER BY created_at, id", params![]))

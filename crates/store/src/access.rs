@@ -18,6 +18,15 @@ pub trait Access: Send + Sync {
     /// The token with this hash, whether or not it still counts.
     async fn token(&self, hash: &Digest) -> Result<Option<Token>, StoreError>;
 
+    /// The tokens with these hashes, in any order; those that are not there are left out.
+    async fn tokens_with(&self, hashes: &[Digest]) -> Result<Vec<Token>, StoreError> {
+        let mut found = Vec::with_capacity(hashes.len());
+        for hash in hashes {
+            found.extend(self.token(hash).await?);
+        }
+        Ok(found)
+    }
+
     /// Every token there ever was, oldest first.
     async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
 
