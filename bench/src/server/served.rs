@@ -11,7 +11,7 @@ use axum::Router;
 use axum::routing::post;
 use jiff::tz::TimeZone;
 use throughline::{Owner, Throughline};
-use throughline_server::{App, Gate, Limits, OfflineVoices, Serving, serve};
+use throughline_server::{App, Cap, Gate, Limits, OfflineVoices, Serving, serve};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -31,11 +31,20 @@ impl Served {
                 tl: Throughline::open(&url).await?,
                 voices: Arc::new(OfflineVoices),
                 gate: Gate::Open(Owner::local()),
-                limits: Limits::default(),
+                limits: Limits {
+                    // One client of the measurement has them all.
+                    streams: Cap {
+                        total: 4_096,
+                        per_caller: 4_096,
+                    },
+                    ..Limits::default()
+                },
                 hosts: Vec::new(),
                 origins: Vec::new(),
                 zone: TimeZone::UTC,
                 secure: false,
+                trusted_proxies: Vec::new(),
+                spool: None,
             });
             serve(listener, app, None, stop).await?;
             Ok(())

@@ -21,8 +21,13 @@ function listen({ session, heard, lost, state = () => {} }) {
       if (event === "reset") lost();
       else if (event !== "ready") heard(event, data, id);
     });
-    socket.addEventListener("close", () => {
+    socket.addEventListener("close", (closing) => {
       state(false);
+      // The token was revoked or has expired: connecting again cannot help.
+      if (closing.code === 1008) {
+        notice("You were logged out. Log in again to go on.", true);
+        return;
+      }
       timer = setTimeout(connect, wait);
       wait = Math.min(wait * 2, 15000);
     });

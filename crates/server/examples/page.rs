@@ -43,6 +43,8 @@ async fn main() {
         origins: Vec::new(),
         zone: jiff::tz::TimeZone::UTC,
         secure: false,
+        trusted_proxies: Vec::new(),
+        spool: None,
     });
     let listener = TcpListener::bind(&address).await.unwrap();
     println!("http://{}/s/{}", listener.local_addr().unwrap(), main.id());

@@ -4,6 +4,7 @@
 //! [`Caller`], which is made here and speaks for one owner.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,12 +14,14 @@ use axum::http::{HeaderMap, StatusCode, header};
 use throughline::{Digest, Error, Owner, Throughline, Token, TokenId, TokenRole};
 use throughline_remote::wire::ON_BEHALF_OF;
 
+use crate::access::{AccessEnd, Credential};
 use crate::{App, Gate, Problem};
 
 /// The cookie that holds a token for the page.
 pub(crate) const COOKIE: &str = "tl_token";
-/// How long what is known of a token is believed: so long a revoked one may still work.
-const FRESH: Duration = Duration::from_secs(1);
+/// How long what is known of a token is believed: so long a revoked one may still work. A
+/// stream that it opens at the very end is then closed within the documented second.
+const FRESH: Duration = Duration::from_millis(500);
 /// How many tokens are remembered.
 const REMEMBERED: usize = 10_000;
 
@@ -33,6 +36,10 @@ pub struct Caller {
     pub token: Option<TokenId>,
     /// Whether the token came in a cookie, which a browser sends by itself.
     pub by_cookie: bool,
+    /// Whose token it is, whomever it calls on behalf of: what limits count by.
+    pub principal: Owner,
+    /// What they were let in by, to see whether it still holds.
+    pub(crate) credential: Credential,
 }
 
 impl Caller {
@@ -68,6 +75,11 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
+/// Whoever was let in may no longer be served.
+pub(crate) fn access_ended(end: AccessEnd) -> Problem {
+    unknown(end.detail())
+}
+
 fn unknown(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
@@ -78,7 +90,10 @@ pub(crate) struct Doorkeeper {
     tl: Throughline,
     gate: Gate,
     known: Mutex<HashMap<Digest, Seen>>,
-    open: Mutex<Option<(Instant, bool)>>,
+    /// Whether a token was ever made. Tokens are never deleted, so it stays so.
+    closed: AtomicBool,
+    /// When the last look that found no token began.
+    checked: tokio::sync::Mutex<Option<Instant>>,
 }
 
 #[derive(Clone, Debug)]
@@ -93,22 +108,35 @@ impl Doorkeeper {
             tl,
             gate,
             known: Mutex::default(),
-            open: Mutex::default(),
+            closed: AtomicBool::new(false),
+            checked: tokio::sync::Mutex::new(None),
         }
     }
 
-    /// Whether there is no token, so that nobody can be asked for one. One that has ended
-    /// still says that somebody wanted the door closed; one that was taken back does not.
+    /// Whether no token was ever made. Revoked and expired ones count: somebody wanted
+    /// the server closed.
+    ///
+    /// While it is open this is never answered from memory: the look at the store began
+    /// after the request came. Requests that come at the same time share one look.
     pub(crate) async fn is_open(&self) -> Result<bool, Error> {
-        let lately = *self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, open)) = lately
-            && at.elapsed() < FRESH
-        {
-            return Ok(open);
+        if self.closed.load(Ordering::Acquire) {
+            return Ok(false);
         }
-        let tokens = self.tl.tokens().await?;
-        let open = tokens.iter().all(|token| token.revoked_at.is_some());
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), open));
+        let came = Instant::now();
+        let mut checked = self.checked.lock().await;
+        if self.closed.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        if checked.is_some_and(|began| began >= came) {
+            return Ok(true);
+        }
+        let began = Instant::now();
+        let open = self.tl.tokens().await?.is_empty();
+        if open {
+            *checked = Some(began);
+        } else {
+            self.closed.store(true, Ordering::Release);
+        }
         Ok(open)
     }
 
@@ -126,6 +154,8 @@ impl Doorkeeper {
                 role: TokenRole::Admin,
                 token: None,
                 by_cookie: false,
+                principal: owner.clone(),
+                credential: None,
             });
         }
         let (shown, by_cookie) = match bearer(headers)? {
@@ -155,6 +185,8 @@ impl Doorkeeper {
             role: token.role,
             token: Some(token.id.clone()),
             by_cookie,
+            principal: token.owner.clone(),
+            credential: Some(token.hash),
         })
     }
 
@@ -186,7 +218,6 @@ impl Doorkeeper {
     /// Forgets what is known of tokens, since one was made or taken back here.
     pub(crate) fn forget(&self) {
         self.known().clear();
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Seen>> {

@@ -1,10 +1,12 @@
 //! What is served, to whom, and within which limits.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use jiff::tz::TimeZone;
-use throughline::{Owner, Throughline};
+use throughline::{Owner, Throughline, Timestamp, Token};
 
 use crate::Voices;
 
@@ -28,15 +30,42 @@ pub struct Serving {
     pub zone: TimeZone,
     /// Whether whoever calls reaches it by `https`: cookies then travel by that only.
     pub secure: bool,
+    /// Reverse proxies whose `Forwarded` and `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The folder for large request bodies while they arrive; the system's folder for
+    /// temporary files where none is named.
+    pub spool: Option<PathBuf>,
 }
 
 /// Who may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// Whoever reaches it is this owner, as long as no token has been made. For loopback.
+    /// Whoever reaches it is this owner, until the first token is made. For loopback.
     Open(Owner),
     /// Nobody without a token.
     Tokens,
+}
+
+/// Which tokens a store has, as far as that decides who may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IssuedTokens {
+    /// None was ever made.
+    Never,
+    /// All of them were revoked or have expired.
+    NoneValid,
+    /// At least one is valid.
+    Valid,
+}
+
+impl IssuedTokens {
+    /// What these tokens amount to at this time.
+    pub fn of(tokens: &[Token], now: Timestamp) -> Self {
+        match tokens {
+            [] => Self::Never,
+            tokens if tokens.iter().any(|token| token.is_good(now)) => Self::Valid,
+            _ => Self::NoneValid,
+        }
+    }
 }
 
 /// How much is too much; each has its own clear answer.
@@ -50,6 +79,16 @@ pub struct Limits {
     pub page: usize,
     /// Requests of one caller: 429.
     pub rate: Option<Rate>,
+    /// Whether `rate` also applies while no token is required.
+    pub rate_while_open: bool,
+    /// Requests being answered at once: 429 for one caller, 503 in total.
+    pub requests: Cap,
+    /// Event streams and other long requests at once: 429 for one caller, 503 in total.
+    pub streams: Cap,
+    /// Bytes of bodies on their way in or out: 429 for one caller, 503 in total.
+    pub in_flight: Cap,
+    /// Bytes of large bodies in memory at once; complete ones wait on disk for their turn.
+    pub memory: usize,
     /// How long a request's head may take to arrive; the connection is closed after.
     pub head_time: Duration,
     /// How long a request's body may take to arrive: 408.
@@ -62,6 +101,15 @@ pub struct Limits {
     pub turns: usize,
     /// How far behind the feed a reader of events may resume.
     pub behind: u64,
+}
+
+/// How much one caller may have at once, and everybody together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cap {
+    /// Everybody together.
+    pub total: usize,
+    /// One caller: the owner of a token, or an address without one.
+    pub per_caller: usize,
 }
 
 /// So many requests a second, with a reserve for bursts.
@@ -80,6 +128,20 @@ impl Default for Limits {
             blob: 64 * 1024 * 1024,
             page: 1_000,
             rate: None,
+            rate_while_open: true,
+            requests: Cap {
+                total: 4_096,
+                per_caller: 256,
+            },
+            streams: Cap {
+                total: 4_096,
+                per_caller: 256,
+            },
+            in_flight: Cap {
+                total: 1024 * 1024 * 1024,
+                per_caller: 256 * 1024 * 1024,
+            },
+            memory: 128 * 1024 * 1024,
             head_time: Duration::from_secs(15),
             body_time: Duration::from_secs(60),
             time: Duration::from_secs(60),

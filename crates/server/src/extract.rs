@@ -3,11 +3,10 @@
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
-use throughline::{Expect, Seq, Session, SessionId};
+use throughline::{Expect, MAX_JSON_DEPTH, Seq, Session, SessionId, is_nested_deeper_than};
 
+use crate::body::body;
 use crate::{App, Caller, Problem};
 
 /// A body of JSON.
@@ -56,10 +55,37 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     ))
 }
 
+/// Refuses JSON that is nested too deeply: what is kept as it came has to be readable by
+/// every parser that meets it later.
+pub(crate) fn check_nesting(json: &[u8]) -> Result<(), Problem> {
+    check_depth(json, MAX_JSON_DEPTH)
+}
+
+/// The same for another depth.
+pub(crate) fn check_depth(json: &[u8], levels: usize) -> Result<(), Problem> {
+    if is_nested_deeper_than(json, levels) {
+        return Err(too_deep());
+    }
+    Ok(())
+}
+
+fn too_deep() -> Problem {
+    Problem::bad_request(
+        "json_too_deep",
+        format!(
+            "JSON may be nested {MAX_JSON_DEPTH} levels deep, and 128 where it is not passed on"
+        ),
+    )
+}
+
 /// JSON that is not JSON is a bad request; JSON that says something else is invalid.
 pub(crate) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    check_nesting(bytes)?;
     serde_json::from_slice(bytes).map_err(|error| {
         use serde_json::error::Category;
+        if error.to_string().starts_with("recursion limit exceeded") {
+            return too_deep();
+        }
         match error.classify() {
             Category::Data => {
                 Problem::invalid(format!("the body is not what is taken here: {error}"))
@@ -69,39 +95,6 @@ pub(crate) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             }
         }
     })
-}
-
-/// The whole body, if it is not too much and comes in time.
-pub(crate) async fn body(request: Request, app: &App, most: usize) -> Result<Bytes, Problem> {
-    let too_large = || {
-        Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "body_too_large",
-            format!("a body here has at most {most} bytes"),
-        )
-    };
-    let said = request
-        .headers()
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok())
-        .and_then(|length| length.parse::<usize>().ok());
-    if said.is_some_and(|said| said > most) {
-        return Err(too_large());
-    }
-    let collected = Limited::new(request.into_body(), most).collect();
-    match tokio::time::timeout(app.limits().body_time, collected).await {
-        Err(_) => Err(Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "body_too_slow",
-            "the body did not arrive in time",
-        )),
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Problem::bad_request(
-            "body_cut_off",
-            format!("the body broke off: {error}"),
-        )),
-    }
 }
 
 /// What stands after the question mark.

@@ -2,25 +2,49 @@
 //! rate, the time; and what every answer gets: an id, safe headers, a log line, a
 //! measurement.
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use throughline::is_this_machine;
+use throughline::{TokenRole, is_this_machine};
 
-use crate::auth::Admitted;
+use crate::access::{AccessWatch, Credential};
+use crate::auth::{Admitted, access_ended};
+use crate::body::Flight;
+use crate::client_address::Client;
 use crate::listen::Peer;
-use crate::{App, Gate, Problem, openai, page};
+use crate::metered::{COUNTED_FROM, Closing, MeteredBody};
+use crate::quota::{CallerKey, Share};
+use crate::rate::RateKey;
+use crate::{App, Caller, Gate, Problem, openai, page};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a request that is taken over from whoever sent it.
 const LONGEST_ID: usize = 64;
 /// What an answer may do in a browser where the handler says nothing else: nothing.
 const INERT: &str = "default-src 'none'; frame-ancestors 'none'";
+
+/// A place among the streams, and whether its holder may still have it.
+#[derive(Debug)]
+pub(crate) struct StreamSlot {
+    pub(crate) watch: AccessWatch,
+    _share: Share,
+}
+
+/// What a request that was let in holds while it is answered.
+struct Admission {
+    flight: Arc<Flight>,
+    share: Option<Share>,
+    stream: Option<Arc<StreamSlot>>,
+    /// What the caller was let in by; none for somebody without a valid token.
+    credential: Option<Credential>,
+}
 
 /// Lets a request through, or answers why not.
 pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -32,15 +56,19 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
         .get::<MatchedPath>()
         .map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
     let id = request_id(&app, request.headers());
+    let client = client_of(&app, &request);
+    request.extensions_mut().insert(client);
+    let secure = (app.serving.secure || client.https)
+        && host_of(&request).is_some_and(|host| !is_this_machine(bare(&host)));
     let mut owner = String::new();
-    let response = match admitted(&app, &mut request, &path, &mut owner).await {
+    let response = match admitted(&app, &mut request, &route, &client, &mut owner).await {
         Err(problem) => problem.into_response(),
-        Ok(()) => timed(&app, &route, request, next).await,
+        Ok(admission) => answered(&app, &route, request, next, admission).await,
     };
     if !method.is_safe() {
         app.hub.wake();
     }
-    let response = finished(response, &path, &id);
+    let response = finished(response, &path, &id, secure);
     let took = began.elapsed();
     let status = response.status().as_u16();
     app.metrics.answered(method.as_str(), &route, status, took);
@@ -54,36 +82,114 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
     response
 }
 
+/// Where a request comes from.
+fn client_of(app: &App, request: &Request) -> Client {
+    let peer = request.extensions().get::<Peer>();
+    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+    let client = Client::of(peer, request.headers(), &app.serving.trusted_proxies);
+    if client.unnamed_proxy && !app.proxy_warned.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            proxy = %client.ip,
+            "a proxy passes requests on; until it is named (`--trusted-proxy {}`) its clients \
+             share one limit", client.ip
+        );
+    }
+    client
+}
+
 /// Refuses what must not come in, and notes who comes in.
 async fn admitted(
     app: &App,
     request: &mut Request,
-    path: &str,
+    route: &str,
+    client: &Client,
     owner: &mut String,
-) -> Result<(), Problem> {
+) -> Result<Admission, Problem> {
     let headers = request.headers();
+    check_one_host(request)?;
     let host = host_of(request);
     // While anybody who reaches it is let in, whoever was tricked into it must not be.
     let open = matches!(app.serving.gate, Gate::Open(_));
     check_host(app, host.as_deref(), open)?;
     check_origin(app, headers, host.as_deref(), request.method())?;
     let caller = app.door.admit(headers).await;
-    let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
-    let key = match &caller {
-        Ok(caller) => {
-            caller.owner().as_str().clone_into(owner);
-            if caller.by_cookie && !request.method().is_safe() {
-                check_same_site(headers)?;
-            }
-            format!("owner {owner}")
+    if let Ok(caller) = &caller {
+        caller.owner().as_str().clone_into(owner);
+        if caller.by_cookie && !request.method().is_safe() {
+            check_same_site(headers)?;
         }
-        Err(_) => format!(
-            "peer {}",
-            peer.map_or_else(String::new, |ip| ip.to_string())
-        ),
+    }
+    if route != HEALTH {
+        check_rate(app, route, client, caller.as_ref().ok())?;
+    }
+    let key = match &caller {
+        Ok(caller) => CallerKey::Owner(caller.principal.clone()),
+        Err(_) => CallerKey::Address(client.limited_by()),
     };
-    if path != "/health" {
-        app.rates.admit(&key).map_err(|seconds| {
+    let flight = Arc::new(Flight::new(key));
+    let credential = caller.as_ref().ok().map(|caller| caller.credential);
+    let stream = match credential {
+        Some(credential) if is_stream(route) => Some(stream_slot(app, &flight, credential)?),
+        _ => None,
+    };
+    let share = if stream.is_none() && route != HEALTH {
+        Some(app.requests.take(&flight.caller, 1)?)
+    } else {
+        None
+    };
+    let extensions = request.extensions_mut();
+    extensions.insert(Admitted(caller));
+    extensions.insert(Arc::clone(&flight));
+    if let Some(stream) = &stream {
+        extensions.insert(Arc::clone(stream));
+    }
+    Ok(Admission {
+        flight,
+        share,
+        stream,
+        credential,
+    })
+}
+
+fn stream_slot(
+    app: &App,
+    flight: &Flight,
+    credential: Credential,
+) -> Result<Arc<StreamSlot>, Problem> {
+    Ok(Arc::new(StreamSlot {
+        _share: app.streams.take(&flight.caller, 1)?,
+        watch: app.access.watch(credential),
+    }))
+}
+
+/// Refuses callers that call more often than they may. A service is limited as a whole, and
+/// each of its users besides.
+fn check_rate(
+    app: &App,
+    route: &str,
+    client: &Client,
+    caller: Option<&Caller>,
+) -> Result<(), Problem> {
+    let keys = match caller {
+        Some(caller) if caller.token.is_none() && !app.limits().rate_while_open => [None, None],
+        Some(caller) => {
+            let service = caller.token.clone().map(RateKey::Service);
+            let service = service.filter(|_| caller.role == TokenRole::Service);
+            [service, Some(RateKey::Owner(caller.owner().clone()))]
+        }
+        None => {
+            let address = client.limited_by();
+            let login = matches!(route, "/login" | "/assets/{hash}/{name}");
+            let key = if login {
+                RateKey::Login(address)
+            } else {
+                RateKey::Address(address)
+            };
+            [None, Some(key)]
+        }
+    };
+    for key in keys.iter().flatten() {
+        app.rates.admit(key).map_err(|seconds| {
             Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too_many_requests",
@@ -92,8 +198,74 @@ async fn admitted(
             .after(seconds)
         })?;
     }
-    request.extensions_mut().insert(Admitted(caller));
     Ok(())
+}
+
+/// Answers a request that was let in. What it holds is given back when the answer is sent.
+async fn answered(
+    app: &App,
+    route: &str,
+    request: Request,
+    next: Next,
+    admission: Admission,
+) -> Response {
+    let Admission {
+        flight,
+        share,
+        stream,
+        credential,
+    } = admission;
+    let Some(stream) = stream else {
+        let response = timed(app, route, request, next).await;
+        let is_sized = response.body().size_hint().exact().is_some();
+        return match credential {
+            // Whatever goes on for long is a stream, also where nobody foresaw it.
+            Some(credential) if !is_sized => match stream_slot(app, &flight, credential) {
+                Ok(stream) => streamed(route, response, stream),
+                Err(problem) => problem.into_response(),
+            },
+            _ => counted(app, &flight, share, response),
+        };
+    };
+    let response = tokio::select! {
+        response = timed(app, route, request, next) => response,
+        end = stream.watch.ended() => return access_ended(end).into_response(),
+    };
+    // A WebSocket keeps the slot itself.
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS
+        || response.body().size_hint().exact().is_some()
+    {
+        return response;
+    }
+    streamed(route, response, stream)
+}
+
+/// A response that ends with the token it was asked for with.
+fn streamed(route: &str, response: Response, stream: Arc<StreamSlot>) -> Response {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let events = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let closing = match events {
+        true if route.starts_with("/v1/") => Closing::OpenAiError,
+        true => Closing::Event,
+        false => Closing::Broken,
+    };
+    response.map(|body| MeteredBody::stream(body, stream, closing))
+}
+
+/// Counts the bytes of a large answer until they are sent.
+fn counted(app: &App, flight: &Flight, share: Option<Share>, response: Response) -> Response {
+    let bytes = response.body().size_hint().exact().unwrap_or(0);
+    if bytes < COUNTED_FROM {
+        return response;
+    }
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    match app.in_flight.take(&flight.caller, bytes) {
+        Ok(sent) => {
+            let shares = share.into_iter().chain([sent]).collect();
+            response.map(|body| MeteredBody::holding(body, shares))
+        }
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Answers within the time there is.
@@ -115,10 +287,31 @@ async fn timed(app: &App, route: &str, request: Request, next: Next) -> Response
     }
 }
 
+/// The one route that is answered however busy the server is.
+const HEALTH: &str = "/health";
+
 /// Routes that ask models, or send for as long as somebody reads.
 fn takes_its_time(route: &str) -> bool {
-    const LONG: [&str; 5] = ["/turns", "/compact", "/continue", "/responses", "/blobs"];
+    asks_models(route) || route.ends_with("/blobs")
+}
+
+fn asks_models(route: &str) -> bool {
+    const LONG: [&str; 4] = ["/turns", "/compact", "/continue", "/responses"];
     LONG.iter().any(|end| route.ends_with(end)) || route.contains("/turns/")
+}
+
+/// Routes that may go on for long after they began: counted as streams, and ended with the
+/// token they were called with.
+fn is_stream(route: &str) -> bool {
+    asks_models(route)
+        || matches!(
+            route,
+            "/api/events"
+                | "/api/events/ws"
+                | "/api/sessions/{id}/events"
+                | "/api/sessions/{id}/export"
+                | "/store/v1/changed"
+        )
 }
 
 fn request_id(app: &App, headers: &HeaderMap) -> String {
@@ -148,6 +341,32 @@ fn host_of(request: &Request) -> Option<String> {
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
     authority.or(header).map(str::to_ascii_lowercase)
+}
+
+/// A request names one host: whoever passes it on must not go by another name than we do.
+fn check_one_host(request: &Request) -> Result<(), Problem> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (first, more) = (hosts.next(), hosts.next());
+    let named = request.uri().authority();
+    let differs = match (first, named) {
+        (Some(host), Some(named)) => !host
+            .as_bytes()
+            .eq_ignore_ascii_case(named.as_str().as_bytes()),
+        _ => false,
+    };
+    if more.is_some() || differs {
+        return Err(Problem::bad_request(
+            "bad_host",
+            "the request names more than one host",
+        ));
+    }
+    if first.is_none() && named.is_none() && request.version() == Version::HTTP_11 {
+        return Err(Problem::bad_request(
+            "bad_host",
+            "the header Host is missing",
+        ));
+    }
+    Ok(())
 }
 
 /// A host without its port.
@@ -231,7 +450,7 @@ fn check_same_site(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// What every answer gets.
-fn finished(mut response: Response, path: &str, id: &str) -> Response {
+fn finished(mut response: Response, path: &str, id: &str, secure: bool) -> Response {
     if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
         problem.request_id = Some(id.into());
         response = if path.starts_with("/v1/") {
@@ -253,6 +472,10 @@ fn finished(mut response: Response, path: &str, id: &str) -> Response {
         (header::CONTENT_SECURITY_POLICY, INERT),
         (header::CACHE_CONTROL, "no-store"),
     ];
+    if secure {
+        let year = HeaderValue::from_static("max-age=31536000");
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, year);
+    }
     for (name, value) in fixed {
         headers
             .entry(name)

@@ -14,8 +14,11 @@
 //! id, a log line and a measurement. What a handler then gets is a [`Caller`], whose
 //! `Throughline` speaks on behalf of one owner and cannot see anybody else's sessions.
 
+mod access;
 mod api;
 mod auth;
+mod body;
+mod client_address;
 mod config;
 mod documented;
 mod events;
@@ -23,10 +26,12 @@ mod extract;
 mod guard;
 mod listen;
 mod mcp;
+mod metered;
 mod metrics;
 mod openai;
 mod page;
 mod problem;
+mod quota;
 mod rate;
 mod state;
 mod store;
@@ -36,7 +41,7 @@ mod wire;
 
 pub use api::openapi;
 pub use auth::Caller;
-pub use config::{Gate, Limits, Rate, Serving};
+pub use config::{Cap, Gate, IssuedTokens, Limits, Rate, Serving};
 pub use listen::{ServeError, Tls, serve};
 pub use problem::Problem;
 pub use state::App;

@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::{App, Gate, router};
+use crate::{App, Gate, IssuedTokens, router};
 
 /// How long connections may take to end once the server is told to stop.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
@@ -30,6 +30,10 @@ const TURNS_WITHIN: Duration = Duration::from_secs(20);
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// Streams of one HTTP/2 connection.
 const STREAMS: u32 = 256;
+/// The most a connection buffers of what arrives; also the largest head of a request.
+const READ_BUFFER: usize = 64 * 1024;
+/// What an HTTP/2 peer may send of bodies before they are read, per connection.
+const WINDOW: u32 = 256 * 1024;
 
 /// Whom a request came from.
 #[derive(Clone, Copy, Debug)]
@@ -56,13 +60,21 @@ pub enum ServeError {
 }
 
 impl Gate {
-    /// Who may call at this address: anybody on this machine as long as there is no token
-    /// (they are `owner`), and elsewhere nobody without one.
-    pub fn at(address: SocketAddr, owner: Owner, has_tokens: bool) -> Result<Self, ServeError> {
-        match (address.ip().is_loopback(), has_tokens) {
-            (true, _) => Ok(Self::Open(owner)),
-            (false, true) => Ok(Self::Tokens),
-            (false, false) => Err(ServeError::NoTokens(address)),
+    /// Who may call at this address.
+    ///
+    /// Only a loopback address is open, only while no token was ever made, and only
+    /// where neither a name nor a proxy was given for it (`named`): either means that
+    /// requests may come from elsewhere. Revoked and expired tokens keep it closed.
+    pub fn at(
+        address: SocketAddr,
+        owner: Owner,
+        tokens: IssuedTokens,
+        named: bool,
+    ) -> Result<Self, ServeError> {
+        match (address.ip().is_loopback(), tokens) {
+            (true, IssuedTokens::Never) if !named => Ok(Self::Open(owner)),
+            (true, _) | (false, IssuedTokens::Valid) => Ok(Self::Tokens),
+            (false, _) => Err(ServeError::NoTokens(address)),
         }
     }
 }
@@ -162,11 +174,14 @@ fn builder(app: &App) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(app.limits().head_time)
+        .max_buf_size(READ_BUFFER)
         .half_close(true);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
+        .initial_connection_window_size(WINDOW)
+        .initial_stream_window_size(WINDOW)
         .keep_alive_interval(Duration::from_secs(30));
     builder
 }

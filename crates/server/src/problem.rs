@@ -200,7 +200,12 @@ impl From<StoreError> for Problem {
             _ => {}
         }
         if problem.status.is_server_error() {
-            tracing::error!(code, detail = %problem.detail, "the store failed");
+            // What cannot be decoded may be quoted in the detail, and is not logged.
+            let detail = match problem.code {
+                "damaged" => "",
+                _ => &*problem.detail,
+            };
+            tracing::error!(code, detail, "the store failed");
         }
         problem
     }

@@ -1,33 +1,67 @@
-//! How often one caller may call.
+//! How often one caller may call, and how often a login may fail. Both are counted by this
+//! server alone.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use throughline::{Owner, TokenId};
 
 use crate::Rate;
 
 /// After so many requests, callers that have long been quiet are forgotten.
 const TIDY_EVERY: u32 = 4_096;
+/// How much more often a service may call, for all of its users, than one user may.
+const SERVICE: u32 = 4;
+
+/// Whose requests are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RateKey {
+    /// A user, also one of a service's.
+    Owner(Owner),
+    /// A service's token, whomever it calls on behalf of.
+    Service(TokenId),
+    /// Somebody without a token.
+    Address(IpAddr),
+    /// Somebody without a token who looks at the login page: apart, so that a flood of
+    /// other requests leaves it alone.
+    Login(IpAddr),
+}
 
 /// Counts requests by caller.
 #[derive(Debug)]
 pub(crate) struct Rates {
-    limiter: Option<DefaultKeyedRateLimiter<String>>,
+    limiters: Option<Limiters>,
     since_tidy: AtomicU32,
     clock: DefaultClock,
 }
 
+#[derive(Debug)]
+struct Limiters {
+    usual: DefaultKeyedRateLimiter<RateKey>,
+    services: DefaultKeyedRateLimiter<RateKey>,
+}
+
 impl Rates {
     pub(crate) fn new(rate: Option<Rate>) -> Self {
-        let limiter = rate.map(|rate| {
-            let some = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        let limiter = |rate: Rate, times: u32| {
+            let some = |number: u32| {
+                NonZeroU32::new(number.saturating_mul(times)).unwrap_or(NonZeroU32::MIN)
+            };
             let quota = Quota::per_second(some(rate.per_second)).allow_burst(some(rate.burst));
             RateLimiter::keyed(quota)
+        };
+        let limiters = rate.map(|rate| Limiters {
+            usual: limiter(rate, 1),
+            services: limiter(rate, SERVICE),
         });
         Self {
-            limiter,
+            limiters,
             since_tidy: AtomicU32::new(0),
             clock: DefaultClock::default(),
         }
@@ -35,18 +69,127 @@ impl Rates {
 
     /// Lets one more request of a caller through, or tells in how many seconds it may
     /// come again.
-    pub(crate) fn admit(&self, caller: &str) -> Result<(), u32> {
-        let Some(limiter) = &self.limiter else {
+    pub(crate) fn admit(&self, caller: &RateKey) -> Result<(), u32> {
+        let Some(limiters) = &self.limiters else {
             return Ok(());
         };
         if self.since_tidy.fetch_add(1, Ordering::Relaxed) >= TIDY_EVERY {
             self.since_tidy.store(0, Ordering::Relaxed);
-            limiter.retain_recent();
+            limiters.usual.retain_recent();
+            limiters.services.retain_recent();
         }
-        limiter.check_key(&caller.to_owned()).map_err(|until| {
-            let wait = until.wait_time_from(self.clock.now());
-            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-            u32::try_from(seconds).unwrap_or(u32::MAX)
-        })
+        let limiter = match caller {
+            RateKey::Service(_) => &limiters.services,
+            RateKey::Owner(_) | RateKey::Address(_) | RateKey::Login(_) => &limiters.usual,
+        };
+        limiter
+            .check_key(caller)
+            .map_err(|until| whole_seconds(until.wait_time_from(self.clock.now())))
+    }
+}
+
+fn whole_seconds(wait: Duration) -> u32 {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}
+
+/// Logins of an address that may fail before it has to wait.
+const FREE_FAILURES: u32 = 5;
+/// The longest wait after a failed login.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// After so long without a failure, an address starts anew.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(900);
+/// Addresses that are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// Makes an address wait longer after each failed login: 1 s, 2 s, 4 s, up to a minute.
+#[derive(Debug, Default)]
+pub(crate) struct LoginBackoff(Mutex<HashMap<IpAddr, Failures>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Failures {
+    count: u32,
+    last: Instant,
+}
+
+impl Failures {
+    fn wait(self) -> Duration {
+        if self.count < FREE_FAILURES {
+            return Duration::ZERO;
+        }
+        let doublings = (self.count - FREE_FAILURES).min(6);
+        Duration::from_secs(1 << doublings).min(LONGEST_WAIT)
+    }
+}
+
+impl LoginBackoff {
+    fn failures(&self) -> MutexGuard<'_, HashMap<IpAddr, Failures>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets an address try, or tells in how many seconds it may.
+    pub(crate) fn admit(&self, address: IpAddr) -> Result<(), u32> {
+        let failures = self.failures().get(&address).copied();
+        let left = failures.map_or(Duration::ZERO, |failures| {
+            failures.wait().saturating_sub(failures.last.elapsed())
+        });
+        if left.is_zero() {
+            Ok(())
+        } else {
+            Err(whole_seconds(left))
+        }
+    }
+
+    /// A login failed.
+    pub(crate) fn failed(&self, address: IpAddr) {
+        let mut all = self.failures();
+        if all.len() >= REMEMBERED && !all.contains_key(&address) {
+            all.retain(|_, failures| failures.last.elapsed() < FORGOTTEN_AFTER);
+            if all.len() >= REMEMBERED {
+                let oldest = all.iter().min_by_key(|(_, failures)| failures.last);
+                if let Some(oldest) = oldest.map(|(address, _)| *address) {
+                    all.remove(&oldest);
+                }
+            }
+        }
+        let now = Instant::now();
+        let failures = all.entry(address).or_insert(Failures {
+            count: 0,
+            last: now,
+        });
+        if failures.last.elapsed() >= FORGOTTEN_AFTER {
+            failures.count = 0;
+        }
+        failures.count = failures.count.saturating_add(1);
+        failures.last = now;
+    }
+
+    /// A login succeeded.
+    pub(crate) fn succeeded(&self, address: IpAddr) {
+        self.failures().remove(&address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_logins_make_their_address_wait_and_no_other() {
+        let logins = LoginBackoff::default();
+        let (one, other): (IpAddr, IpAddr) =
+            ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
+        for _ in 0..FREE_FAILURES {
+            assert_eq!(logins.admit(one), Ok(()));
+            logins.failed(one);
+        }
+        assert!(logins.admit(one).is_err_and(|seconds| seconds <= 1));
+        for _ in 0..20 {
+            logins.failed(one);
+        }
+        assert!(logins.admit(one).is_err_and(|seconds| seconds > 50));
+        assert_eq!(logins.admit(other), Ok(()));
+        logins.succeeded(one);
+        assert_eq!(logins.admit(one), Ok(()));
     }
 }

@@ -2,15 +2,20 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use axum::http::StatusCode;
 use throughline::{Error, Session, Voice};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::access::AccessMonitor;
 use crate::auth::Doorkeeper;
 use crate::events::Hub;
 use crate::metrics::Metrics;
-use crate::rate::Rates;
+use crate::quota::Quota;
+use crate::rate::{LoginBackoff, Rates};
 use crate::turns::Turns;
-use crate::{Choice, Gate, Limits, Serving, VoiceError};
+use crate::{Choice, Gate, Limits, Problem, Serving, VoiceError};
 
 /// A server at work. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -22,6 +27,18 @@ pub struct Inner {
     pub(crate) serving: Serving,
     pub(crate) door: Doorkeeper,
     pub(crate) rates: Rates,
+    pub(crate) logins: LoginBackoff,
+    pub(crate) access: AccessMonitor,
+    /// Requests being answered.
+    pub(crate) requests: Arc<Quota>,
+    /// Event streams and other long requests.
+    pub(crate) streams: Arc<Quota>,
+    /// Bytes of bodies on their way in or out.
+    pub(crate) in_flight: Arc<Quota>,
+    /// KiB of memory for large bodies.
+    pub(crate) memory: Arc<Semaphore>,
+    /// Whether it was said that an unnamed proxy passes requests on.
+    pub(crate) proxy_warned: AtomicBool,
     pub(crate) hub: Hub,
     pub(crate) turns: Turns,
     pub(crate) metrics: Metrics,
@@ -43,11 +60,48 @@ impl App {
         Self(Arc::new(Inner {
             door: Doorkeeper::new(serving.tl.clone(), serving.gate.clone()),
             rates: Rates::new(serving.limits.rate),
+            logins: LoginBackoff::default(),
+            access: AccessMonitor::start(serving.tl.clone()),
+            requests: Quota::new(
+                serving.limits.requests,
+                "too_many_concurrent_requests",
+                "requests",
+            ),
+            streams: Quota::new(serving.limits.streams, "too_many_streams", "streams"),
+            in_flight: Quota::new(
+                serving.limits.in_flight,
+                "too_many_bytes",
+                "bytes of bodies",
+            ),
+            memory: Arc::new(Semaphore::new(kib(serving.limits.memory))),
+            proxy_warned: AtomicBool::new(false),
             turns: Turns::new(serving.limits.turns),
             metrics: Metrics::new(),
             hub,
             serving,
         }))
+    }
+
+    /// Forgets what is known of tokens, since one was made or revoked here.
+    pub(crate) fn tokens_changed(&self) {
+        self.door.forget();
+        self.access.check_now();
+    }
+
+    /// Waits for memory for so many bytes of a large body.
+    pub(crate) async fn memory(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Problem> {
+        let most = kib(self.limits().memory);
+        let wanted = u32::try_from(kib(bytes).clamp(1, most)).unwrap_or(u32::MAX);
+        let waited = Arc::clone(&self.memory).acquire_many_owned(wanted);
+        match tokio::time::timeout(self.limits().time, waited).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) | Err(_) => Err(Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "overloaded",
+                "too many large bodies are being processed; try again soon",
+            )
+            .after(1)),
+        }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -72,4 +126,8 @@ impl App {
     pub async fn finish(&self, patience: std::time::Duration) {
         self.turns.finish(patience).await;
     }
+}
+
+fn kib(bytes: usize) -> usize {
+    bytes.div_ceil(1024).max(1)
 }

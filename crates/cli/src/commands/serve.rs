@@ -6,34 +6,49 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use ipnet::IpNet;
 use serde_json::json;
 use throughline::Address;
-use throughline_server::{App as Server, Gate, Limits, Rate, ServeError, Serving, Tls, serve};
+use throughline_server::{
+    App as Server, Cap, Gate, IssuedTokens, Limits, Rate, ServeError, Serving, Tls, serve,
+};
 use tokio::net::TcpListener;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::app::App;
 use crate::chat::ServedVoices;
+use crate::places::make_private;
 use crate::report::Refusal;
 use crate::waiting;
 
-/// Requests of one caller a second, where tokens are asked for.
+/// Requests of one caller a second, where tokens are required.
 const RATE: u32 = 50;
 /// How many times that may come at once.
 const BURST: u32 = 4;
+/// What is said where nobody is asked for a token.
+const OPEN: &str = "no token is required: whoever reaches this address has full access; \
+                    `tl token create --user NAME --role admin` makes the first token, which \
+                    closes it";
+/// What is said where nobody can come in.
+const NO_TOKEN: &str = "a token is required and none is valid: `tl token create --user NAME` \
+                        makes one";
 
 /// Serve sessions over HTTP
 ///
 /// The API is under /api (GET /api/openapi.json describes it), the OpenAI-compatible one
-/// under /v1, the page at /. On this machine it serves you without a token, as long as none
-/// was made; it listens elsewhere only where there are tokens (`tl token create`).
+/// under /v1, the page at /. On a loopback address and without --host or a proxy it serves you
+/// without a token until the first one is made (`tl token create`); from then on, and in all
+/// other cases, a token is required, also after the last one was revoked or has expired.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ServeArgs {
     /// Where to listen
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7878")]
     listen: SocketAddr,
-    /// A name the server may be called by (may be repeated) [default: this machine's own,
-    /// or any where tokens are asked for]
+    /// A name the server may be called by, such as its proxy's (may be repeated); a token is
+    /// then always required [default: this machine's own, or any where tokens are required]
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
     /// Another place whose pages may call it: `https://app.example.org` (may be repeated)
@@ -45,13 +60,24 @@ pub(crate) struct ServeArgs {
     /// The key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Requests of one caller a second (0: no limit) [default: 50 where tokens are asked
-    /// for, otherwise no limit]
+    /// A reverse proxy, by its address or network, whose Forwarded and X-Forwarded-* headers
+    /// are believed: 127.0.0.1, 10.0.0.0/8 (may be repeated); a token is then always required
+    #[arg(long = "trusted-proxy", value_name = "CIDR", value_parser = network)]
+    trusted_proxies: Vec<IpNet>,
+    /// Callers reach it by https, through a proxy: cookies are sent by https only, and a token
+    /// is always required
+    #[arg(long)]
+    behind_tls: bool,
+    /// Requests of one caller a second (0: no limit) [default: 50 where tokens are
+    /// required, otherwise no limit]
     #[arg(long, value_name = "N")]
     rate: Option<u32>,
     /// The largest body of a request, in bytes
     #[arg(long, value_name = "BYTES")]
     max_body: Option<usize>,
+    /// Event streams and other long requests one caller may have at once [default: 256]
+    #[arg(long, value_name = "N")]
+    max_streams: Option<usize>,
     /// What is told on stderr: off, error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: LevelFilter,
@@ -68,8 +94,10 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
         .described_as(&waiting::this_process("tl serve", &app.places))
         .reporting_waits(move |wait| tracing::info!("{}", waiting::notice(wait, &zone)));
     let now = tl.now();
-    let has_tokens = tl.tokens().await?.iter().any(|token| token.is_good(now));
-    let gate = Gate::at(args.listen, tl.owner().clone(), has_tokens).map_err(refused)?;
+    let tokens = IssuedTokens::of(&tl.tokens().await?, now);
+    // Each of these says that requests come from elsewhere, through a proxy.
+    let named = !args.hosts.is_empty() || !args.trusted_proxies.is_empty() || args.behind_tls;
+    let gate = Gate::at(args.listen, tl.owner().clone(), tokens, named).map_err(refused)?;
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificates), Some(key)) => {
             Some(Tls::read(&app.path(certificates), &app.path(key)).map_err(refused)?)
@@ -77,9 +105,10 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
         _ => None,
     };
     let guarded = gate == Gate::Tokens;
-    let usual = if guarded { RATE } else { 0 };
-    let rate = args.rate.unwrap_or(usual);
+    let rate = args.rate.unwrap_or(RATE);
     let mut limits = Limits {
+        // On a server that is open now, the limit holds from the first token on.
+        rate_while_open: args.rate.is_some(),
         rate: (rate > 0).then_some(Rate {
             per_second: rate,
             burst: rate.saturating_mul(BURST),
@@ -89,6 +118,14 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
     if let Some(most) = args.max_body {
         limits.body = most;
     }
+    if let Some(most) = args.max_streams {
+        limits.streams = Cap {
+            per_caller: most,
+            total: limits.streams.total.max(most),
+        };
+    }
+    let spool = app.places.cache.join("spool");
+    make_private(&spool).with_context(|| format!("cannot make {}", spool.display()))?;
     let listener = TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
@@ -102,15 +139,27 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
         hosts: args.hosts,
         origins: args.origins,
         zone: app.zone.clone(),
-        secure: tls.is_some(),
+        secure: tls.is_some() || args.behind_tls,
+        trusted_proxies: args.trusted_proxies,
+        spool: Some(spool),
     });
     let scheme = if tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
     if app.ui.json {
         app.ui.json_line(&json!({"url": url}))?;
+        if !guarded {
+            tracing::warn!("{OPEN}");
+        } else if tokens != IssuedTokens::Valid {
+            tracing::warn!("{NO_TOKEN}");
+        }
     } else {
         app.ui.data(&url)?;
-        if guarded && tls.is_none() {
+        if !guarded {
+            app.ui.warn(OPEN);
+        } else if tokens != IssuedTokens::Valid {
+            app.ui.warn(NO_TOKEN);
+        }
+        if guarded && tls.is_none() && !args.behind_tls {
             app.ui.warn(
                 "tokens travel unencrypted: use --tls-cert and --tls-key, or a proxy that speaks TLS",
             );
@@ -130,18 +179,30 @@ fn refused(error: ServeError) -> anyhow::Error {
     Refusal::invalid(error.to_string()).hint(hint).into()
 }
 
-/// Lines for people on a terminal, JSON for machines elsewhere. Neither has what was said.
+/// Lines for people on a terminal, JSON for machines elsewhere. Neither has what was said:
+/// only this program's own crates are heard, since others log what passes through them.
 fn tell(level: LevelFilter) {
-    let lines = tracing_subscriber::fmt()
-        .with_max_level(level)
+    let ours = Targets::new()
+        .with_target("throughline", level)
+        .with_target("tl", level);
+    let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry();
     // Somebody else's subscriber is as good.
     let _ = if std::io::stderr().is_terminal() {
-        lines.try_init()
+        registry.with(lines.with_filter(ours)).try_init()
     } else {
-        lines.json().flatten_event(true).try_init()
+        let lines = lines.json().flatten_event(true);
+        registry.with(lines.with_filter(ours)).try_init()
     };
+}
+
+/// An address, or a network of them.
+fn network(text: &str) -> Result<IpNet, String> {
+    text.parse::<IpNet>()
+        .or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from))
+        .map_err(|_| "this is neither an address nor a network such as 10.0.0.0/8".to_owned())
 }
 
 /// Resolves when the process is asked to end.

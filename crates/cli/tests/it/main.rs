@@ -24,6 +24,7 @@ mod postgres;
 mod projects;
 mod remote;
 mod search;
+mod security;
 mod served;
 mod serving;
 mod settings;

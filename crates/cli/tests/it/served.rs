@@ -106,6 +106,11 @@ impl Served {
         Self { child, address }
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Has what it says on stderr go nowhere: it would wait once nobody reads it.
     pub(crate) fn unheard(mut self) -> Self {
         let mut err = self.child.stderr.take().unwrap();

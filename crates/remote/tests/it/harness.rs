@@ -57,6 +57,8 @@ impl Served {
             origins: Vec::new(),
             zone: jiff::tz::TimeZone::UTC,
             secure: false,
+            trusted_proxies: Vec::new(),
+            spool: None,
         });
         let (stop, stopped) = oneshot::channel();
         self.stop = Some(stop);

@@ -131,7 +131,7 @@ pub(crate) async fn make(
             expires_at: body.expires_at,
         })
         .await?;
-    app.door.forget();
+    app.tokens_changed();
     tracing::info!(token = %made.token.id, owner = %made.token.owner, "a token was made");
     let view = MadeTokenView {
         token: made.text,
@@ -166,7 +166,7 @@ pub(crate) async fn revoke(
     Which(id): Which,
 ) -> Result<Answer<TokenView>, Problem> {
     let token = caller.tl.revoke_token(&id).await?;
-    app.door.forget();
+    app.tokens_changed();
     tracing::info!(token = %token.id, owner = %token.owner, "a token was taken back");
     Ok(Answer(TokenView::of(token, caller.tl.now())))
 }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use throughline::Digest;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::extract::{Query, body, param};
+use crate::body::body;
+use crate::extract::{Query, param};
 use crate::{App, Caller, Problem};
 
 /// What may be shown in a page, and not only downloaded: pictures without script.
@@ -36,7 +37,7 @@ pub(crate) async fn put(
 ) -> Result<Response, Problem> {
     let bytes = body(request, &app, app.limits().blob).await?;
     let count = bytes.len();
-    let blob = caller.tl.put_blob(bytes.to_vec()).await?;
+    let blob = caller.tl.put_blob(bytes).await?;
     let view = BlobView { blob, bytes: count };
     Ok((StatusCode::CREATED, Answer(view)).into_response())
 }
@@ -72,10 +73,13 @@ pub(crate) struct BlobQuery {
     params(BlobQuery, ("blob" = String, Path, description = "Its digest")),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream")))]
 pub(crate) async fn get(
+    State(app): State<App>,
     caller: Caller,
     Which(blob): Which,
     Query(query): Query<BlobQuery>,
 ) -> Result<Response, Problem> {
+    // How large it is is known once it is there; the guard counts it from then on.
+    let _memory = app.memory(app.limits().blob).await?;
     let bytes = caller.tl.blob(&blob).await?;
     let picture = query
         .r#as

@@ -1,5 +1,8 @@
 //! Events: what happens, as it happens.
 
+use std::sync::Arc;
+
+use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -11,6 +14,7 @@ use utoipa::IntoParams;
 
 use crate::events::{Subscription, Wanted, resumed_from, speak, stream};
 use crate::extract::{Opened, Query};
+use crate::guard::StreamSlot;
 use crate::wire::StreamedEvent;
 use crate::{App, Caller, Problem};
 
@@ -99,10 +103,11 @@ pub(crate) async fn socket(
     caller: Caller,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
+    Extension(slot): Extension<Arc<StreamSlot>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let upgrade =
         upgrade.map_err(|error| Problem::bad_request("not_a_websocket", error.body_text()))?;
     let subscription = begun(&app, &caller, query.wanted(&headers)?).await?;
-    Ok(upgrade.on_upgrade(move |socket| speak(app, subscription, socket)))
+    Ok(upgrade.on_upgrade(move |socket| speak(app, subscription, socket, slot)))
 }

@@ -1,22 +1,36 @@
 //! The same events over a WebSocket, a message each: `{"id", "event", "data"}`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{Message, WebSocket};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 
 use super::Subscription;
 use crate::App;
+use crate::guard::StreamSlot;
 
 /// How often a sign of life is asked for.
 const BREATH: Duration = Duration::from_secs(30);
+/// How long the other side may take to be told that it is over.
+const GOODBYE: Duration = Duration::from_millis(400);
 
-/// Tells everything until the other side leaves.
-pub(crate) async fn speak(app: App, mut subscription: Subscription, mut socket: WebSocket) {
+/// Tells everything until the other side leaves, or may no longer listen.
+pub(crate) async fn speak(
+    app: App,
+    mut subscription: Subscription,
+    mut socket: WebSocket,
+    slot: Arc<StreamSlot>,
+) {
     let mut closed = Box::pin(app.hub.closed());
-    loop {
+    let mut ended = Box::pin(slot.watch.ended());
+    let farewell = loop {
         let said = tokio::select! {
             biased;
-            () = &mut closed => break,
+            () = &mut closed => break None,
+            end = &mut ended => break Some(CloseFrame {
+                code: close_code::POLICY,
+                reason: format!("unauthorized: {}", end.detail()).into(),
+            }),
             heard = socket.recv() => match heard {
                 // Nothing is asked over this channel; a reader that leaves says so.
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
@@ -24,13 +38,20 @@ pub(crate) async fn speak(app: App, mut subscription: Subscription, mut socket: 
             },
             frame = subscription.next() => match frame {
                 Some(frame) => Message::Text(frame.json.clone().into()),
-                None => break,
+                None => break None,
             },
             () = tokio::time::sleep(BREATH) => Message::Ping(bytes::Bytes::new()),
         };
-        if socket.send(said).await.is_err() {
+        let sent = tokio::select! {
+            biased;
+            sent = socket.send(said) => sent,
+            // Whoever does not read what they get cannot hold on to it that way.
+            _ = &mut ended => return,
+        };
+        if sent.is_err() {
             return;
         }
-    }
-    let _ = socket.send(Message::Close(None)).await;
+    };
+    let goodbye = socket.send(Message::Close(farewell));
+    let _ = tokio::time::timeout(GOODBYE, goodbye).await;
 }

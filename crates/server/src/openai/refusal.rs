@@ -96,7 +96,10 @@ impl From<Problem> for Refusal {
                 param = Some("model".to_owned());
             }
             "unauthorized" => problem.code = "invalid_api_key",
-            "too_many_requests" => problem.code = "rate_limit_exceeded",
+            "too_many_requests"
+            | "too_many_concurrent_requests"
+            | "too_many_streams"
+            | "too_many_bytes" => problem.code = "rate_limit_exceeded",
             _ => {}
         }
         // What cannot be done as asked is a bad request there.

@@ -137,7 +137,7 @@ pub(super) async fn change(
     match change.act.as_str() {
         "make" => {
             let made = tl.make_token(change.wanted(tl.now())?).await?;
-            visitor.app.door.forget();
+            visitor.app.tokens_changed();
             let first = html! {
                 div.said role="status" {
                     p { "A token for " b { (made.token.owner) } ". It is shown this once:" }
@@ -149,7 +149,7 @@ pub(super) async fn change(
         "revoke" => {
             let id: TokenId = change.token.parse().map_err(throughline::Error::from)?;
             tl.revoke_token(&id).await?;
-            visitor.app.door.forget();
+            visitor.app.tokens_changed();
             Ok(Redirect::to("/admin?said=revoked").into_response())
         }
         other => {

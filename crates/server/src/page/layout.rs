@@ -56,6 +56,9 @@ pub(super) fn page(
                     span.muted title="Whose sessions these are" { (visitor.caller.owner()) }
                     form method="post" action="/logout" { button.plain type="submit" { "Log out" } }
                 }
+                @if visitor.caller.token.is_none() {
+                    span.muted title="Whoever reaches this server has full access. `tl token create` makes a token, which is required from then on." { "Open: no token required" }
+                }
                 button.plain type="button" data-theme-switch aria-label="Light or dark" hidden { "◐" }
             }
         }

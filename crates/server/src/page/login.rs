@@ -1,20 +1,24 @@
 //! Coming in with a token, and leaving.
 
-use axum::extract::State;
+use axum::Extension;
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::layout::bare;
-use super::visitor::{Fault, Form};
+use super::visitor::{Fault, form_of};
 use super::words::local;
-use crate::App;
 use crate::auth::COOKIE;
+use crate::client_address::Client;
 use crate::extract::Query;
+use crate::{App, Problem};
 
 /// How long a browser keeps the token: thirty days.
 const KEPT: u64 = 30 * 24 * 60 * 60;
+/// The largest form that somebody without a token may send.
+const LARGEST_LOGIN: usize = 4_096;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct LoginQuery {
@@ -55,10 +59,30 @@ pub(super) struct Entering {
     next: Option<String>,
 }
 
+/// Logs somebody in, or makes their address wait after several failures.
 pub(super) async fn enter(
     State(app): State<App>,
-    Form(entering): Form<Entering>,
-) -> Result<Response, Fault> {
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Result<Response, Response> {
+    let address = client.limited_by();
+    app.logins.admit(address).map_err(|seconds| {
+        let problem = Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_logins",
+            format!("too many logins failed; try again in {seconds} s"),
+        );
+        let mut response = Fault(problem).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        response
+    })?;
+    let entering: Entering = form_of(request, &app, LARGEST_LOGIN).await?;
+    let entered = entered(&app, &client, &entering).await;
+    entered.map_err(IntoResponse::into_response)
+}
+
+async fn entered(app: &App, client: &Client, entering: &Entering) -> Result<Response, Fault> {
     let next = local(entering.next.as_deref());
     let text = entering.token.trim();
     let now = app.serving.tl.now();
@@ -71,6 +95,7 @@ pub(super) async fn enter(
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     if !good || !plain {
+        app.logins.failed(client.limited_by());
         let why = "That token is not known here, has ended or was taken back.";
         return Ok(bare(
             StatusCode::UNAUTHORIZED,
@@ -78,20 +103,33 @@ pub(super) async fn enter(
             &form(next, Some(why)),
         ));
     }
-    with_cookie(&app, text, KEPT, next)
+    app.logins.succeeded(client.limited_by());
+    with_cookie(app, client, text, KEPT, next)
 }
 
-pub(super) async fn leave(State(app): State<App>) -> Result<Response, Fault> {
-    with_cookie(&app, "", 0, "/login")
+pub(super) async fn leave(
+    State(app): State<App>,
+    Extension(client): Extension<Client>,
+) -> Result<Response, Fault> {
+    with_cookie(&app, &client, "", 0, "/login")
 }
 
-fn with_cookie(app: &App, value: &str, seconds: u64, next: &str) -> Result<Response, Fault> {
-    let secure = if app.serving.secure { "; Secure" } else { "" };
+fn with_cookie(
+    app: &App,
+    client: &Client,
+    value: &str,
+    seconds: u64,
+    next: &str,
+) -> Result<Response, Fault> {
+    let secure = if app.serving.secure || client.claims_https {
+        "; Secure"
+    } else {
+        ""
+    };
     let cookie =
         format!("{COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
-    let cookie = HeaderValue::from_str(&cookie).map_err(|_| {
-        crate::Problem::bad_request("bad_token", "that is no token: it begins with tl_")
-    })?;
+    let cookie = HeaderValue::from_str(&cookie)
+        .map_err(|_| Problem::bad_request("bad_token", "that is no token: it begins with tl_"))?;
     let mut response = Redirect::to(next).into_response();
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)

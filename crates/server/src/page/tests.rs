@@ -22,6 +22,8 @@ async fn app(secure: bool) -> App {
         origins: Vec::new(),
         zone: jiff::tz::TimeZone::UTC,
         secure,
+        trusted_proxies: Vec::new(),
+        spool: None,
     })
 }
 

@@ -9,7 +9,8 @@ use throughline::{Record, Session};
 
 use super::layout;
 use super::words::encoded;
-use crate::extract::{Id, body};
+use crate::body::body;
+use crate::extract::Id;
 use crate::{App, Caller, Problem};
 
 /// Something went wrong, told as a page.
@@ -111,23 +112,30 @@ impl<T: DeserializeOwned> FromRequest<App> for Form<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
-        let kind = request.headers().get(header::CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        if !kind.starts_with("application/x-www-form-urlencoded") {
-            let problem = Problem::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "not_a_form",
-                "this takes a form of the page; programs use /api",
-            );
-            return Err(Fault(problem).into_response());
-        }
-        let bytes = body(request, app, app.limits().body).await;
-        let bytes = bytes.map_err(|problem| Fault(problem).into_response())?;
-        serde_urlencoded::from_bytes(&bytes)
-            .map(Self)
-            .map_err(|error| {
-                let problem = Problem::bad_request("bad_form", format!("the form: {error}"));
-                Fault(problem).into_response()
-            })
+        form_of(request, app, app.limits().body).await.map(Self)
     }
+}
+
+/// What was filled into a form of at most so many bytes.
+pub(super) async fn form_of<T: DeserializeOwned>(
+    request: Request,
+    app: &App,
+    most: usize,
+) -> Result<T, Response> {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.starts_with("application/x-www-form-urlencoded") {
+        let problem = Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "not_a_form",
+            "this takes a form of the page; programs use /api",
+        );
+        return Err(Fault(problem).into_response());
+    }
+    let bytes = body(request, app, most).await;
+    let bytes = bytes.map_err(|problem| Fault(problem).into_response())?;
+    serde_urlencoded::from_bytes(&bytes).map_err(|error| {
+        let problem = Problem::bad_request("bad_form", format!("the form: {error}"));
+        Fault(problem).into_response()
+    })
 }

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::{Asker, largest, said};
 use crate::api::blobs::Which;
-use crate::extract::body;
+use crate::body::body;
 
 /// Keeps some bytes.
 pub(super) async fn put(asker: Asker, request: Request) -> Response {
@@ -13,12 +13,16 @@ pub(super) async fn put(asker: Asker, request: Request) -> Response {
         Ok(bytes) => bytes,
         Err(problem) => return problem.into_response(),
     };
-    let kept = asker.store().put_blob(asker.owner(), bytes.into()).await;
+    let kept = asker.store().put_blob(asker.owner(), bytes).await;
     said(kept.map(|digest| axum::Json(digest).into_response()))
 }
 
 /// The bytes with the digest in the path.
 pub(super) async fn get(asker: Asker, Which(digest): Which) -> Response {
+    let _memory = match asker.app.memory(asker.app.limits().blob).await {
+        Ok(memory) => memory,
+        Err(problem) => return problem.into_response(),
+    };
     let found = asker.store().blob(asker.owner(), &digest).await;
     said(found.map(IntoResponse::into_response))
 }

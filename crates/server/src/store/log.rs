@@ -33,6 +33,10 @@ impl Answered for wire::Create {
 
 #[async_trait]
 impl Answered for wire::Append {
+    fn payloads(&self) -> impl Iterator<Item = &str> + Send {
+        self.entries.iter().map(|entry| entry.payload.as_str())
+    }
+
     async fn answer(self, asker: &Asker) -> Result<wire::Placed, StoreError> {
         let entries = self.entries.into_iter().map(wire::Sent::opened);
         let append = Append {
@@ -134,6 +138,10 @@ impl Answered for wire::Erase {
 
 #[async_trait]
 impl Answered for wire::Adopt {
+    fn payloads(&self) -> impl Iterator<Item = &str> + Send {
+        self.entries.iter().map(|entry| entry.payload.as_str())
+    }
+
     async fn answer(self, asker: &Asker) -> Result<u64, StoreError> {
         let owner = asker.owner();
         asker.store().adopt(owner, self.birth, self.entries).await

@@ -17,13 +17,16 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use throughline::{Digest, Owner, Position, SessionId, SessionRef, Store, StoreError};
+use throughline::{
+    Digest, MAX_PAYLOAD_DEPTH, Owner, Position, SessionId, SessionRef, Store, StoreError,
+};
 use throughline_remote::wire::{
     self, BLOBS_PATH, Call, Failure, Hello, OWNER_HEADER, SPOKEN_PATH, Spoken, VERSION,
     VERSION_HEADER, Welcome,
 };
 
-use crate::extract::{body, parsed};
+use crate::body::body;
+use crate::extract::{check_depth, parsed};
 use crate::{App, Caller, Problem};
 
 /// The paths of the store.
@@ -43,6 +46,11 @@ pub(crate) fn router() -> Router<App> {
 trait Answered: Call {
     /// The answer.
     async fn answer(self, asker: &Asker) -> Result<Self::Answer, StoreError>;
+
+    /// JSON that the call carries as text, and that is stored as it is.
+    fn payloads(&self) -> impl Iterator<Item = &str> + Send {
+        std::iter::empty()
+    }
 }
 
 /// Whoever asks, and what they ask in.
@@ -106,9 +114,13 @@ async fn answered<C: Answered>(asker: Asker, request: Request) -> Response {
     said(answer.map(|answer| axum::Json(answer).into_response()))
 }
 
-async fn read<C: Call>(asker: &Asker, request: Request) -> Result<C, Problem> {
+async fn read<C: Answered>(asker: &Asker, request: Request) -> Result<C, Problem> {
     let bytes = body(request, &asker.app, largest(&asker.app)).await?;
-    parsed(&bytes)
+    let call: C = parsed(&bytes)?;
+    for payload in call.payloads() {
+        check_depth(payload.as_bytes(), MAX_PAYLOAD_DEPTH)?;
+    }
+    Ok(call)
 }
 
 /// The largest body of a call: what is sent may be an attachment, or entries as large.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use throughline::{Owner, TokenRole};
-use throughline_server::{Gate, ServeError, openapi};
+use throughline_server::{Gate, IssuedTokens, ServeError, openapi};
 
 use crate::harness::{Server, answer};
 
@@ -288,19 +288,27 @@ async fn the_first_token_closes_what_was_open() {
 }
 
 #[test]
-fn others_are_served_only_where_there_are_tokens() {
-    let at = |text: &str, tokens| {
+fn a_server_is_open_only_on_loopback_without_a_name_before_the_first_token() {
+    let at = |text: &str, tokens, named| {
         let address: SocketAddr = text.parse().unwrap();
-        Gate::at(address, Owner::local(), tokens)
+        Gate::at(address, Owner::local(), tokens, named)
     };
+    let open = Gate::Open(Owner::local());
+    for here in ["127.0.0.1:0", "[::1]:0"] {
+        assert_eq!(at(here, IssuedTokens::Never, false).unwrap(), open);
+        assert_eq!(at(here, IssuedTokens::Never, true).unwrap(), Gate::Tokens);
+        for tokens in [IssuedTokens::NoneValid, IssuedTokens::Valid] {
+            assert_eq!(at(here, tokens, false).unwrap(), Gate::Tokens);
+        }
+    }
     assert_eq!(
-        at("127.0.0.1:0", false).unwrap(),
-        Gate::Open(Owner::local())
+        at("0.0.0.0:80", IssuedTokens::Valid, false).unwrap(),
+        Gate::Tokens
     );
-    assert_eq!(at("[::1]:0", true).unwrap(), Gate::Open(Owner::local()));
-    assert_eq!(at("0.0.0.0:80", true).unwrap(), Gate::Tokens);
     for away in ["0.0.0.0:80", "192.168.1.4:80", "[::]:80"] {
-        let refused = at(away, false).unwrap_err();
-        assert!(matches!(refused, ServeError::NoTokens(_)), "{away}");
+        for tokens in [IssuedTokens::Never, IssuedTokens::NoneValid] {
+            let refused = at(away, tokens, true).unwrap_err();
+            assert!(matches!(refused, ServeError::NoTokens(_)), "{away}");
+        }
     }
 }

@@ -191,7 +191,9 @@ async fn a_websocket_tells_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_readers_of_one_session_hear_everything() {
-    let server = Server::start().await;
+    let mut wish = Wish::default();
+    wish.limits.streams.per_caller = 2_000;
+    let server = Server::with(wish).await;
     let id = server.session(&[]).await;
     let path = format!("/api/sessions/{id}/events");
     let mut readers = Vec::new();

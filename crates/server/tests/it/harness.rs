@@ -89,6 +89,8 @@ impl Server {
             origins: wish.origins,
             zone: jiff::tz::TimeZone::UTC,
             secure: false,
+            trusted_proxies: Vec::new(),
+            spool: None,
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

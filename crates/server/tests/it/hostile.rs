@@ -43,7 +43,7 @@ async fn what_is_not_json_is_a_bad_request() {
         ("{", 400, "bad_json"),
         ("", 400, "bad_json"),
         ("{\"entries\": [}", 400, "bad_json"),
-        (deep.as_str(), 400, "bad_json"),
+        (deep.as_str(), 400, "json_too_deep"),
         ("{\"entries\": \"x\"}", 422, "invalid"),
         (
             "{\"entries\": [{\"role\": \"king\", \"content\": \"x\"}]}",

@@ -1,0 +1,286 @@
+//! Every kind of stream ends with the token it was opened with, on every server.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use throughline_postgres::trial::Trial;
+use throughline_stand_in::{Request, Script, StandIn, echo};
+
+use super::{eventually, session, token};
+use crate::harness::Tl;
+use crate::served::{Ask, Served};
+
+/// How event streams end.
+const EVENT: &[u8] = b"event: closed";
+
+/// A stream that is open, and how one knows that it was closed for want of a token.
+struct Open {
+    what: String,
+    stream: TcpStream,
+    closing: &'static [u8],
+}
+
+fn listen(address: &str, token: &str, method: &str, path: &str, body: &str) -> TcpStream {
+    let headers = format!("authorization: Bearer {token}\r\n");
+    let ask = Ask {
+        method,
+        path,
+        headers: &headers,
+        body,
+    };
+    ask.send(address).unwrap()
+}
+
+/// A WebSocket of a program, once it is open.
+fn socket(address: &str, token: &str) -> TcpStream {
+    upgrade(address, &format!("authorization: Bearer {token}"))
+}
+
+/// A WebSocket, once it is open.
+fn upgrade(address: &str, header: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    write!(
+        stream,
+        "GET /api/events/ws HTTP/1.1\r\nhost: localhost\r\n{header}\r\n\
+         connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    .unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101"), "{head:?}");
+    stream
+}
+
+/// Reads the head of an answer that must be a success.
+fn begun(stream: &TcpStream, what: &str) {
+    let mut line = String::new();
+    BufReader::with_capacity(1, stream)
+        .read_line(&mut line)
+        .unwrap();
+    assert!(line.contains(" 200 "), "{what}: {line}");
+}
+
+/// One of every kind, on one server. Of `asked`, a turn goes on for longer than the test.
+fn open_all(served: &Served, token: &str, idle: &str, asked: &str) -> Vec<Open> {
+    let address = &served.address;
+    let mut all = Vec::new();
+    let mut add = |what: &str, stream, closing: &'static [u8]| {
+        let what = format!("{what} at {address}");
+        all.push(Open {
+            what,
+            stream,
+            closing,
+        });
+    };
+    let get = |path: &str| {
+        let stream = listen(address, token, "GET", path, "");
+        begun(&stream, path);
+        stream
+    };
+    add("all events", get("/api/events"), EVENT);
+    add(
+        "events of a session",
+        get(&format!("/api/sessions/{idle}/events")),
+        EVENT,
+    );
+    add(
+        "the turn under way",
+        get(&format!("/api/sessions/{asked}/turns/current")),
+        EVENT,
+    );
+    add(
+        "a websocket",
+        socket(address, token),
+        b"\x03\xf0unauthorized",
+    );
+    add(
+        "the websocket of a page",
+        upgrade(address, &format!("cookie: tl_token={token}")),
+        b"\x03\xf0unauthorized",
+    );
+    // These answer when there is something to say, or with a problem.
+    let turns = format!("/api/sessions/{idle}/turns");
+    let turn = r#"{"message": "And now?", "stream": false}"#;
+    add(
+        "a turn that is waited for",
+        listen(address, token, "POST", &turns, turn),
+        b"401 Unauthorized",
+    );
+    let changed = r#"{"after": 9000000000000000}"#;
+    add(
+        "a store's watch",
+        listen(address, token, "POST", "/store/v1/changed", changed),
+        b"401 Unauthorized",
+    );
+    let response = r#"{"model": "any", "input": "Hm?", "stream": true}"#;
+    let stream = listen(address, token, "POST", "/v1/responses", response);
+    begun(&stream, "/v1/responses");
+    add("a response of /v1", stream, b"invalid_api_key");
+    all
+}
+
+/// Reads a stream to its end, which must come within a minute: far later than it should, so
+/// that a busy machine does not matter, and far earlier than it would without an end.
+fn read_to_end(stream: &mut TcpStream, what: &str) -> Vec<u8> {
+    let began = Instant::now();
+    let mut rest = Vec::new();
+    let mut part = vec![0; 1 << 16];
+    loop {
+        match stream.read(&mut part) {
+            Ok(0) => return rest,
+            Ok(read) => rest.extend_from_slice(&part[..read]),
+            Err(error) => panic!("{what} goes on: {error}"),
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{what} goes on");
+    }
+}
+
+/// Reads each to its end, and expects to be told why.
+fn assert_closed(all: Vec<Open>) {
+    for Open {
+        what,
+        mut stream,
+        closing,
+    } in all
+    {
+        let rest = read_to_end(&mut stream, &what);
+        let told = rest.windows(closing.len()).any(|part| part == closing);
+        assert!(told, "{what}: {}", String::from_utf8_lossy(&rest));
+    }
+}
+
+/// A session that has more to export than fits into the buffers between a server and somebody
+/// who does not read; its id, and how many bytes it has at least.
+fn large_session(served: &Served, token: &str) -> (String, usize) {
+    let id = session(served, token);
+    let path = format!("/api/sessions/{id}/entries");
+    let content = "0123456789abcdef".repeat(7 << 16);
+    let body = format!(r#"{{"entries": [{{"role": "user", "content": "{content}"}}]}}"#);
+    for _ in 0..4 {
+        assert_eq!(served.ask("POST", &path, Some(token), &body).0, 201);
+    }
+    (id, 4 * content.len())
+}
+
+/// Opens everything on two servers over a store, ends the token, and sees everything end.
+fn streams_end_with_their_token(store: &[&str], tl: &Tl, revoke: bool) {
+    // A model that takes longer than the test.
+    let script = Script::by(|request: &Request| echo(request).slowly(Duration::from_secs(120)));
+    let stand_in = StandIn::start(script).unwrap();
+    let start = || {
+        let mut command = tl.command(store);
+        command.env("ANTHROPIC_API_KEY", "sk-test");
+        command.env("ANTHROPIC_BASE_URL", stand_in.url());
+        Served::run(command).unheard()
+    };
+    let (other, _) = token(tl, store, "other", &[]);
+    let servers = [start(), start()];
+    // Everything is prepared with another token of hers, so that the one that expires has time
+    // enough to open the streams.
+    let (first, _) = token(tl, store, "alice", &[]);
+    let sessions = servers
+        .each_ref()
+        .map(|served| (session(served, &first), session(served, &first)));
+    let (large, length) = large_session(&servers[0], &first);
+    let more: &[&str] = if revoke { &[] } else { &["--expires", "20s"] };
+    let (text, id) = token(tl, store, "alice", more);
+    let mut all = Vec::new();
+    for (served, (idle, asked)) in servers.iter().zip(&sessions) {
+        let path = format!("/api/sessions/{asked}/turns");
+        let turn = listen(
+            &served.address,
+            &text,
+            "POST",
+            &path,
+            r#"{"message": "Well?"}"#,
+        );
+        begun(&turn, "a turn");
+        all.push(Open {
+            what: format!("a turn at {}", served.address),
+            stream: turn,
+            closing: EVENT,
+        });
+        all.extend(open_all(served, &text, idle, asked));
+    }
+    let path = format!("/api/sessions/{large}/export");
+    let mut export = listen(&servers[0].address, &text, "GET", &path, "");
+    begun(&export, "an export");
+    let kept = socket(&servers[0].address, &other);
+    if revoke {
+        tl.ok(&[store, &["token", "revoke", &id]].concat());
+    }
+    assert_closed(all);
+    let exported = read_to_end(&mut export, "an export").len();
+    assert!(exported < length, "all was exported: {exported}");
+    for served in &servers {
+        // What is known of a token is remembered for half a second.
+        let refused = || served.ask("GET", "/api/whoami", Some(&text), "").0 == 401;
+        eventually("the token is refused", refused);
+        // There is no stream over the protocol for agents: each request is answered alone.
+        assert_eq!(served.ask("GET", "/mcp", Some(&other), "").0, 405);
+        assert_eq!(served.ask("GET", "/api/events", Some(&text), "").0, 401);
+        assert_eq!(served.ask("GET", "/api/whoami", Some(&other), "").0, 200);
+    }
+    // Somebody else's goes on.
+    kept.set_read_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
+    let mut rest = Vec::new();
+    let waited = (&kept).read_to_end(&mut rest);
+    assert!(
+        waited.is_err(),
+        "another token's stream was closed: {rest:?}"
+    );
+}
+
+#[test]
+fn every_stream_ends_when_its_token_is_revoked() {
+    streams_end_with_their_token(&[], &Tl::new(), true);
+}
+
+#[test]
+fn every_stream_ends_when_its_token_expires() {
+    streams_end_with_their_token(&[], &Tl::new(), false);
+}
+
+#[test]
+fn every_stream_over_postgres_ends_when_its_token_is_revoked() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    streams_end_with_their_token(&["--store", &trial.url()], &Tl::new(), true);
+}
+
+#[test]
+fn every_stream_over_postgres_ends_when_its_token_expires() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    streams_end_with_their_token(&["--store", &trial.url()], &Tl::new(), false);
+}
+
+#[test]
+fn a_stream_opened_without_a_token_ends_when_the_first_is_made() {
+    let tl = Tl::new();
+    let served = Served::start(&tl).unheard();
+    let ask = Ask {
+        method: "GET",
+        path: "/api/events",
+        headers: "",
+        body: "",
+    };
+    let mut stream = ask.send(&served.address).unwrap();
+    begun(&stream, "/api/events");
+    token(&tl, &[], "alice", &[]);
+    let rest = read_to_end(&mut stream, "/api/events");
+    let rest = String::from_utf8_lossy(&rest);
+    assert!(rest.contains("event: closed"), "{rest}");
+}

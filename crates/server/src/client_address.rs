@@ -1,0 +1,205 @@
+//! Whom a request comes from, where reverse proxies pass requests on.
+//!
+//! Invariant: a header is believed only as far as trusted proxies have written it. The
+//! client is the rightmost address that is not a trusted proxy's.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use axum::http::{HeaderMap, header};
+use ipnet::IpNet;
+
+/// Where a request comes from, and how it reached the first proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Client {
+    /// The client's address.
+    pub(crate) ip: IpAddr,
+    /// Whether a trusted proxy was called by `https`.
+    pub(crate) https: bool,
+    /// Whether anybody says that `https` is used, trusted or not: enough to keep the
+    /// caller's own cookie from being sent without it.
+    pub(crate) claims_https: bool,
+    /// Whether there are forwarding headers from somebody who is not trusted.
+    pub(crate) unnamed_proxy: bool,
+}
+
+impl Client {
+    pub(crate) fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Self {
+        let peer = peer.to_canonical();
+        let forwarded = headers.contains_key("forwarded") || headers.contains_key(FORWARDED_FOR);
+        let from_https_page = headers
+            .get(header::ORIGIN)
+            .is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
+        let claims_https = came_by_https(headers) || from_https_page;
+        if !is_trusted(peer, trusted) {
+            return Self {
+                ip: peer,
+                https: false,
+                claims_https,
+                unnamed_proxy: forwarded,
+            };
+        }
+        let standard = chain(headers, "forwarded", |element| parameter(element, "for"));
+        let common = chain(headers, FORWARDED_FOR, |element| Some(element.to_owned()));
+        let client = |chain: &[Option<IpAddr>]| client(chain, peer, trusted);
+        let ip = match (standard.is_empty(), common.is_empty()) {
+            (true, true) => peer,
+            (false, true) => client(&standard),
+            (true, false) => client(&common),
+            // A proxy that writes one of them passes the other on as the client sent it.
+            (false, false) => {
+                let (one, other) = (client(&standard), client(&common));
+                if one == other { one } else { peer }
+            }
+        };
+        Self {
+            ip,
+            https: came_by_https(headers),
+            claims_https,
+            unnamed_proxy: false,
+        }
+    }
+
+    /// What limits count by: one host of IPv6 has a whole network of addresses.
+    pub(crate) fn limited_by(&self) -> IpAddr {
+        match self.ip {
+            IpAddr::V4(_) => self.ip,
+            IpAddr::V6(ip) => {
+                let [a, b, c, d, ..] = ip.segments();
+                IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+            }
+        }
+    }
+}
+
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+fn is_trusted(ip: IpAddr, trusted: &[IpNet]) -> bool {
+    trusted.iter().any(|network| network.contains(&ip))
+}
+
+/// The elements of a header that may come several times, with commas between.
+fn elements<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    headers
+        .get_all(name)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+}
+
+/// The addresses a header names, nearest to the client first; none for what is no address.
+fn chain(
+    headers: &HeaderMap,
+    name: &str,
+    node: impl Fn(&str) -> Option<String>,
+) -> Vec<Option<IpAddr>> {
+    elements(headers, name)
+        .map(|element| node(element).and_then(|node| address(&node)))
+        .collect()
+}
+
+/// The value of a parameter of a `Forwarded` element, without quotes.
+fn parameter(element: &str, name: &str) -> Option<String> {
+    element
+        .split(';')
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.trim().trim_matches('"').to_owned())
+}
+
+/// `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]`, `[2001:db8::1]:80` or `2001:db8::1`.
+fn address(node: &str) -> Option<IpAddr> {
+    let bare = node.trim_start_matches('[').trim_end_matches(']');
+    let ip = bare
+        .parse::<IpAddr>()
+        .or_else(|_| node.parse::<SocketAddr>().map(|socket| socket.ip()));
+    ip.ok().map(|ip| ip.to_canonical())
+}
+
+/// The rightmost address that is no trusted proxy's. What cannot be read ends the search:
+/// whoever wrote it is the last that is known.
+fn client(chain: &[Option<IpAddr>], peer: IpAddr, trusted: &[IpNet]) -> IpAddr {
+    let mut nearest = peer;
+    for node in chain.iter().rev() {
+        let Some(ip) = node else {
+            return nearest;
+        };
+        nearest = *ip;
+        if !is_trusted(nearest, trusted) {
+            return nearest;
+        }
+    }
+    nearest
+}
+
+fn came_by_https(headers: &HeaderMap) -> bool {
+    let https = |value: &str| value.eq_ignore_ascii_case("https");
+    elements(headers, "x-forwarded-proto").any(https)
+        || elements(headers, "forwarded")
+            .filter_map(|element| parameter(element, "proto"))
+            .any(|value| https(&value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderName, HeaderValue};
+
+    fn seen(peer: &str, headers: &[(&str, &str)]) -> (String, bool) {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let name: HeaderName = name.parse().unwrap();
+            map.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        let trusted = ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
+        let client = Client::of(peer.parse().unwrap(), &map, &trusted);
+        (client.ip.to_string(), client.https)
+    }
+
+    #[test]
+    fn only_trusted_proxies_say_for_whom_they_call() {
+        let spoofed = [
+            ("x-forwarded-for", "1.2.3.4"),
+            ("x-forwarded-proto", "https"),
+        ];
+        assert_eq!(seen("192.0.2.9", &spoofed), ("192.0.2.9".into(), false));
+        assert_eq!(seen("10.0.0.1", &spoofed), ("1.2.3.4".into(), true));
+        assert_eq!(seen("::ffff:10.0.0.1", &spoofed), ("1.2.3.4".into(), true));
+        assert_eq!(seen("10.0.0.1", &[]), ("10.0.0.1".into(), false));
+    }
+
+    #[test]
+    fn the_client_is_the_rightmost_address_that_is_not_trusted() {
+        for (header, value, client) in [
+            ("x-forwarded-for", "6.6.6.6, 1.2.3.4", "1.2.3.4"),
+            ("x-forwarded-for", "6.6.6.6, 1.2.3.4, 10.2.2.2", "1.2.3.4"),
+            ("x-forwarded-for", "10.3.3.3, 10.2.2.2", "10.3.3.3"),
+            ("x-forwarded-for", "6.6.6.6, nonsense", "10.0.0.1"),
+            ("x-forwarded-for", "[2001:db8::7]:99", "2001:db8::7"),
+            (
+                "forwarded",
+                "for=6.6.6.6, for=\"1.2.3.4:80\";proto=http",
+                "1.2.3.4",
+            ),
+            ("forwarded", "For=\"[2001:db8::7]\"", "2001:db8::7"),
+            ("forwarded", "for=unknown", "10.0.0.1"),
+            ("forwarded", "proto=https", "10.0.0.1"),
+        ] {
+            assert_eq!(seen("10.0.0.1", &[(header, value)]).0, client, "{value}");
+        }
+        let split = [
+            ("x-forwarded-for", "6.6.6.6"),
+            ("x-forwarded-for", "1.2.3.4"),
+        ];
+        assert_eq!(seen("10.0.0.1", &split).0, "1.2.3.4");
+    }
+
+    #[test]
+    fn a_header_that_the_proxy_only_passes_on_is_no_way_around_a_limit() {
+        let both = [("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=9.9.9.9")];
+        assert_eq!(seen("10.0.0.1", &both).0, "10.0.0.1");
+        let same = [("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=1.2.3.4")];
+        assert_eq!(seen("10.0.0.1", &same).0, "1.2.3.4");
+        assert!(seen("10.0.0.1", &[("forwarded", "for=1.2.3.4;proto=https")]).1);
+    }
+}

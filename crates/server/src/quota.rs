@@ -1,0 +1,155 @@
+//! Caps on what is under way at once: for each caller, and for everybody together.
+//!
+//! Invariant: whatever was taken is given back when its [`Share`] is dropped.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::StatusCode;
+use throughline::Owner;
+
+use crate::{Cap, Problem};
+
+/// Whom use is counted for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum CallerKey {
+    /// The owner of a token, whomever it calls on behalf of.
+    Owner(Owner),
+    /// Somebody without a token.
+    Address(IpAddr),
+}
+
+/// Something there is a limited amount of.
+#[derive(Debug)]
+pub(crate) struct Quota {
+    cap: Cap,
+    /// The code and explanation for a caller that has too much.
+    code: &'static str,
+    what: &'static str,
+    usage: Mutex<Usage>,
+}
+
+#[derive(Debug, Default)]
+struct Usage {
+    total: usize,
+    callers: HashMap<CallerKey, usize>,
+}
+
+impl Quota {
+    pub(crate) fn new(cap: Cap, code: &'static str, what: &'static str) -> Arc<Self> {
+        Arc::new(Self {
+            cap,
+            code,
+            what,
+            usage: Mutex::default(),
+        })
+    }
+
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an amount for a caller, or says why not.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        caller: &CallerKey,
+        amount: usize,
+    ) -> Result<Share, Problem> {
+        let mut share = Share {
+            quota: Arc::clone(self),
+            caller: caller.clone(),
+            amount: 0,
+        };
+        share.grow(amount)?;
+        Ok(share)
+    }
+}
+
+/// What a caller has taken, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    quota: Arc<Quota>,
+    caller: CallerKey,
+    amount: usize,
+}
+
+impl Share {
+    /// Takes more.
+    pub(crate) fn grow(&mut self, amount: usize) -> Result<(), Problem> {
+        let cap = self.quota.cap;
+        let mut usage = self.quota.usage();
+        let used = usage.callers.get(&self.caller).copied().unwrap_or(0);
+        if used + amount > cap.per_caller {
+            let problem = Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                self.quota.code,
+                format!(
+                    "one caller may have {} {} at once; finish some first",
+                    cap.per_caller, self.quota.what
+                ),
+            );
+            return Err(problem.after(1));
+        }
+        if usage.total + amount > cap.total {
+            let problem = Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "overloaded",
+                format!(
+                    "the server has {} {} under way, as many as it takes; try again soon",
+                    cap.total, self.quota.what
+                ),
+            );
+            return Err(problem.after(1));
+        }
+        usage.total += amount;
+        *usage.callers.entry(self.caller.clone()).or_default() += amount;
+        drop(usage);
+        self.amount += amount;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut usage = self.quota.usage();
+        usage.total = usage.total.saturating_sub(self.amount);
+        if let Some(used) = usage.callers.get_mut(&self.caller) {
+            *used = used.saturating_sub(self.amount);
+            if *used == 0 {
+                usage.callers.remove(&self.caller);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(name: &str) -> CallerKey {
+        CallerKey::Owner(name.parse().unwrap())
+    }
+
+    #[test]
+    fn one_caller_cannot_take_what_is_for_all_and_gives_back_what_it_took() {
+        let cap = Cap {
+            total: 5,
+            per_caller: 3,
+        };
+        let quota = Quota::new(cap, "too_many_streams", "streams");
+        let alice = quota.take(&caller("alice"), 3).unwrap();
+        let refused = quota.take(&caller("alice"), 1).unwrap_err();
+        assert_eq!(
+            (refused.status.as_u16(), refused.code),
+            (429, "too_many_streams")
+        );
+        assert_eq!(refused.retry_after, Some(1));
+        let _bob = quota.take(&caller("bob"), 2).unwrap();
+        let refused = quota.take(&caller("carol"), 1).unwrap_err();
+        assert_eq!((refused.status.as_u16(), refused.code), (503, "overloaded"));
+        drop(alice);
+        quota.take(&caller("alice"), 3).unwrap();
+        assert_eq!(quota.usage().callers.len(), 1, "only bob is remembered");
+    }
+}
