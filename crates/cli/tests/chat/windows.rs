@@ -1,8 +1,10 @@
 //! Two windows on one session: nobody talks past the other, and nothing is orphaned.
 
+use std::time::Duration;
+
 use crate::assert_screen;
 use crate::harness::Tl;
-use crate::pty::Pty;
+use crate::pty::{CTRL_C, Pty};
 
 /// Two windows on one session, of which the first has said something the second has not
 /// seen, and the second has just said something of its own.
@@ -101,4 +103,18 @@ fn the_second_window_may_think_again() {
             "TODO: measure something else",
         ]
     );
+}
+
+#[test]
+fn a_question_says_whose_answer_it_waits_for_and_need_not_wait() {
+    let tl = Tl::new();
+    let id = tl.session("talk", &["Hello"]);
+    let mut window = tl.chat(&["--resume", &id]);
+    tl.let_another_do(&format!("turn in {id}"), Duration::from_secs(3_600));
+    window.type_line("And now?");
+    window.wait_for("Waiting for tl serve, process 12 on elsewhere");
+    window.keys(CTRL_C);
+    window.wait_for("Nothing was sent.");
+    window.exit();
+    assert_eq!(said(&tl, &id), ["Hello"]);
 }

@@ -2,30 +2,18 @@
 
 use std::time::Duration;
 
-use throughline::{SessionId, Throughline};
+use throughline::SessionId;
 
 use crate::harness::Tl;
 
-/// Another process that does some work, and dies.
-fn somebody_else_does(tl: &Tl, work: &str) {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.build().unwrap();
-    runtime.block_on(async {
-        let url = format!("sqlite:{}", tl.store().display());
-        let other = Throughline::open(&url).await.unwrap();
-        let holder = "tl serve, process 12 on elsewhere (dead)";
-        let term = Duration::from_secs(3);
-        let lease = other.store().take_lease(other.owner(), work, holder, term);
-        lease.await.unwrap();
-        other.close().await.unwrap();
-    });
-}
+/// How long the other process is taken to be at work.
+const TERM: Duration = Duration::from_secs(3);
 
 #[test]
 fn a_question_says_whose_answer_it_waits_for() {
     let tl = Tl::new();
     let id = tl.session("talk", &["Hello"]);
-    somebody_else_does(&tl, &format!("turn in {id}"));
+    tl.let_another_do(&format!("turn in {id}"), TERM);
 
     let said = tl.run(&["-p", "And now?", "--resume", &id]);
 
@@ -46,7 +34,7 @@ fn a_compaction_says_whose_it_waits_for() {
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let id = tl.session("talk", &texts);
     let id: SessionId = id.parse().unwrap();
-    somebody_else_does(&tl, &format!("compact {id}"));
+    tl.let_another_do(&format!("compact {id}"), TERM);
 
     let said = tl.run(&["compact", id.as_str()]);
 
