@@ -56,6 +56,37 @@ fn deletes_that_were_written_and_not_committed_do_not_stop_the_next_batch() {
 }
 
 #[test]
+fn merged_files_that_the_engine_has_forgotten_are_removed() {
+    let (folder, fed) = with(&["zero words"]);
+    drop(fed);
+    let list = folder.path().join("text/.managed.json");
+    let older = fs::read(&list).unwrap();
+    feed(folder.path(), 2..20);
+    // A power cut brings back an older list of files, but not the older commit.
+    fs::write(&list, older).unwrap();
+    feed(folder.path(), 20..40);
+    let index = FolderIndex::open(folder.path()).unwrap();
+    assert_eq!(index.passages().unwrap(), 39);
+    assert_eq!(index.leftovers().unwrap(), Some(Vec::new()));
+}
+
+/// Feeds an entry at a time, so that there is something to merge.
+fn feed(folder: &Path, entries: std::ops::Range<u64>) {
+    let index = FolderIndex::open(folder).unwrap();
+    let mut feeder = index.feeder().unwrap().unwrap();
+    for seq in entries {
+        let batch = Batch {
+            passages: vec![passage("s", seq, "words")],
+            after: index.watermark().unwrap(),
+            upto: seq,
+            ..Batch::default()
+        };
+        feeder.feed(batch).unwrap();
+    }
+    feeder.finish().unwrap();
+}
+
+#[test]
 fn leftover_files_are_removed_before_feeding() {
     let (folder, fed) = with(&["zero words", "one"]);
     drop(fed);

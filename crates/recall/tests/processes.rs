@@ -83,6 +83,34 @@ fn what_was_fed_is_whole_whenever_the_feeder_is_killed() {
     );
 }
 
+/// Merging removes the files of the segments that were merged, also those that a reader is
+/// about to open. A second open of the folder stands for another process: each has its own
+/// list of files in use.
+#[test]
+fn a_reader_never_meets_a_file_that_was_merged_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = FolderIndex::open(folder.path()).unwrap();
+    std::thread::scope(|scope| {
+        let feeding = scope.spawn(|| {
+            let index = FolderIndex::open(folder.path()).unwrap();
+            let mut feeder = index.feeder().unwrap().unwrap();
+            for upto in 1..=600 {
+                let batch = Batch {
+                    passages: vec![entry(upto)],
+                    after: upto - 1,
+                    upto,
+                    ..Batch::default()
+                };
+                feeder.feed(batch).unwrap();
+            }
+        });
+        while !feeding.is_finished() {
+            index.state().unwrap();
+        }
+    });
+    assert_eq!(check(&index, 600), 600);
+}
+
 /// Everything up to the watermark is there, once; answers with the watermark.
 fn check(index: &FolderIndex, at_least: u64) -> u64 {
     let query = Query {

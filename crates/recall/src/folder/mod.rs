@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use tantivy::{IndexReader, ReloadPolicy, Searcher};
+use tantivy::directory::error::OpenReadError;
+use tantivy::{IndexReader, ReloadPolicy, Searcher, TantivyError};
 use throughline_model::Digest;
 
 use crate::encoded::{self, Encoded, Encodings};
@@ -261,8 +262,11 @@ impl FolderIndex {
             ..
         } = &*self.0;
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let mark = Mark::of(&folder.join("text/meta.json"));
-        if mark.is_none() || seen.mark != mark {
+        loop {
+            let mark = Mark::of(&folder.join("text/meta.json"));
+            if mark.is_some() && seen.mark == mark {
+                break;
+            }
             // The watermark first: should a commit come between, it is behind what is
             // seen, and never ahead of it.
             let meta = engine.load_metas().during("reading the last commit")?;
@@ -273,12 +277,23 @@ impl FolderIndex {
             reader.reload().during("opening the last commit")?;
             let searcher = reader.searcher();
             let vectors = searcher.segment_readers().iter().map(Vectors::of);
-            let vectors: Result<_, _> = vectors.collect();
-            *seen = Seen {
-                mark,
-                state,
-                vectors: vectors.during("opening the last commit")?,
-            };
+            match vectors.collect() {
+                Ok(vectors) => {
+                    *seen = Seen {
+                        mark,
+                        state,
+                        vectors,
+                    };
+                    break;
+                }
+                // The engine's lock protects its own files while it opens them, not the vectors:
+                // another process may have merged the segment and removed them. It has then
+                // committed, and that commit is opened instead.
+                Err(error)
+                    if is_missing_file(&error)
+                        && Mark::of(&folder.join("text/meta.json")) != mark => {}
+                Err(error) => return Err(error).during("opening the last commit"),
+            }
         }
         Ok(View {
             searcher: reader.searcher(),
@@ -416,12 +431,19 @@ fn open_engine(folder: &Path) -> tantivy::Result<(tantivy::Index, Fields)> {
     let mut engine = tantivy::Index::open(directory)?;
     if engine.schema() != schema {
         let what = "its fields are others".to_owned();
-        return Err(tantivy::TantivyError::SchemaError(what));
+        return Err(TantivyError::SchemaError(what));
     }
     engine.register_plugin(Arc::new(VectorPlugin));
     let prepared = PreparedTokenizer::default();
     engine.tokenizers().register(PREPARED, prepared);
     Ok((engine, fields))
+}
+
+fn is_missing_file(error: &TantivyError) -> bool {
+    matches!(
+        error,
+        TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(_))
+    )
 }
 
 fn lock_file(folder: &Path) -> Result<File, RecallError> {

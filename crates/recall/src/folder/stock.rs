@@ -15,7 +15,7 @@ use throughline_model::Seq;
 
 use super::schema::{passage_key, session_key};
 use super::sight::kept;
-use super::{FolderIndex, View};
+use super::{FolderIndex, View, leftovers};
 use crate::error::During as _;
 use crate::{Document, IndexState, Passage, Place, RecallError, Stock};
 
@@ -221,9 +221,15 @@ impl Stock for FolderStock {
     }
 
     fn finish(self: Box<Self>) -> Result<(), RecallError> {
-        self.writer
-            .wait_merging_threads()
-            .during("merging its files")
+        let Self {
+            index,
+            writer,
+            _lock,
+            ..
+        } = *self;
+        writer.wait_merging_threads().during("merging its files")?;
+        // The engine forgets files that were merged if a power cut took them from its list.
+        leftovers::remove(&index.0.folder, &index.0.engine)
     }
 }
 
