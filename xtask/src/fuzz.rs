@@ -35,6 +35,12 @@ const TARGETS: &[Target] = &[
         binary: &["--test", "fuzz"],
         tests: "salvage",
     },
+    Target {
+        name: "items",
+        package: "throughline-server",
+        binary: &["--lib"],
+        tests: "openai::item::fuzz::",
+    },
 ];
 
 /// Run the fuzz targets for longer than the suite does
@@ -69,10 +75,12 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
         {
             continue;
         }
+        // Time and memory are measured for a process, so each test has one.
         let mut test = cargo();
-        test.args(["test", "--package", target.package])
+        test.args(["nextest", "run", "--profile", "fuzz", "--no-tests", "pass"])
+            .args(["--package", target.package])
             .args(target.binary)
-            .args(["--", args.only.as_deref().unwrap_or(target.tests)])
+            .args(["--filterset", &filter(target, args.only.as_deref())])
             .env(
                 "BOLERO_RANDOM_TEST_TIME_MS",
                 (args.minutes * 60_000).to_string(),
@@ -91,6 +99,15 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
         eprintln!("failing input: {}", path.display());
     }
     bail!("{} failed", failed.join(" and "));
+}
+
+/// The tests to run, as nextest is told.
+fn filter(target: &Target, only: Option<&str>) -> String {
+    let tests = target.tests;
+    match only {
+        Some(only) => format!("test(/^{tests}/) & test(~{only})"),
+        None => format!("test(/^{tests}/)"),
+    }
 }
 
 /// The inputs that failed, and those during which a process ended.

@@ -88,9 +88,8 @@ fn block(json: &str, depth: usize) -> Result<Block, String> {
             Block::ToolCall(ToolCall { id, name, input })
         }
         "tool_result" if depth < MAX_NESTING => tool_result(json, depth)?,
-        "tool_result" => Block::foreign(&verbatim(json)?),
         "attachment" => Block::Attachment(object::<Attachment>(json)?),
-        _ => Block::Foreign(verbatim(json)?),
+        _ => Block::verbatim(verbatim(json)?),
     })
 }
 

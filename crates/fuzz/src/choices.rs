@@ -38,15 +38,34 @@ impl<'a> Choices<'a> {
 
     /// Random bytes, from one choice.
     pub fn noise(&mut self, count: usize) -> Option<Vec<u8>> {
-        let mut state = self.below(u32::MAX as usize)? as u64;
-        let byte = |_| {
-            // splitmix64.
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = state;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (mixed >> 56) as u8
-        };
-        Some((0..count).map(byte).collect())
+        let mut random = Random::new(self.below(u32::MAX as usize)? as u64);
+        Some((0..count).map(|_| random.byte()).collect())
+    }
+}
+
+/// A small generator of random numbers, splitmix64: the same from the same seed on every machine.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn byte(&mut self) -> u8 {
+        (self.next() >> 56) as u8
+    }
+
+    /// A number below `limit`.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        let product = u128::from(self.next()) * limit as u128;
+        usize::try_from(product >> 64).unwrap_or_default()
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! A [`Target`] is a decoder and the valid documents it is fuzzed with. [`fuzz!`] first runs every
 //! document and every input kept in the corpus as it is, then mutations of them: bytes, lines and
-//! JSON values are changed, moved, repeated and spliced ([`mutate`]). `bolero` makes the choices, so
-//! that the same targets run as ordinary tests on a stable compiler and under libFuzzer or AFL
-//! where there is one.
+//! JSON values are changed, moved, repeated and spliced ([`mutate`]). In the suite those are a fixed
+//! number, the same in every run. `cargo xtask fuzz` has `bolero` make the choices, at random and
+//! for as long as one likes; with a fuzzer such as libFuzzer it is guided by coverage.
 //!
-//! Besides what a target checks itself, an input must not panic, take longer than [`HANG`], or
-//! take memory out of proportion to its size. A failing input is minimized and written to
+//! Besides what a target checks itself, an input must not panic, take more CPU time than [`HANG`],
+//! or take memory out of proportion to its size. Both are measured for the whole process, so that
+//! each test needs one of its own, as `cargo nextest` gives it. A failing input is minimized and written to
 //! `target/fuzz/`; moved into the corpus it is a regression test.
 //!
 //! This crate installs an allocator that counts, in every test binary it is part of.
@@ -18,26 +19,37 @@ mod choices;
 mod json;
 mod minimize;
 mod target;
+mod watchdog;
 
 pub use bolero;
 pub use choices::Choices;
-pub use target::{Case, HANG, Input, Mutated, Target};
+pub use target::{Case, Input, Mutated, Target};
+pub use watchdog::HANG;
 
-/// Fuzzes a [`Target`]: its corpus, then mutations for as long as the test may take.
+/// Fuzzes a [`Target`]: its corpus, then a fixed number of mutations.
 ///
-/// `BOLERO_RANDOM_TEST_TIME_MS` and `BOLERO_RANDOM_SEED`, which `cargo xtask fuzz` sets, say how long and
-/// which input first.
+/// Where a variable of bolero is set, such as `BOLERO_RANDOM_TEST_TIME_MS` or `BOLERO_RANDOM_SEED` by
+/// `cargo xtask fuzz`, bolero makes the mutations instead.
 #[macro_export]
 macro_rules! fuzz {
     ($target:expr, $check:expr) => {{
         let target: $crate::Target = $target;
         let check = $check;
         target.replay(&check);
-        $crate::bolero::check!()
-            .with_generator(target.mutated())
-            .with_shrink_time(::std::time::Duration::ZERO)
-            .with_test_time(target.time())
-            .for_each(|input: &$crate::Input| target.run(input, &check));
+        if $crate::is_driven_by_bolero() {
+            $crate::bolero::check!()
+                .with_generator(target.mutated())
+                .with_shrink_time(::std::time::Duration::ZERO)
+                .for_each(|input: &$crate::Input| target.run(input, &check));
+        } else {
+            target.run_fixed(&check);
+        }
         target.finish();
     }};
+}
+
+/// Whether bolero is to make the mutations: for a given time, from a given seed, or with a fuzzer.
+pub fn is_driven_by_bolero() -> bool {
+    let mut names = std::env::vars_os().map(|(name, _)| name);
+    names.any(|name| name.to_string_lossy().starts_with("BOLERO_"))
 }

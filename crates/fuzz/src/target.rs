@@ -1,24 +1,24 @@
 //! A decoder to fuzz, and running it on one input.
 
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
 use std::{fmt, fs};
 
 use bolero::{Driver, ValueGenerator};
 use peak_alloc::PeakAlloc;
 
 use crate::Choices;
+use crate::choices::Random;
 use crate::minimize::minimize;
 use crate::mutate::Mutation;
+use crate::watchdog::Watchdog;
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// How long one input may take before it counts as a hang.
-pub const HANG: Duration = Duration::from_secs(30);
+/// How many mutations the suite runs, unless a target says otherwise.
+const MUTATIONS: u64 = 500;
 
 /// How much memory an input may take whatever its size, and for each byte of it.
 const MEMORY_LIMIT: (usize, usize) = (48 << 20, 400);
@@ -54,7 +54,7 @@ impl fmt::Debug for Input {
 pub struct Target {
     name: &'static str,
     cases: Vec<Case>,
-    time: Duration,
+    mutations: u64,
     memory: (usize, usize),
     /// Where failing inputs are written.
     failures: PathBuf,
@@ -79,21 +79,16 @@ impl Target {
         Self {
             name,
             cases,
-            time: Duration::from_secs(1),
+            mutations: MUTATIONS,
             memory: MEMORY_LIMIT,
             failures: here.join("../../target/fuzz").join(name),
         }
     }
 
-    /// The same with a longer or shorter run in the suite.
+    /// The same with so many mutations in the suite.
     #[must_use]
-    pub fn lasting(self, time: Duration) -> Self {
-        Self { time, ..self }
-    }
-
-    /// How long the run in the suite is.
-    pub fn time(&self) -> Duration {
-        self.time
+    pub fn mutations(self, mutations: u64) -> Self {
+        Self { mutations, ..self }
     }
 
     /// The same where an input may take so many bytes of memory, and so many for each of its own.
@@ -117,6 +112,18 @@ impl Target {
         }
     }
 
+    /// Runs a fixed number of mutations, the same every time.
+    pub fn run_fixed(&self, check: &dyn Fn(&Input)) {
+        let generator = self.mutated();
+        let inputs = (0..self.mutations).filter_map(|number| {
+            let mut random = Random::new(number);
+            generator.draw(&mut Choices::new(&mut |limit| Some(random.below(limit))))
+        });
+        for input in inputs {
+            self.run(&input, check);
+        }
+    }
+
     /// Runs one input. If it fails, the input is minimized and written down.
     ///
     /// # Panics
@@ -137,7 +144,11 @@ impl Target {
             };
             catch_unwind(AssertUnwindSafe(|| self.run_once(&smaller, check))).is_err()
         };
+        // The first failure has been reported; those on the way to the smallest input are not.
+        let hook = take_hook();
+        set_hook(Box::new(|_| {}));
         let least = minimize(&input.bytes, &fails);
+        set_hook(hook);
         let case = &self.cases[input.case].name;
         let hash = least.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -179,34 +190,13 @@ impl Target {
     }
 }
 
-/// Ends the process if an input takes too long.
-struct Watchdog {
-    _stop: Sender<()>,
-}
-
-impl Watchdog {
-    fn start(current: PathBuf) -> Self {
-        let (stop, stopped) = channel();
-        std::thread::spawn(move || {
-            if stopped.recv_timeout(HANG) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("an input took longer than {HANG:?}: {}", current.display());
-                std::process::abort();
-            }
-        });
-        Self { _stop: stop }
-    }
-}
-
 /// Mutations of a target's documents, one to four at a time.
 #[derive(Clone, Debug)]
 pub struct Mutated(Vec<Case>);
 
-impl ValueGenerator for Mutated {
-    type Output = Input;
-
-    fn generate<D: Driver>(&self, driver: &mut D) -> Option<Input> {
-        let mut draw = |limit| driver.gen_usize(Bound::Included(&0), Bound::Excluded(&limit));
-        let by = &mut Choices::new(&mut draw);
+impl Mutated {
+    /// One of them.
+    fn draw(&self, by: &mut Choices<'_>) -> Option<Input> {
         let case = by.below(self.0.len())?;
         let Case {
             seeds, mutation, ..
@@ -216,5 +206,14 @@ impl ValueGenerator for Mutated {
             bytes = mutation(bytes, seeds, by)?;
         }
         Some(Input { case, bytes })
+    }
+}
+
+impl ValueGenerator for Mutated {
+    type Output = Input;
+
+    fn generate<D: Driver>(&self, driver: &mut D) -> Option<Input> {
+        let mut draw = |limit| driver.gen_usize(Bound::Included(&0), Bound::Excluded(&limit));
+        self.draw(&mut Choices::new(&mut draw))
     }
 }

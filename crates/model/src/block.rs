@@ -79,6 +79,17 @@ impl Block {
         Json::stored(whole).map_or_else(|_| Self::Text(data.to_string()), Self::Foreign)
     }
 
+    /// Keeps a block of another system as it was written, and wraps it where it would not be
+    /// decoded as a foreign block again: it is not an object with a `type`, or has one of ours.
+    pub fn verbatim(raw: Json) -> Self {
+        match raw.type_tag().as_deref() {
+            None | Some("text" | "thinking" | "tool_call" | "tool_result" | "attachment") => {
+                Self::foreign(&raw)
+            }
+            Some(_) => Self::Foreign(raw),
+        }
+    }
+
     /// What a person would read of this block, if anything.
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -340,6 +351,38 @@ mod tests {
         let json = serde_json::to_string(&Content(vec![Block::foreign(&theirs)])).unwrap();
         let content = round_trip(&json);
         assert!(matches!(content.0[0], Block::Foreign(_)));
+    }
+
+    #[test]
+    fn any_json_can_be_kept_as_a_block() {
+        let values = [
+            "7",
+            "null",
+            r#""text""#,
+            "[]",
+            r#"[""]"#,
+            r#"["text"]"#,
+            "{}",
+            r#"{"type":7}"#,
+            r#"{"type":"text"}"#,
+            r#"{"type":"text","text":"x"}"#,
+            r#"{"type":"thinking"}"#,
+            r#"{"type":"tool_call"}"#,
+            r#"{"type":"tool_result"}"#,
+            r#"{"type":"attachment"}"#,
+            r#"{"type":"\u0074ext"}"#,
+            r#"{"type":"a","type":"text"}"#,
+            r#"{"type":"\ud800"}"#,
+            r#" {"type":"text"}"#,
+        ];
+        for value in values {
+            let content = Content(vec![Block::verbatim(Json::parse(value).unwrap())]);
+            let json = serde_json::to_string(&content).unwrap();
+            assert_eq!(round_trip(&json), content, "{value}");
+            assert!(json.contains(value.trim()), "{value} became {json}");
+        }
+        let hologram = Json::parse(r#"{"type":"hologram"}"#).unwrap();
+        assert_eq!(Block::verbatim(hologram.clone()), Block::Foreign(hologram));
     }
 
     #[test]

@@ -81,7 +81,9 @@ fn salvage() {
     ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz_corpus");
     // All of a file is held, and so is the store it is salvaged into.
-    let target = Target::new("salvage", &corpus, cases).within((64 << 20, 400));
+    let target = Target::new("salvage", &corpus, cases)
+        .within((64 << 20, 400))
+        .mutations(100);
     fuzz!(target, |input: &Input| {
         let main = if input.case == 0 { &input.bytes } else { &file };
         let (_folder, path) = written(main);

@@ -107,20 +107,7 @@ fn block(telling: &mut Telling<'_>, raw: &RawValue, depth: usize) -> Block {
 
 /// A block of another system, as it is.
 pub(super) fn foreign(json: &str) -> Block {
-    #[derive(Deserialize)]
-    struct Typed<'a> {
-        #[serde(borrow)]
-        r#type: Cow<'a, str>,
-    }
-    let ours = ["text", "thinking", "tool_call", "tool_result", "attachment"];
-    match Json::parse(json) {
-        // One with a type of its own stands as it is; others must not pass for ours.
-        Ok(json) => match json.decode::<Typed<'_>>() {
-            Ok(typed) if !ours.contains(&&*typed.r#type) => Block::Foreign(json),
-            _ => Block::foreign(&json),
-        },
-        Err(_) => Block::Text(json.to_owned()),
-    }
+    Json::parse(json).map_or_else(|_| Block::Text(json.to_owned()), Block::verbatim)
 }
 
 fn known(telling: &mut Telling<'_>, members: &Members<'_>, depth: usize) -> Option<Block> {

@@ -299,11 +299,10 @@ fn block(telling: &mut Telling<'_>, raw: &RawValue) -> Block {
         _ => None,
     });
     known.unwrap_or_else(|| {
-        let mut blocks = content_of(telling, Some(raw)).0;
-        match blocks.pop() {
-            Some(block) => block,
-            None => foreign(raw.get()),
-        }
+        // An array where a block should be may hold any number of them.
+        let blocks = content_of(telling, Some(raw)).0;
+        let only = <[Block; 1]>::try_from(blocks);
+        only.map_or_else(|_| foreign(raw.get()), |[block]| block)
     })
 }
 

@@ -258,7 +258,7 @@ fn attachments(
                 let place = path.or(url).unwrap_or_default();
                 let value = serde_json::json!({"mime": type_of, "type": "file", "url": place});
                 if let Ok(json) = Json::of(&value) {
-                    blocks.push(Block::Foreign(json));
+                    blocks.push(Block::verbatim(json));
                 }
             }
         }
@@ -329,22 +329,39 @@ fn turn(
     turn: &Turn,
     told: &mut HashSet<String>,
 ) -> Result<(), ReadError> {
-    let chain: Vec<(String, String)> = database.all(
-        telling,
-        "WITH RECURSIVE chain(hash, parent, role, depth) AS (
-           SELECT hash, parent_hash, role, 0 FROM messages WHERE hash = ?1
-           UNION ALL
-           SELECT messages.hash, messages.parent_hash, messages.role, depth + 1
-           FROM messages JOIN chain ON messages.hash = chain.parent)
-         SELECT hash, role FROM chain ORDER BY depth DESC",
-        &[&turn.tip],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    let at = micros(turn.at.as_ref()).0;
-    for (hash, role) in chain {
-        if !told.insert(hash.clone()) {
-            continue;
+    // From the last message up to one that is read already. Each is looked up by itself: a
+    // recursive query would not end where messages form a cycle.
+    let mut chain = Vec::new();
+    let mut next = Some(turn.tip.clone());
+    while let Some(hash) = next {
+        if told.contains(&hash) {
+            if chain.iter().any(|(below, _)| *below == hash) {
+                telling.damaged(place, format!("message {hash} is its own ancestor"));
+            }
+            break;
         }
+        let found: Vec<(Option<String>, rusqlite::Result<String>)> = database.all(
+            telling,
+            "SELECT parent_hash, role FROM messages WHERE hash = ?1",
+            &[&hash],
+            |row| Ok((row.get(0)?, row.get(1))),
+        )?;
+        let Some((parent, role)) = found.into_iter().next() else {
+            break;
+        };
+        told.insert(hash.clone());
+        chain.push((hash, role));
+        next = parent;
+    }
+    let at = micros(turn.at.as_ref()).0;
+    for (hash, role) in chain.into_iter().rev() {
+        let role = match role {
+            Ok(role) => role,
+            Err(error) => {
+                telling.damaged(place, error.to_string());
+                continue;
+            }
+        };
         let content = Content(parts(telling, database, &hash)?);
         let role = match role.as_str() {
             "assistant" => Role::Assistant,
@@ -434,9 +451,12 @@ fn parts(
                 blocks.extend(attachments(telling, database, question, &number)?);
             }
             other => {
-                let value = serde_json::json!({"type": other, "payload": json});
+                let mut value = serde_json::json!({"type": other, "payload": json});
+                if !text.is_empty() {
+                    value["text"] = text.into();
+                }
                 if let Ok(json) = Json::of(&value) {
-                    blocks.push(Block::Foreign(json));
+                    blocks.push(Block::verbatim(json));
                 }
             }
         }

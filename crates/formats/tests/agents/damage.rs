@@ -4,10 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use throughline_formats::{Agent, read_source};
 use throughline_model::Incoming;
 
-use crate::told::{all, fixture, text, written};
+use crate::told::{all, can_be_stored, fixture, text, written};
 
 /// Formats of lines; a file of each.
 const LINES: [(Agent, &str); 6] = [
@@ -196,4 +197,78 @@ fn a_document_that_breaks_off_is_refused_by_name() {
         assert!(refused.contains(agent.name()), "{refused}");
         fs::copy(fixture(name), path).unwrap();
     }
+}
+
+/// Puts a value in front of every array that has objects with a `type`, wherever it is.
+fn insert_block(value: &mut Value, block: &Value) -> usize {
+    match value {
+        Value::Array(list) => {
+            let mut inserted = list
+                .iter_mut()
+                .map(|inner| insert_block(inner, block))
+                .sum();
+            if list.iter().any(|element| element["type"].is_string()) {
+                list.insert(0, block.clone());
+                inserted += 1;
+            }
+            inserted
+        }
+        Value::Object(members) => {
+            let inner = members.values_mut();
+            inner.map(|inner| insert_block(inner, block)).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// Blocks that are not objects with a `type`, or only pretend to be ours.
+#[test]
+fn a_block_of_any_shape_can_be_stored() {
+    let blocks = [
+        json!([""]),
+        json!(["text"]),
+        json!([["text"], "a"]),
+        json!({}),
+        json!(7),
+        json!(null),
+        json!({"type": 7}),
+        json!({"type": ["text"]}),
+        json!({"type": ""}),
+        json!({"type": "text"}),
+        json!({"type": "thinking"}),
+        json!({"type": "tool_call", "id": 7}),
+        json!({"type": "tool_result"}),
+        json!({"type": "attachment", "blob": "x"}),
+        json!({"type": "foreign"}),
+    ];
+    let copy = Copy::new();
+    let documents = DOCUMENTS.map(|(agent, name, _)| (agent, name));
+    let chatgpt = [(Agent::ChatGpt, "chatgpt.json")];
+    let mut changed = 0;
+    for (agent, name) in LINES.into_iter().chain(documents).chain(chatgpt) {
+        for block in &blocks {
+            let path = copy.changed(name, |bytes| {
+                let mut insert = |text: &[u8]| {
+                    let mut value = serde_json::from_slice(text).ok()?;
+                    changed += insert_block(&mut value, block);
+                    Some(value.to_string().into_bytes())
+                };
+                let whole = insert(&bytes);
+                whole.unwrap_or_else(|| {
+                    let lines = bytes.split(|byte| *byte == b'\n');
+                    let lines = lines.map(|line| insert(line).unwrap_or_else(|| line.to_vec()));
+                    lines.collect::<Vec<_>>().join(&b'\n')
+                })
+            });
+            // A document that is an array of records may be refused because of it.
+            let mut told = Vec::new();
+            let _ = read_source(agent, &path, None, &mut |incoming| {
+                told.push(incoming);
+                true
+            });
+            can_be_stored(&told);
+        }
+        copy.changed(name, |bytes| bytes);
+    }
+    assert!(changed > 10 * blocks.len(), "{changed} blocks inserted");
 }

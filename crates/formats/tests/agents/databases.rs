@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 use throughline_formats::Agent;
 
-use crate::told::{fixture, from, text, written};
+use crate::told::{all, can_be_stored, fixture, from, text, written};
 
 /// A database made by the statements of a fixture.
 fn database(name: &str, statements: &str) -> (tempfile::TempDir, PathBuf) {
@@ -73,4 +73,40 @@ fn an_llm_database_is_read_in_both_its_ages() {
 fn sessions_of_the_agents_sdk_are_read() {
     let (_folder, path) = database("agents.db", "openai_agents.sql");
     golden!("openai_agents_database", text(Agent::OpenAiAgents, &path));
+}
+
+/// A message that is its own ancestor: each is read once, and the cycle is reported.
+#[test]
+fn messages_of_llm_in_a_cycle_are_each_read_once() {
+    let (_folder, path) = database("logs.db", "llm.sql");
+    let cycle = "UPDATE messages SET parent_hash = 'h4' WHERE hash = 'h2'";
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(cycle)
+        .unwrap();
+    let told = text(Agent::Llm, &path);
+    for said in ["\"One\"", "\"Long text and more\"", "\"boom\""] {
+        assert_eq!(told.matches(said).count(), 1, "{said} in {told}");
+    }
+    assert!(told.contains("is its own ancestor"), "{told}");
+}
+
+/// Parts of a later version may be called as our blocks are.
+#[test]
+fn parts_of_llm_of_any_type_can_be_stored() {
+    for kind in [
+        "",
+        "text",
+        "thinking",
+        "tool_result",
+        "attachment",
+        "foreign",
+    ] {
+        let (_folder, path) = database("logs.db", "llm.sql");
+        Connection::open(&path)
+            .unwrap()
+            .execute("UPDATE parts SET type = ?1", [kind])
+            .unwrap();
+        can_be_stored(&all(Agent::Llm, &path));
+    }
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use throughline_formats::{Agent, Bookmark, read_source};
 use throughline_model::{
-    Block, Body, Content, Happened, Identity, Incoming, IncomingEntry, Message, Origin,
+    Block, Body, Content, Digest, EntryId, GENESIS, Happened, Identity, Incoming, IncomingEntry,
+    Message, Origin, Seq, StoredEntry, Timestamp, encode,
 };
 
 /// A fixture's path.
@@ -31,6 +32,24 @@ pub(crate) fn from(
         true
     });
     (told, next.unwrap())
+}
+
+/// Checks that every entry that was read can be stored, and is decoded as it was read.
+pub(crate) fn can_be_stored(told: &[Incoming]) {
+    for incoming in told {
+        if let Incoming::Entry(entry) = incoming
+            && let Happened::Body(body) = &entry.what
+        {
+            let payload = encode(body, None, None, None).unwrap();
+            let hash = Digest::of(payload.as_bytes());
+            let id = EntryId::from_bytes([1; 16]);
+            let at = Timestamp::UNIX_EPOCH;
+            let stored = StoredEntry::chained(&GENESIS, Seq(1), id, at, payload, &hash);
+            let decoded = stored.decode();
+            let decoded = decoded.unwrap_or_else(|error| panic!("{body:?}: {error:?}"));
+            assert_eq!(&decoded.body, body);
+        }
+    }
 }
 
 /// The same as text.

@@ -87,12 +87,34 @@ fn change(path: &Path, by: &mut Choices<'_>) -> Option<()> {
     database.execute_batch(&sql).ok()
 }
 
+/// Texts that mean something in one column or another, to us or to them.
+const WORDS: &[&str] = &[
+    "",
+    "user",
+    "assistant",
+    "system",
+    "tool",
+    "text",
+    "thinking",
+    "reasoning",
+    "tool_call",
+    "tool_result",
+    "attachment",
+    "foreign",
+    "2026-02-30T00:00:00",
+    "9999-12-31T23:59:59.999999Z",
+    "[]",
+    "[\"\"]",
+    "null",
+];
+
 fn value(old: Value, by: &mut Choices<'_>) -> Option<Value> {
-    Some(match (old, by.below(6)?) {
+    Some(match (old, by.below(7)?) {
         (_, 0) => Value::Null,
         (_, 1) => Value::Integer(*by.pick(&[0, 1, -1, i64::MAX, i64::MIN, 253_402_300_800_000])?),
         (_, 2) => Value::Real(*by.pick(&[0.5, f64::INFINITY, -1e300, 1e18])?),
         (_, 3) => Value::Blob(by.noise(20)?),
+        (_, 4) => Value::Text((*by.pick(WORDS)?).to_owned()),
         (Value::Text(text), _) => {
             let changed = mutate::json_document(text.into_bytes(), &[], by)?;
             Value::Text(String::from_utf8_lossy(&changed).into_owned())

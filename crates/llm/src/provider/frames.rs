@@ -154,12 +154,7 @@ fn anthropic(seen: &mut Seen, event: &str, data: &Value) {
 
 /// A block as it came, safe from being taken for one of ours.
 fn foreign(block: &Value) -> Option<Block> {
-    let raw = Json::of(block).ok()?;
-    let ours = ["text", "thinking", "tool_call", "tool_result", "attachment"];
-    match block["type"].as_str() {
-        Some(kind) if !ours.contains(&kind) => Some(Block::Foreign(raw)),
-        _ => Some(Block::foreign(&raw)),
-    }
+    Json::of(block).ok().map(Block::verbatim)
 }
 
 /// Anthropic counts cached tokens apart from the others.

@@ -8,7 +8,7 @@ use throughline::{
 };
 
 use super::part::{Blobs, block};
-use super::rest::Rest;
+use super::rest::{Rest, file_member};
 use super::shown::made;
 use crate::openai::{Refusal, id};
 
@@ -32,7 +32,10 @@ pub(in crate::openai) fn given(raw: &Json, param: &str) -> Result<Given, Refusal
         .filter(|_| raw.as_str().starts_with('{'))
         .ok_or_else(|| wrong("", "an item is an object"))?;
     let text = |json: &Json| json.decode::<String>().ok();
-    let id = head.id.as_ref().and_then(text);
+    let id = match &head.id {
+        Some(json) => Some(text(json).ok_or_else(|| wrong(".id", "an `id` is a text"))?),
+        None => None,
+    };
     let id = id.filter(|id| id::can_be_kept(id));
     let mut files = Vec::new();
     let kind = match (head.r#type.as_ref().map(text), &head.role) {
@@ -84,21 +87,11 @@ fn verbatim(kind: &str, raw: &Json) -> Message {
         kind if kind.ends_with("_output") || kind.ends_with("_response") => Role::Tool,
         _ => Role::Assistant,
     };
-    let ours = [
-        "text",
-        "thinking",
-        "tool_call",
-        "tool_result",
-        "attachment",
-        "foreign",
-        "openai_item",
-        "openai_part",
-    ];
-    // What begins with something else may still say later that it is one of ours.
-    let block = if ours.contains(&kind) {
+    // These would be taken for what we wrap other things in.
+    let block = if ["foreign", "openai_item", "openai_part"].contains(&kind) {
         Block::foreign(raw)
     } else {
-        Block::Foreign(raw.clone())
+        Block::verbatim(raw.clone())
     };
     Message::new(role, Content(vec![block]))
 }
@@ -225,12 +218,11 @@ fn forget_files(item: &mut Map<String, Value>) {
     for name in ["content", "output"] {
         let parts = item.get_mut(name).and_then(Value::as_array_mut);
         for part in parts.into_iter().flatten().filter_map(Value::as_object_mut) {
-            for name in ["image_url", "file_data"] {
-                let inline = part.get(name).and_then(Value::as_str);
-                if inline.is_some_and(|url| url.starts_with("data:")) {
-                    part.remove(name);
-                }
-            }
+            let holder = file_member(part);
+            part.retain(|name, value| {
+                let inline = value.as_str().is_some_and(|url| url.starts_with("data:"));
+                !(inline && Some(name.as_str()) == holder)
+            });
         }
     }
 }
@@ -244,6 +236,12 @@ impl Given {
     /// What it says.
     pub(in crate::openai) fn message(&self) -> &Message {
         &self.message
+    }
+
+    /// The bytes of its files.
+    #[cfg(test)]
+    pub(super) fn files(&self) -> &[Vec<u8>] {
+        &self.files
     }
 
     /// Keeps the bytes of its files.

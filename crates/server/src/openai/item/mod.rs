@@ -4,6 +4,8 @@
 //! message is a block; what a block cannot say stands in a foreign block after it all
 //! ([`Rest`]), so that the model sees the words and the caller gets everything back.
 
+#[cfg(test)]
+mod fuzz;
 mod given;
 mod part;
 mod rest;

@@ -32,11 +32,31 @@ fn parts_of(item: &Map<String, Value>) -> Option<&'static str> {
     }
 }
 
+/// The member of a part that has the bytes of a file, by the part's type.
+pub(super) fn file_member(part: &Map<String, Value>) -> Option<&'static str> {
+    match part.get("type").and_then(Value::as_str) {
+        Some("input_image") => Some("image_url"),
+        Some("input_file") => Some("file_data"),
+        _ => None,
+    }
+}
+
+/// Makes a file of a picture, or the other way round, where the type that was given says so:
+/// a picture may be given as a file, and what is made of its block is an image.
+fn convert_file(made: &mut Map<String, Value>, given: &Map<String, Value>) {
+    if let (Some(from), Some(to)) = (file_member(made), file_member(given))
+        && from != to
+    {
+        let bytes = made.get(from).cloned();
+        made.retain(|name, _| name != from && name != "detail");
+        made.extend(bytes.map(|bytes| (to.to_owned(), bytes)));
+    }
+}
+
 /// What of one is not in the other. Null is as good as nothing.
 fn beyond(given: &Map<String, Value>, made: &Map<String, Value>) -> Map<String, Value> {
-    let differs = |(name, value): &(&String, &Value)| {
-        !value.is_null() && name.as_str() != "id" && made.get(*name) != Some(*value)
-    };
+    let differs =
+        |(name, value): &(&String, &Value)| !value.is_null() && made.get(*name) != Some(*value);
     let members = given.iter().filter(differs);
     members
         .map(|(name, value)| (name.clone(), value.clone()))
@@ -50,6 +70,8 @@ impl Rest {
             members: beyond(given, made),
             ..Self::default()
         };
+        // The server chooses the id of an item, but not the `id` of a part.
+        rest.members.retain(|member, _| member != "id");
         let listed = |item: &'a Map<String, Value>, name| item.get(name)?.as_array();
         if let Some(name) = parts_of(made)
             && let (Some(given), Some(made)) = (listed(given, name), listed(made, name))
@@ -58,11 +80,16 @@ impl Rest {
             let pairs = given.iter().zip(made);
             rest.parts = pairs
                 .map(|pair| match pair {
-                    (Value::Object(given), Value::Object(made)) => beyond(given, made),
+                    (Value::Object(given), Value::Object(made)) => {
+                        let mut made = made.clone();
+                        convert_file(&mut made, given);
+                        beyond(given, &made)
+                    }
                     _ => Map::new(),
                 })
                 .collect();
-            rest.members.remove(name);
+            // Not `remove`, which moves the last member to where the removed one was.
+            rest.members.retain(|member, _| member != name);
             if rest.parts.iter().all(Map::is_empty) {
                 rest.parts.clear();
             }
@@ -81,6 +108,7 @@ impl Rest {
         {
             for (part, more) in parts.iter_mut().zip(self.parts) {
                 if let Value::Object(part) = part {
+                    convert_file(part, &more);
                     part.extend(more);
                 }
             }

@@ -1,7 +1,8 @@
 //! The items that an entry comes as.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use throughline::{
     Block, Body, Content, Entry, EntryId, Json, Message, Role, SessionId, Throughline, ToolCall,
@@ -195,47 +196,58 @@ impl<'a> Maker<'a> {
 
     /// An item of a type we do not know, as it came; with an id if it had none.
     fn verbatim(&mut self, raw: &Json, block: &Block) {
-        #[derive(serde::Deserialize)]
-        struct Known {
-            id: Option<String>,
-            r#type: Option<String>,
-            data: Option<Json>,
-        }
-        let mut json = raw.clone();
-        let mut known = json.decode::<Known>().ok();
-        if let Some(Known {
-            r#type: Some(kind),
-            data: Some(data),
-            ..
-        }) = &known
-            && kind == "foreign"
-        {
-            json = data.clone();
-            known = json.decode().ok();
-        }
-        let Some(known) = known else {
+        let mut json = unwrapped(raw).unwrap_or_else(|| raw.clone());
+        let Ok(members) = json.decode::<Members<'_>>() else {
             return;
         };
-        let id = match known.id {
+        let id = match text(&members, "id") {
             Some(id) => id,
             None => {
-                let id = self.id(known.r#type.as_deref().unwrap_or_default());
-                let rest = json.as_str().trim_start().trim_start_matches('{');
-                let comma = if rest.trim_start().starts_with('}') {
-                    ""
-                } else {
-                    ","
+                let kind = text(&members, "type").unwrap_or_default();
+                let id = self.id(&kind);
+                let Some(with_id) = with_id(&json, members, &id) else {
+                    return;
                 };
-                match Json::parse(format!("{{\"id\":\"{id}\"{comma}{rest}")) {
-                    Ok(with_id) => json = with_id,
-                    Err(_) => return,
-                }
+                json = with_id;
                 id
             }
         };
         let blocks = Content(vec![block.clone()]);
         self.items.push(Item { id, json, blocks });
     }
+}
+
+/// The members of an object, as they were written.
+type Members<'a> = BTreeMap<String, &'a RawValue>;
+
+/// A member that is a text.
+fn text(members: &Members<'_>, name: &str) -> Option<String> {
+    serde_json::from_str(members.get(name)?.get()).ok()
+}
+
+/// The item within a foreign block, where it had to be wrapped to be kept. What has no type
+/// is no item by itself, and stays wrapped.
+fn unwrapped(raw: &Json) -> Option<Json> {
+    let members: Members<'_> = raw.decode().ok()?;
+    let data = members.get("data")?;
+    let inner: Members<'_> = serde_json::from_str(data.get()).ok()?;
+    let is_item = text(&members, "type")? == "foreign" && text(&inner, "type").is_some();
+    is_item.then(|| Json::of(data).ok()).flatten()
+}
+
+/// An item with an id of ours, instead of one that is no text.
+fn with_id(item: &Json, mut members: Members<'_>, id: &str) -> Option<Json> {
+    if members.remove("id").is_some() {
+        let mut with_id = BTreeMap::from([("id".to_owned(), Json::of(id).ok()?)]);
+        for (name, value) in members {
+            with_id.insert(name, Json::of(value).ok()?);
+        }
+        return Json::of(&with_id).ok();
+    }
+    // As it was written, but for the id before it all.
+    let rest = item.as_str().trim_start().trim_start_matches('{');
+    let comma = if members.is_empty() { "" } else { "," };
+    serde_json::from_str(&format!("{{\"id\":\"{id}\"{comma}{rest}")).ok()
 }
 
 fn message_item(role: Role, status: &str, parts: &[Value]) -> Value {

@@ -1,0 +1,51 @@
+//! Ends the process when an input takes too long.
+//!
+//! It is the CPU time of the process that counts: on a busy machine an input may wait for seconds
+//! without being slow. A deadlock takes none, and is for the test runner to end.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// How much CPU time one input may take before it counts as a hang.
+pub const HANG: Duration = Duration::from_secs(20);
+
+/// How often the time is looked at.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Watches one input until it is dropped.
+pub(crate) struct Watchdog {
+    _stop: Sender<()>,
+}
+
+impl Watchdog {
+    /// Watches an input; `current` is the file that it is in.
+    pub(crate) fn start(current: PathBuf) -> Self {
+        let (stop, stopped) = channel();
+        let start = cpu_time();
+        std::thread::spawn(move || {
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                if cpu_time().saturating_sub(start) > HANG {
+                    let current = current.display();
+                    eprintln!("an input took more than {HANG:?} of CPU time: {current}");
+                    std::process::abort();
+                }
+            }
+        });
+        Self { _stop: stop }
+    }
+}
+
+/// How much CPU time this process has taken.
+#[cfg(unix)]
+fn cpu_time() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// Not known here: no input counts as a hang.
+#[cfg(not(unix))]
+fn cpu_time() -> Duration {
+    Duration::ZERO
+}
