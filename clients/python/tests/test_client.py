@@ -42,6 +42,22 @@ def test_a_stale_head_is_refused_and_nothing_is_written(url: str) -> None:
         assert len([*one.sessions()]) == 1
 
 
+def test_an_append_with_a_key_can_be_repeated(url: str) -> None:
+    with Client(url) as client:
+        session = client.open("retried")
+        appends = [
+            client.append(
+                session.id,
+                [{"role": "user", "content": "once"}],
+                head=0,
+                idempotency_key="question 1",
+            )
+            for _ in range(2)
+        ]
+        assert appends[0] == appends[1]
+        assert client.entries(session.id)[1] == 1
+
+
 def test_what_is_not_there_is_said_so(url: str) -> None:
     with Client(url) as client:
         with pytest.raises(NotFound) as missing:

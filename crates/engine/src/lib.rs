@@ -86,7 +86,7 @@ pub use world::{SystemWorld, World};
 pub use throughline_context as context;
 pub use throughline_llm as llm;
 pub use throughline_model::*;
-pub use throughline_postgres::redacted;
+pub use throughline_postgres::{is_away, redacted};
 pub use throughline_recall as recalling;
 pub use throughline_remote::{ServerUrl, TalkError, TokenText};
 pub use throughline_sqlite::{

@@ -75,7 +75,11 @@ impl Fault {
             },
             PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => Self::Unreached {
                 during,
-                source: "the database does not answer".into(),
+                source: std::io::Error::new(
+                    std::io::ErrorKind::TimedOut,
+                    "the database does not answer",
+                )
+                .into(),
                 exhausted: false,
             },
             PoolError::Closed => Self::Store(StoreError::Closed),
@@ -164,6 +168,19 @@ impl Fault {
                 && matches!(self, Self::Database { error, .. }
                     if error.as_db_error().is_some_and(|e| e.message().contains("cached plan"))))
     }
+}
+
+/// Whether the database could not be reached and may be later: it is down or starting, or has
+/// no connection to spare. A wrong password or name is none of these.
+pub fn is_away(error: &StoreError) -> bool {
+    let StoreError::Backend { source, .. } = error else {
+        return matches!(error, StoreError::Busy { .. });
+    };
+    let database = source.downcast_ref::<tokio_postgres::Error>();
+    source.is::<std::io::Error>()
+        || database.is_some_and(|error| {
+            is_cut(error) || error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
+        })
 }
 
 /// Whether everybody would be refused: no room, no rights, read-only, a schema that is gone.

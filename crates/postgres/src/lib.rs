@@ -52,5 +52,6 @@ mod writer_task;
 #[cfg(feature = "trial")]
 pub mod trial;
 
+pub use error::is_away;
 pub use open::{Durability, Options, PostgresStore, redacted};
 pub use search::PostgresIndex;

@@ -35,6 +35,11 @@ impl FromStr for ServerUrl {
             url: without_user(text),
             why: why.to_owned(),
         };
+        // A lenient reader would take `https:example.org` and `https:///example.org` for addresses.
+        let authority = text.split_once("://").map(|(_, rest)| rest);
+        if !authority.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '\\'])) {
+            return Err(wrong("it is written https://HOST"));
+        }
         let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
         let server = Self(url);
         let url = &server.0;
@@ -45,6 +50,11 @@ impl FromStr for ServerUrl {
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(wrong("nothing may follow the path"));
+        }
+        let is_written_in = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+        let host = url.host_str().unwrap_or_default();
+        if !host.bytes().all(is_written_in) {
+            return Err(wrong("that is no name of a host"));
         }
         match url.scheme() {
             "https" => Ok(server),
@@ -128,6 +138,12 @@ mod tests {
             "https://me:tl_secret@example.org/x",
             "https://tl_secret@",
             "https://",
+            "https:example.org",
+            "https:/example.org",
+            "https:///example.org",
+            "https://{host}",
+            "https://exa`mple.org",
+            "https://example.org:port",
             "https://example.org/?token=x",
             "https://example.org/#x",
             "ftp://example.org",

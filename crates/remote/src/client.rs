@@ -315,6 +315,18 @@ impl Client {
         let server = self.server.to_string();
         // The address is told once, and not by every part of the error.
         let error = error.without_url();
+        if error.is_builder() {
+            // Nothing was sent, and nothing else would be the next time.
+            return Failed {
+                error: TalkError::Unreachable {
+                    server,
+                    source: error.into(),
+                }
+                .into(),
+                passes: Passes::Never,
+                may_be_done: false,
+            };
+        }
         if error.is_connect() {
             return Failed {
                 error: TalkError::Unreachable {

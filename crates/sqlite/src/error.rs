@@ -37,6 +37,18 @@ pub(crate) fn during(during: &'static str) -> impl Fn(rusqlite::Error) -> StoreE
     }
 }
 
+/// A commit that failed. After an I/O error its frames may be in the write-ahead log: this
+/// process does not use them, but the next one that opens the store may find the commit there.
+pub(crate) fn commit_failure(error: rusqlite::Error) -> StoreError {
+    let is_io_error = error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
+    if is_io_error && !is_out_of_memory(&error) {
+        return StoreError::OutcomeUnknown {
+            source: error.into(),
+        };
+    }
+    during("committing")(error)
+}
+
 /// Whether a failure that broke a transaction is the store's own, and of what kind; that of
 /// one write otherwise.
 pub(crate) fn fault(failure: &StoreError) -> BatchFault {
@@ -47,6 +59,7 @@ pub(crate) fn fault(failure: &StoreError) -> BatchFault {
         | StoreError::ReadOnly { .. }
         | StoreError::Newer { .. }
         | StoreError::Replaced { .. }
+        | StoreError::OutcomeUnknown { .. }
         | StoreError::Closed => BatchFault::Lasting,
         StoreError::Backend { source, .. } if fails_for_all(&**source) => BatchFault::Lasting,
         _ => BatchFault::Write,

@@ -13,7 +13,7 @@ use throughline_model::{Birth, Card, Owner, Record, Seq, SessionId, SessionRef};
 use throughline_store::{EntryIds, Event, StoreError};
 
 use crate::busy::waiting_until;
-use crate::error::{damaged, during};
+use crate::error::{commit_failure, damaged, during};
 use crate::links::{Anchors, End};
 use crate::migrate::refuse_newer;
 use crate::rows;
@@ -147,7 +147,7 @@ impl<'a> Tx<'a> {
         self.connection
             .prepare_cached("COMMIT")
             .and_then(|mut commit| commit.execute([]))
-            .map_err(during("committing"))?;
+            .map_err(commit_failure)?;
         if self.overwrite {
             // It is committed, whatever comes of this: to go on overwriting costs only time.
             let _ = self.connection.pragma_update(None, "secure_delete", false);

@@ -160,7 +160,7 @@ pub enum StoreError {
     },
     /// The store's file was deleted, or another was put in its place, while it was open.
     #[error(
-        "{file} was deleted or replaced while the store was open; nothing more is written to it or read from it"
+        "{file} was deleted or replaced while the store was open; nothing is written to it or read from it until it is opened again"
     )]
     Replaced {
         /// The file.
@@ -214,12 +214,12 @@ pub enum StoreError {
         /// Why.
         source: BoxError,
     },
-    /// The connection to the database was lost while it committed.
+    /// A commit failed part-way: the connection to the database was lost, or the disk failed.
     #[error(
-        "the connection to the database was lost during a commit: whether this was stored is not known; repeating it with the same ids is safe"
+        "a commit failed part-way: whether this was stored is not known; repeating it with the same ids is safe"
     )]
     OutcomeUnknown {
-        /// How it was lost.
+        /// What happened.
         source: BoxError,
     },
     /// The store has been closed.

@@ -72,9 +72,14 @@ def _entries(session: str, after: int) -> _Call:
     return _Call("GET", _at(session, "entries"), params={"after": after, "limit": PAGE})
 
 
-def _append(session: str, messages: Sequence[NewMessage], head: int | None) -> _Call:
+def _append(
+    session: str, messages: Sequence[NewMessage], head: int | None, key: str | None
+) -> _Call:
+    headers = _if_match(head)
+    if key is not None:
+        headers["Idempotency-Key"] = key
     body = {"entries": list(messages)}
-    return _Call("POST", _at(session, "entries"), json=body, headers=_if_match(head))
+    return _Call("POST", _at(session, "entries"), json=body, headers=headers)
 
 
 def _rewind(session: str, to: int, head: int | None) -> _Call:
@@ -162,10 +167,19 @@ class Client:
             after = page["entries"][-1]["seq"]
 
     def append(
-        self, session: str, messages: Sequence[NewMessage], *, head: int | None = None
+        self,
+        session: str,
+        messages: Sequence[NewMessage],
+        *,
+        head: int | None = None,
+        idempotency_key: str | None = None,
     ) -> list[Entry]:
-        """Appends messages after `head`, all or none; durable when it returns."""
-        entries: list[Entry] = self._send(_append(session, messages, head))["entries"]
+        """Appends messages after `head`, all or none; durable when it returns.
+
+        With an `idempotency_key` it can be repeated after any error: it is stored once.
+        """
+        call = _append(session, messages, head, idempotency_key)
+        entries: list[Entry] = self._send(call)["entries"]
         return entries
 
     def rewind(self, session: str, to: int, *, head: int | None = None) -> int:
@@ -243,10 +257,19 @@ class AsyncClient:
             after = page["entries"][-1]["seq"]
 
     async def append(
-        self, session: str, messages: Sequence[NewMessage], *, head: int | None = None
+        self,
+        session: str,
+        messages: Sequence[NewMessage],
+        *,
+        head: int | None = None,
+        idempotency_key: str | None = None,
     ) -> list[Entry]:
-        """Appends messages after `head`, all or none; durable when it returns."""
-        entries: list[Entry] = (await self._send(_append(session, messages, head)))["entries"]
+        """Appends messages after `head`, all or none; durable when it returns.
+
+        With an `idempotency_key` it can be repeated after any error: it is stored once.
+        """
+        call = _append(session, messages, head, idempotency_key)
+        entries: list[Entry] = (await self._send(call))["entries"]
         return entries
 
     async def rewind(self, session: str, to: int, *, head: int | None = None) -> int:
