@@ -21,6 +21,7 @@ mod private;
 mod project;
 mod report;
 mod semantic;
+mod signals;
 mod summary;
 mod threads;
 mod time;

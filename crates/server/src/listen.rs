@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::{App, Gate, IssuedTokens, router};
+use crate::{App, Gate, IssuedTokens, Limits, router};
 
 /// How long connections may take to end once the server is told to stop.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
@@ -128,10 +128,7 @@ pub async fn serve(
         return Err(ServeError::NoTokens(address));
     }
     let router = router(&app);
-    let connections = Connections {
-        builder: Arc::new(builder(&app)),
-        graceful: GracefulShutdown::new(),
-    };
+    let connections = Connections::new(app.limits());
     let room = Arc::new(Semaphore::new(app.limits().connections));
     tokio::pin!(stop);
     loop {
@@ -160,7 +157,7 @@ pub async fn serve(
     }
     drop(listener);
     app.hub.close();
-    let left = tokio::time::timeout(LEAVE_WITHIN, connections.graceful.shutdown());
+    let left = tokio::time::timeout(LEAVE_WITHIN, connections.end());
     let (left, ()) = tokio::join!(left, app.finish(TURNS_WITHIN));
     if left.is_err() {
         tracing::warn!("some connections had to be cut");
@@ -168,12 +165,12 @@ pub async fn serve(
     Ok(())
 }
 
-fn builder(app: &App) -> Builder<TokioExecutor> {
+fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(app.limits().head_time)
+        .header_read_timeout(limits.head_time)
         .max_buf_size(READ_BUFFER)
         .half_close(true);
     builder
@@ -186,14 +183,27 @@ fn builder(app: &App) -> Builder<TokioExecutor> {
     builder
 }
 
-struct Connections {
+/// The connections of a listener.
+pub(crate) struct Connections {
     builder: Arc<Builder<TokioExecutor>>,
     graceful: GracefulShutdown,
 }
 
 impl Connections {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            builder: Arc::new(builder(limits)),
+            graceful: GracefulShutdown::new(),
+        }
+    }
+
+    /// Waits until all have ended; none takes another request.
+    pub(crate) async fn end(self) {
+        self.graceful.shutdown().await;
+    }
+
     /// Serves one connection to its end.
-    fn begin(
+    pub(crate) fn begin(
         &self,
         stream: TcpStream,
         peer: SocketAddr,

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::app::App;
 use crate::report::Refusal;
+use crate::signals::StopSignals;
 use crate::threads::spawn_thread;
 use crate::time::parse_instant;
 
@@ -125,6 +126,8 @@ pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
     entry.author.clone_from(&args.author);
     set_external(&mut entry, session.id(), args.external_id.clone());
     let expect = args.expect.map_or(Expect::Any, Expect::At);
+    // From here on it is finished and reported, even if it is asked to stop.
+    let _finishes = StopSignals::listen()?;
     let appended = session
         .append_all(vec![entry], expect, args.conflict())
         .await?;
@@ -228,7 +231,12 @@ type Incoming = std::io::Result<(u64, Result<MessageLine, LineError>)>;
 type UnderWay = Pin<Box<dyn Future<Output = Result<Appended, Error>>>>;
 
 /// Appends a stream of messages, each as it comes, and tells of each as it is durable.
+///
+/// Asked to stop, it reads no further: it appends and reports what was read, so that nothing
+/// is stored that was not acknowledged. Asked twice, it ends at once.
 async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCode> {
+    let mut signals = StopSignals::listen()?;
+    let mut stopped = None;
     let mut incoming = read_lines()?;
     let mut stream = Stream {
         app,
@@ -245,6 +253,11 @@ async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCod
         // first whenever there is nothing to read yet.
         tokio::select! {
             biased;
+            code = signals.received() => {
+                stopped = Some(code);
+                incoming.close();
+                break;
+            }
             line = incoming.recv(), if stream.has_room() => match line {
                 None => break,
                 Some(line) => stream.take(line?).await?,
@@ -252,9 +265,15 @@ async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCod
             done = stream.next() => stream.answer(done)?,
         }
     }
-    while !stream.under_way.is_empty() {
-        let done = stream.next().await;
-        stream.answer(done)?;
+    tokio::select! {
+        finished = stream.finish(&mut incoming) => finished?,
+        // Already asked once.
+        code = signals.received(), if stopped.is_some() => return Ok(ExitCode::from(code)),
+    }
+    if let Some(code) = stopped {
+        app.ui
+            .warn("stopped; every message that was stored has been reported");
+        return Ok(ExitCode::from(code));
     }
     if stream.bad > 0 {
         let lines = throughline::glance::counted(stream.bad, "line");
@@ -343,6 +362,22 @@ impl Stream<'_> {
                 Some(done)
             }
         }
+    }
+
+    /// Appends what has been read, and answers everything under way.
+    async fn finish(&mut self, incoming: &mut mpsc::Receiver<Incoming>) -> Result<()> {
+        while let Some(line) = incoming.recv().await {
+            while !self.has_room() {
+                let done = self.next().await;
+                self.answer(done)?;
+            }
+            self.take(line?).await?;
+        }
+        while !self.under_way.is_empty() {
+            let done = self.next().await;
+            self.answer(done)?;
+        }
+        Ok(())
     }
 
     fn answer(&mut self, done: Option<Result<Appended, Error>>) -> Result<()> {

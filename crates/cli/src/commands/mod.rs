@@ -16,6 +16,7 @@ mod doctor;
 mod erase;
 pub(crate) mod export;
 mod fork;
+mod generate;
 mod handoff;
 mod import;
 mod login;
@@ -108,6 +109,8 @@ pub(crate) enum Command {
     Models(models::ModelsArgs),
     Config(config::ConfigArgs),
     Completions(completions::CompletionsArgs),
+    #[command(hide = true)]
+    Generate(generate::GenerateArgs),
 }
 
 /// Go on with a session
@@ -207,6 +210,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Models(args) => models::run(app, args),
         Command::Config(args) => config::run(app, &args),
         Command::Completions(args) => completions::run(&args),
+        Command::Generate(args) => generate::run(&args),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,13 +4,15 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use ipnet::IpNet;
 use serde_json::json;
-use throughline::Address;
+use throughline::{Address, Error, Throughline, is_away};
 use throughline_server::{
     App as Server, Cap, Gate, IssuedTokens, Limits, Rate, ServeError, Serving, Tls, serve,
+    serve_until_ready,
 };
 use tokio::net::TcpListener;
 use tracing_subscriber::Layer as _;
@@ -35,6 +37,10 @@ const OPEN: &str = "no token is required: whoever reaches this address has full 
 /// What is said where nobody can come in.
 const NO_TOKEN: &str = "a token is required and none is valid: `tl token create --user NAME` \
                         makes one";
+/// How often it is tried whether a database that was down is there.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How often it is logged that it is not.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
 
 /// Serve sessions over HTTP
 ///
@@ -85,12 +91,39 @@ pub(crate) struct ServeArgs {
 
 pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
     tell(args.log);
-    if let Address::Server(server) = app.config.store().parse()? {
+    let store: Address = app.config.store().parse()?;
+    if let Address::Server(server) = &store {
         return Err(Refusal::invalid(format!("{server} serves this store already")).into());
     }
-    let tl = app.tl().await?.clone();
+    let has_database = matches!(store, Address::Postgres(_));
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
+    let address = listener.local_addr()?;
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificates), Some(key)) => {
+            Some(Tls::read(&app.path(certificates), &app.path(key)).map_err(refused)?)
+        }
+        _ => None,
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{address}");
+    let mut is_told = false;
+    let opened = match app.tl().await {
+        Err(error) if has_database && is_waited_for(&error) => {
+            tell_url(app, &url)?;
+            is_told = true;
+            let opening = serve_until_ready(&listener, tls.as_ref(), open_when_there(app, error));
+            tokio::select! {
+                opened = opening => opened,
+                () = told_to_stop() => return Ok(()),
+            }
+        }
+        opened => opened,
+    };
     let zone = app.zone.clone();
-    let tl = tl
+    let tl = opened?
+        .clone()
         .described_as(&waiting::this_process("tl serve", &app.places))
         .reporting_waits(move |wait| tracing::info!("{}", waiting::notice(wait, &zone)));
     let now = tl.now();
@@ -98,12 +131,6 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
     // Each of these says that requests come from elsewhere, through a proxy.
     let named = !args.hosts.is_empty() || !args.trusted_proxies.is_empty() || args.behind_tls;
     let gate = Gate::at(args.listen, tl.owner().clone(), tokens, named).map_err(refused)?;
-    let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(certificates), Some(key)) => {
-            Some(Tls::read(&app.path(certificates), &app.path(key)).map_err(refused)?)
-        }
-        _ => None,
-    };
     let guarded = gate == Gate::Tokens;
     let rate = args.rate.unwrap_or(RATE);
     let mut limits = Limits {
@@ -126,10 +153,6 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
     }
     let spool = app.places.cache.join("spool");
     make_private(&spool).with_context(|| format!("cannot make {}", spool.display()))?;
-    let listener = TcpListener::bind(args.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", args.listen))?;
-    let address = listener.local_addr()?;
     let voices = ServedVoices::new(app)?;
     let server = Server::new(Serving {
         tl,
@@ -143,17 +166,16 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
         trusted_proxies: args.trusted_proxies,
         spool: Some(spool),
     });
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let url = format!("{scheme}://{address}");
+    if !is_told {
+        tell_url(app, &url)?;
+    }
     if app.ui.json {
-        app.ui.json_line(&json!({"url": url}))?;
         if !guarded {
             tracing::warn!("{OPEN}");
         } else if tokens != IssuedTokens::Valid {
             tracing::warn!("{NO_TOKEN}");
         }
     } else {
-        app.ui.data(&url)?;
         if !guarded {
             app.ui.warn(OPEN);
         } else if tokens != IssuedTokens::Valid {
@@ -169,6 +191,43 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> Result<()> {
         .await
         .map_err(refused)?;
     Ok(())
+}
+
+fn tell_url(app: &App, url: &str) -> std::io::Result<()> {
+    if app.ui.json {
+        app.ui.json_line(&json!({ "url": url }))
+    } else {
+        app.ui.data(url)
+    }
+}
+
+/// Whether a store that could not be opened may be there later: its database is down or
+/// starting. Nobody heals a wrong password by waiting.
+fn is_waited_for(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| match cause.downcast_ref() {
+        Some(Error::Store(error)) => is_away(error),
+        _ => cause.downcast_ref().is_some_and(is_away),
+    })
+}
+
+/// Opens the store once its database is there.
+async fn open_when_there(app: &App, mut error: anyhow::Error) -> Result<&Throughline> {
+    let mut told: Option<Instant> = None;
+    loop {
+        if told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
+            tracing::warn!(error = %format_args!("{error:#}"), "waiting for the database");
+            told = Some(Instant::now());
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+        error = match app.tl().await {
+            Ok(tl) => {
+                tracing::info!("the database is there");
+                return Ok(tl);
+            }
+            Err(error) if is_waited_for(&error) => error,
+            Err(error) => return Err(error),
+        };
+    }
 }
 
 fn refused(error: ServeError) -> anyhow::Error {

@@ -30,23 +30,23 @@ pub(crate) async fn run(app: &App, args: WatchArgs) -> Result<()> {
         named => named.to_vec(),
     };
     let mut following = Following::start(app, agents, args.path).await?;
+    // Listened for from the start: a round that has begun is finished and reported.
+    let mut stop = tokio::spawn(stopped());
+    tokio::task::yield_now().await;
     tell(app, &following.round(app).await?)?;
     let watched = following.watched().count() as u64;
     app.ui.status(format_args!(
         "Watching {}; Ctrl-C ends it",
         counted(watched, "folder")
     ));
-    let stop = stopped();
-    tokio::pin!(stop);
-    loop {
+    while !stop.is_finished() {
         tokio::select! {
-            () = &mut stop => break,
+            _ = &mut stop => {}
             () = following.change() => {}
         }
         tell(app, &following.round(app).await?)?;
     }
-    // What came while it was being stopped.
-    tell(app, &following.round(app).await?)
+    Ok(())
 }
 
 /// Waits for somebody to end it.

@@ -107,3 +107,39 @@ fn text_comes_from_stdin_too() {
     assert_eq!(tl.texts(&id), ["two\nlines", "answer"]);
     assert_eq!(tl.run_with(&["append", &id], b"").code(), Some(5));
 }
+
+#[test]
+fn asked_to_stop_it_reports_everything_that_it_stored() {
+    for (signal, code) in [("TERM", 143), ("INT", 130), ("TERM", 143)] {
+        let tl = Tl::new();
+        let id = tl.session("s", &[]);
+        let mut child = tl
+            .command(&["append", &id, "--json"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let writing = std::thread::spawn(move || {
+            // Until nobody reads any more.
+            let line = b"{\"role\":\"user\",\"content\":\"more\"}\n";
+            while stdin.write_all(line).is_ok() {}
+        });
+        let mut acks = BufReader::new(child.stdout.take().unwrap()).lines();
+        for _ in 0..50 {
+            acks.next().unwrap().unwrap();
+        }
+        let mut kill = std::process::Command::new("kill");
+        let killed = kill.args(["-s", signal, &child.id().to_string()]);
+        assert!(killed.status().unwrap().success());
+
+        let acknowledged = 50 + acks.map(Result::unwrap).count();
+
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        writing.join().unwrap();
+        let shown = tl.json(&["sessions"]);
+        let stored = shown["sessions"][0]["head"].as_u64().unwrap();
+        assert_eq!(acknowledged as u64, stored, "{signal}");
+    }
+}

@@ -138,3 +138,20 @@ fn a_file_that_may_not_grow_is_an_error_that_says_so() {
     assert_eq!(tl.texts(&id), ["before"]);
     assert_eq!(tl.json(&["doctor"])["ok"], true);
 }
+
+#[test]
+fn a_malformed_address_of_a_server_is_refused_and_not_tried() {
+    let tl = Tl::new();
+    for url in [
+        "https:tl.example.org",
+        "https:/tl.example.org",
+        "https:///tl.example.org",
+        "https://{host}",
+        "https://tl.example.org:port",
+    ] {
+        let said = tl.run(&["--store", url, "sessions"]);
+        assert_eq!(said.code(), Some(5), "{url}: {said:?}");
+        let told = said.stderr();
+        assert!(told.contains("is not the address of a store"), "{told}");
+    }
+}

@@ -1,9 +1,11 @@
 //! The same program over a database: every command does what it does over a file.
 
 use serde_json::Value;
+use throughline_cluster::{Cluster, Programs};
 use throughline_postgres::trial::Trial;
 
 use crate::harness::{Said, Tl};
+use crate::served::Served;
 
 /// A `tl` whose store is in a database.
 struct Far {
@@ -145,4 +147,58 @@ fn a_password_is_not_shown_and_a_project_cannot_send_sessions_away() {
     let refused = tl.run(&["sessions"]);
     assert_ne!(refused.code(), Some(0));
     assert!(refused.stderr().contains("a project's store"), "{refused}");
+}
+
+#[test]
+fn a_server_waits_for_a_database_that_is_down_and_is_not_ready_until_then() {
+    let Some(programs) = Programs::for_tests() else {
+        return;
+    };
+    let mut cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
+    let url = cluster.url();
+    cluster.stop_at_once().unwrap();
+    let tl = Tl::new();
+
+    let served = Served::run(tl.command(&["--store", &url]));
+
+    let ask = |path| served.ask("GET", path, None, "");
+    assert_eq!(ask("/health").0, 200);
+    for path in ["/ready", "/api/sessions", "/v1/conversations", "/"] {
+        let (status, problem) = ask(path);
+        assert_eq!(status, 503, "{path}: {problem}");
+        assert_eq!(problem["code"], "unavailable", "{path}: {problem}");
+        assert_eq!(problem["retry_after"], 1, "{path}: {problem}");
+    }
+    cluster.start_again().unwrap();
+    let mut status = 503;
+    // The test runner ends a test that takes for ever.
+    while status != 200 {
+        assert_eq!(status, 503);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        status = ask("/ready").0;
+    }
+    assert_eq!(ask("/api/sessions").0, 200);
+    let (said, well) = served.stop();
+    assert!(well, "{said}");
+    assert!(said.contains("waiting for the database"), "{said}");
+}
+
+#[test]
+fn a_server_does_not_wait_for_what_waiting_cannot_heal() {
+    let Some(programs) = Programs::for_tests() else {
+        return;
+    };
+    let cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
+    let tl = Tl::new();
+    let host = cluster.host();
+    for url in [
+        format!("postgres://postgres@{host}/no_such_database"),
+        format!("postgres://nobody@{host}/postgres"),
+        format!("postgres://postgres@{host}/postgres?sslmode=perhaps"),
+        "postgres:nothing".to_owned(),
+    ] {
+        let said = tl.run(&["--store", &url, "serve", "--listen", "127.0.0.1:0"]);
+        assert_ne!(said.code(), Some(0), "{url}: {said:?}");
+        assert!(said.stdout().is_empty(), "{url}: {said:?}");
+    }
 }

@@ -9,7 +9,7 @@ mod events;
 mod export;
 mod lineage;
 mod memory;
-mod meta;
+pub(crate) mod meta;
 mod notes;
 mod search;
 mod sessions;

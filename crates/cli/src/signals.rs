@@ -1,0 +1,48 @@
+//! Being asked to stop, by commands that finish what they have begun.
+//!
+//! From [`StopSignals::listen`] on, SIGINT and SIGTERM no longer end the process at once: the
+//! command stops taking in more, finishes, reports what it did, and exits.
+
+use std::io;
+
+/// The signals that ask a program to stop.
+#[derive(Debug)]
+pub(crate) struct StopSignals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl StopSignals {
+    #[cfg(unix)]
+    pub(crate) fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits for one of them; gives the exit code that stands for it, 128 and its number.
+    #[cfg(unix)]
+    pub(crate) async fn received(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 130,
+            _ = self.terminate.recv() => 143,
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn received(&mut self) -> u8 {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        130
+    }
+}
