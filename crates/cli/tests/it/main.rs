@@ -4,13 +4,16 @@
 
 mod agents;
 mod appending;
+mod compatibility;
 mod context;
+mod contract;
 mod doctor;
 mod errors;
 mod exchange;
 mod faults;
 mod fleet;
 mod forks;
+mod generated;
 mod harness;
 mod input;
 mod life;
