@@ -1,14 +1,17 @@
-//! The chores, in Rust: `cargo xtask test` and `cargo xtask bench`.
+//! The chores, in Rust: `cargo xtask test`, `cargo xtask bench`, `cargo xtask docs`.
 
 mod bench;
 mod browser;
 mod distill;
+mod docs;
 mod faketime;
 mod fuzz;
+mod openapi;
 mod picture;
 mod postgres;
 mod run;
 mod test;
+mod tools;
 mod torture;
 
 use std::process::ExitCode;
@@ -32,6 +35,12 @@ enum Chore {
     Distill(distill::DistillArgs),
     /// Make the README's pictures from real runs
     Picture(picture::PictureArgs),
+    /// Update the generated references in docs/reference
+    Docs,
+    /// Build the documentation as a book, in target/book
+    Book,
+    /// Write man pages and shell completions to target/package
+    Man,
 }
 
 fn main() -> Result<ExitCode> {
@@ -42,6 +51,9 @@ fn main() -> Result<ExitCode> {
         Chore::Fuzz(args) => fuzz::run(&args)?,
         Chore::Distill(args) => distill::run(&args)?,
         Chore::Picture(args) => picture::run(&args)?,
+        Chore::Docs => docs::update()?,
+        Chore::Book => docs::book()?,
+        Chore::Man => docs::man()?,
     }
     Ok(ExitCode::SUCCESS)
 }

