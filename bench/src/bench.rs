@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::findings::Output;
 use crate::machine::Machine;
-use crate::rounds::Pace;
+use crate::report::OutputArgs;
+use crate::rounds::RoundOptions;
 
 /// What all measures share. Its folder goes with it.
 pub(crate) struct Bench {
     folder: tempfile::TempDir,
     pub(crate) machine: Machine,
-    pub(crate) pace: Pace,
+    pub(crate) pace: RoundOptions,
     /// What large things are divided by.
     pub(crate) scale: u64,
     pub(crate) runtime: tokio::runtime::Runtime,
@@ -22,19 +22,19 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Gets ready, with slices of so many milliseconds: for a quick run, and for a whole one.
-    pub(crate) fn prepare(output: &Output, quick: u64, whole: u64) -> Result<Self> {
+    pub(crate) fn prepare(output: &OutputArgs, quick: u64, whole: u64) -> Result<Self> {
         let (rounds, millis, scale) = if output.quick {
             (3, quick, 10)
         } else {
             (7, whole, 1)
         };
-        let folder = output.folder()?;
-        let machine = Machine::of(folder.path())?;
+        let folder = output.create_temp_folder()?;
+        let machine = Machine::detect(folder.path())?;
         eprintln!("On {machine}.");
         Ok(Self {
             folder,
             machine,
-            pace: Pace {
+            pace: RoundOptions {
                 rounds,
                 slice: Duration::from_millis(millis),
             },
@@ -52,7 +52,7 @@ impl Bench {
     }
 
     /// A folder for one measure, empty.
-    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf> {
+    pub(crate) fn create_folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.dir().join(name);
         fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         Ok(folder)

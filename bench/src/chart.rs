@@ -1,7 +1,7 @@
 //! Numbers that people compare, as bars.
 
-use crate::figure::Unit;
 use crate::rounds::Samples;
+use crate::units::Unit;
 
 /// A few bars with one scale.
 #[derive(Clone, Debug)]
@@ -28,15 +28,15 @@ impl Chart {
         }
     }
 
-    pub(crate) fn ours(&mut self, label: impl Into<String>, samples: &Samples) {
-        self.bar(label.into(), samples, true);
+    pub(crate) fn add_ours(&mut self, label: impl Into<String>, samples: &Samples) {
+        self.add_bar(label.into(), samples, true);
     }
 
-    pub(crate) fn other(&mut self, label: impl Into<String>, samples: &Samples) {
-        self.bar(label.into(), samples, false);
+    pub(crate) fn add_other(&mut self, label: impl Into<String>, samples: &Samples) {
+        self.add_bar(label.into(), samples, false);
     }
 
-    fn bar(&mut self, label: String, samples: &Samples, ours: bool) {
+    fn add_bar(&mut self, label: String, samples: &Samples, ours: bool) {
         self.bars.push(Bar {
             label,
             value: samples.median(),
@@ -55,7 +55,7 @@ impl Chart {
     }
 
     /// The bars as lines of text, ours solid.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub(crate) fn text_lines(&self) -> Vec<String> {
         let width = self.bars.iter().map(|bar| bar.label.chars().count()).max();
         let width = width.unwrap_or(0);
         self.bars
@@ -67,7 +67,7 @@ impl Chart {
                     .map(|_| mark)
                     .collect();
                 let drawn = if drawn.is_empty() { "▏" } else { &drawn };
-                let value = self.unit.show(bar.value);
+                let value = self.unit.format(bar.value);
                 format!("{:<width$}  {drawn} {value}", bar.label)
             })
             .collect()
@@ -81,9 +81,9 @@ mod tests {
     #[test]
     fn bars_share_one_scale() {
         let mut chart = Chart::new("appends", Unit::Rate);
-        chart.ours("Throughline", &Samples(vec![400.0]));
-        chart.other("file", &Samples(vec![100.0]));
-        let lines = chart.lines();
+        chart.add_ours("Throughline", &Samples(vec![400.0]));
+        chart.add_other("file", &Samples(vec![100.0]));
+        let lines = chart.text_lines();
         assert_eq!(lines[0].matches('█').count(), 40);
         assert_eq!(lines[1].matches('░').count(), 10);
     }

@@ -17,7 +17,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// This one, with the file system that holds `dir`.
-    pub(crate) fn of(dir: &Path) -> Result<Self> {
+    pub(crate) fn detect(dir: &Path) -> Result<Self> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {
             let line = text.lines().find(|line| line.starts_with(name));
@@ -35,13 +35,13 @@ impl Machine {
             processor: field(&read("/proc/cpuinfo"), "model name"),
             memory_gib: (kib + (1 << 19)) >> 20,
             kernel: format!("Linux {kernel}"),
-            filesystem: filesystem(&read("/proc/self/mounts"), &dir.canonicalize()?),
+            filesystem: detect_filesystem(&read("/proc/self/mounts"), &dir.canonicalize()?),
         })
     }
 }
 
 /// The kind of the file system mounted closest above `dir`.
-fn filesystem(mounts: &str, dir: &Path) -> String {
+fn detect_filesystem(mounts: &str, dir: &Path) -> String {
     let mounted = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ');
         Some((words.next()?, words.next()?, words.next()?))
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_closest_mount_is_the_one_that_counts() {
         let mounts = "a / xfs rw 0 0\nb /tmp tmpfs rw 0 0\n";
-        assert_eq!(filesystem(mounts, Path::new("/tmp/x")), "tmpfs");
-        assert_eq!(filesystem(mounts, Path::new("/home")), "xfs");
+        assert_eq!(detect_filesystem(mounts, Path::new("/tmp/x")), "tmpfs");
+        assert_eq!(detect_filesystem(mounts, Path::new("/home")), "xfs");
     }
 }

@@ -4,26 +4,26 @@
 //! that take turns: machines are shared and differ, ratios much less so. What a
 //! measure finds becomes rows of a [`table`] and bars of a [`chart`].
 
-mod appending;
+mod append_load;
 mod bench;
 mod chart;
 mod chat;
 mod context;
-mod figure;
-mod findings;
 mod import;
 mod machine;
 mod markdown;
 mod peers;
 mod postgres;
-mod reading;
+mod read_load;
 mod recall;
+mod report;
 mod rounds;
 mod sample;
 mod server;
 mod store;
 mod svg;
 mod table;
+mod units;
 
 use clap::{Parser, Subcommand};
 
@@ -58,6 +58,6 @@ fn main() -> anyhow::Result<()> {
         Command::Server(args) => server::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Postgres(args) => postgres::run(&args),
-        Command::StoreMemory(args) => store::memory::child(&args),
+        Command::StoreMemory(args) => store::memory::run_child(&args),
     }
 }

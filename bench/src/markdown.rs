@@ -9,7 +9,7 @@ use crate::table::{HEADINGS, Table};
 /// A section: how it was measured, the table, and the charts.
 ///
 /// The charts are bars of text, or `picture` where there is one.
-pub(crate) fn section(
+pub(crate) fn render_section(
     title: &str,
     command: &str,
     machine: &Machine,
@@ -34,7 +34,7 @@ pub(crate) fn section(
         }
         None => {
             for chart in charts {
-                let lines = chart.lines().join("\n");
+                let lines = chart.text_lines().join("\n");
                 let _ = writeln!(text, "\n**{}**\n\n```text\n{lines}\n```", chart.title);
             }
         }

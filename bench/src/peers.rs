@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::sample;
 
 /// A script that drives some packages.
-pub(crate) struct Script {
+pub(crate) struct PeerScript {
     /// What it says.
     pub(crate) source: &'static str,
     /// What it needs from PyPI.
@@ -46,11 +46,11 @@ struct About {
 
 /// The peers, or why they cannot be measured.
 pub(crate) struct Peers {
-    running: Result<RefCell<Running>, String>,
+    process: Result<RefCell<PeerProcess>, String>,
     about: Option<String>,
 }
 
-struct Running {
+struct PeerProcess {
     child: Child,
     // Closed first, which is how the script is told to end.
     requests: Option<ChildStdin>,
@@ -60,30 +60,30 @@ struct Running {
 impl Peers {
     /// Installs what is not there yet and starts the script in a folder; `told` is what it
     /// is told besides.
-    pub(crate) fn start(script: &Script, venv: &Path, folder: &Path, told: &[&str]) -> Self {
-        let started = install(script, venv);
-        match started.and_then(|()| Running::start(script, venv, folder, told)) {
+    pub(crate) fn start(script: &PeerScript, venv: &Path, folder: &Path, told: &[&str]) -> Self {
+        let started = install_packages(script, venv);
+        match started.and_then(|()| PeerProcess::start(script, venv, folder, told)) {
             Ok((running, about)) => Self {
-                running: Ok(RefCell::new(running)),
+                process: Ok(RefCell::new(running)),
                 about: Some(about),
             },
             Err(error) => {
                 eprintln!("the Python peers cannot be measured: {error:#}");
                 Self {
-                    running: Err(format!("{error:#}")),
+                    process: Err(format!("{error:#}")),
                     about: None,
                 }
             }
         }
     }
 
-    pub(crate) fn are_there(&self) -> bool {
-        self.running.is_ok()
+    pub(crate) fn are_available(&self) -> bool {
+        self.process.is_ok()
     }
 
     /// Why they are not there.
-    pub(crate) fn why_not(&self) -> String {
-        self.running.as_ref().err().cloned().unwrap_or_default()
+    pub(crate) fn unavailable_reason(&self) -> String {
+        self.process.as_ref().err().cloned().unwrap_or_default()
     }
 
     /// Their versions, and how durable they are as they come.
@@ -92,25 +92,30 @@ impl Peers {
     }
 
     /// How often a second they do it.
-    pub(crate) fn rate(&self, work: &impl Serialize, slice: Duration) -> Result<f64> {
+    pub(crate) fn measure_rate(&self, work: &impl Serialize, slice: Duration) -> Result<f64> {
         let running = self
-            .running
+            .process
             .as_ref()
             .map_err(|why| anyhow::anyhow!("{why}"))?;
         let request = Request {
             work,
             seconds: slice.as_secs_f64(),
-            text: &sample::text(),
+            text: &sample::message_text(),
         };
         let answer: Answer = running
             .borrow_mut()
-            .ask(&serde_json::to_string(&request)?)?;
+            .send_request(&serde_json::to_string(&request)?)?;
         Ok(answer.rate)
     }
 }
 
-impl Running {
-    fn start(script: &Script, venv: &Path, folder: &Path, told: &[&str]) -> Result<(Self, String)> {
+impl PeerProcess {
+    fn start(
+        script: &PeerScript,
+        venv: &Path,
+        folder: &Path,
+        told: &[&str],
+    ) -> Result<(Self, String)> {
         let file = folder.join("peers.py");
         fs::write(&file, script.source)?;
         let mut child = Command::new(venv.join("bin/python"))
@@ -128,18 +133,18 @@ impl Running {
             requests: Some(requests),
             answers: BufReader::new(answers),
         };
-        let about: About = running.answer()?;
+        let about: About = running.read_answer()?;
         Ok((running, about.about))
     }
 
-    fn ask<T: for<'de> Deserialize<'de>>(&mut self, request: &str) -> Result<T> {
+    fn send_request<T: for<'de> Deserialize<'de>>(&mut self, request: &str) -> Result<T> {
         let requests = self.requests.as_mut().context("the script has ended")?;
         writeln!(requests, "{request}")?;
         requests.flush()?;
-        self.answer()
+        self.read_answer()
     }
 
-    fn answer<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T> {
+    fn read_answer<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T> {
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
         ensure!(!line.is_empty(), "the script ended early");
@@ -147,7 +152,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for PeerProcess {
     fn drop(&mut self) {
         self.requests.take();
         // It ends with its input; how it ended no longer matters.
@@ -155,7 +160,7 @@ impl Drop for Running {
     }
 }
 
-fn install(script: &Script, venv: &Path) -> Result<()> {
+fn install_packages(script: &PeerScript, venv: &Path) -> Result<()> {
     let python = venv.join("bin/python");
     let there = Command::new(&python).args(["-c", script.imports]).output();
     if there.is_ok_and(|out| out.status.success()) {
@@ -164,17 +169,17 @@ fn install(script: &Script, venv: &Path) -> Result<()> {
     eprintln!("Installing {}", script.packages.join(" and "));
     let mut make = Command::new("python3");
     make.args(["-m", "venv"]).arg(venv);
-    succeed(&mut make).context("python3 -m venv failed")?;
+    run_checked(&mut make).context("python3 -m venv failed")?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet"])
         .arg("--disable-pip-version-check")
         .args(script.packages);
-    succeed(&mut pip).context("pip install failed")?;
+    run_checked(&mut pip).context("pip install failed")?;
     // Thousands of new files waiting to be written would slow the first syncs measured.
-    succeed(&mut Command::new("sync")).context("sync failed")
+    run_checked(&mut Command::new("sync")).context("sync failed")
 }
 
-fn succeed(command: &mut Command) -> Result<()> {
+fn run_checked(command: &mut Command) -> Result<()> {
     let out = command.output()?;
     let said = String::from_utf8_lossy(&out.stderr);
     ensure!(

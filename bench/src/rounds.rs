@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::figure::float;
+use crate::units::to_f64;
 
 /// How long and how often to measure.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RoundOptions {
     /// How many rounds.
     pub(crate) rounds: usize,
     /// How long a contender runs in each.
@@ -39,7 +39,7 @@ impl<'a> Contender<'a> {
 /// Runs all contenders in turns; their samples, in the order given.
 ///
 /// Each runs once before anything counts: caches fill, connections open.
-pub(crate) fn take_turns(
+pub(crate) fn run_rounds(
     rounds: usize,
     mut contenders: Vec<Contender<'_>>,
 ) -> Result<Vec<Samples>> {
@@ -71,11 +71,11 @@ impl Samples {
         }
     }
 
-    pub(crate) fn least(&self) -> f64 {
+    pub(crate) fn min(&self) -> f64 {
         self.0.iter().copied().fold(f64::NAN, f64::min)
     }
 
-    pub(crate) fn most(&self) -> f64 {
+    pub(crate) fn max(&self) -> f64 {
         self.0.iter().copied().fold(f64::NAN, f64::max)
     }
 
@@ -91,14 +91,14 @@ impl Samples {
 }
 
 /// How often a second `once` can be done, tried for a slice of time.
-pub(crate) fn rate(slice: Duration, mut once: impl FnMut() -> Result<()>) -> Result<f64> {
+pub(crate) fn measure_rate(slice: Duration, mut once: impl FnMut() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     let mut done = 0;
     while done == 0 || start.elapsed() < slice {
         once()?;
         done += 1;
     }
-    Ok(float(done) / start.elapsed().as_secs_f64())
+    Ok(to_f64(done) / start.elapsed().as_secs_f64())
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
                 Ok(1.0)
             })
         };
-        let samples = take_turns(2, vec![one("a"), one("b")]).unwrap();
+        let samples = run_rounds(2, vec![one("a"), one("b")]).unwrap();
         assert_eq!(samples[0].0.len(), 2);
         drop(samples);
         assert_eq!(order.into_inner(), "abbaab");

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use jiff::Timestamp;
-use throughline_model::{Birth, EntryId, NewEntry, Owner, Role, SessionRef};
+use throughline_model::{EntryId, NewEntry, Owner, Role, SessionHeader, SessionRef};
 use throughline_sqlite::{Durability, Options, SqliteStore};
 use throughline_store::{Append, LogStore};
 
@@ -14,7 +14,7 @@ use throughline_store::{Append, LogStore};
 pub(crate) const TEXT_BYTES: usize = 634;
 
 /// A message's text.
-pub(crate) fn text() -> String {
+pub(crate) fn message_text() -> String {
     const WORDS: &str = "The build fails on the second step because the lock file names a \
                          version that is no longer there; pin the older one and try again. ";
     WORDS.chars().cycle().take(TEXT_BYTES).collect()
@@ -22,19 +22,19 @@ pub(crate) fn text() -> String {
 
 /// Time and chance without asking anybody: a fixed day, and how long the bench has run.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct SampleClock {
     midnight: i64,
     start: Instant,
-    drawn: AtomicU64,
+    random_state: AtomicU64,
 }
 
-impl Clock {
+impl SampleClock {
     pub(crate) fn start() -> Result<Self> {
         let midnight: Timestamp = "2026-11-15T00:00:00Z".parse()?;
         Ok(Self {
             midnight: midnight.as_microsecond(),
             start: Instant::now(),
-            drawn: AtomicU64::new(0),
+            random_state: AtomicU64::new(0),
         })
     }
 
@@ -44,9 +44,9 @@ impl Clock {
     }
 
     /// Numbers that look like chance (splitmix64).
-    fn random(&self) -> u64 {
+    fn next_random(&self) -> u64 {
         let step = self
-            .drawn
+            .random_state
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         let mixed = (step ^ (step >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -56,7 +56,7 @@ impl Clock {
     /// A message to append now.
     pub(crate) fn message(&self, text: &str) -> Result<NewEntry> {
         let mut random = [0; 10];
-        random[..8].copy_from_slice(&self.random().to_le_bytes());
+        random[..8].copy_from_slice(&self.next_random().to_le_bytes());
         let at = self.now()?;
         Ok(NewEntry::text(
             EntryId::mint(at, random),
@@ -69,12 +69,12 @@ impl Clock {
     /// So many messages to append at once.
     pub(crate) fn messages(&self, text: &str, count: u64) -> Result<Append> {
         let entries = (0..count).map(|_| self.message(text));
-        Ok(Append::any(entries.collect::<Result<_>>()?))
+        Ok(Append::unconditional(entries.collect::<Result<_>>()?))
     }
 }
 
 /// A new store, as durable as they come.
-pub(crate) fn store(folder: &Path, name: &str) -> Result<SqliteStore> {
+pub(crate) fn create_store(folder: &Path, name: &str) -> Result<SqliteStore> {
     let options = Options {
         durability: Durability::Full,
         ..Options::default()
@@ -83,17 +83,19 @@ pub(crate) fn store(folder: &Path, name: &str) -> Result<SqliteStore> {
 }
 
 /// A new session with so many messages in it.
-pub(crate) async fn session(
+pub(crate) async fn create_session(
     store: &dyn LogStore,
-    clock: &Clock,
+    clock: &SampleClock,
     owner: &Owner,
     name: &str,
     messages: u64,
 ) -> Result<SessionRef> {
     let id = name.parse()?;
-    store.create(owner, Birth::new(id, clock.now()?)).await?;
+    store
+        .create(owner, SessionHeader::new(id, clock.now()?))
+        .await?;
     let session = owner.session(&name.parse()?);
-    let text = text();
+    let text = message_text();
     let mut left = messages;
     while left > 0 {
         let some = left.min(1_000);
@@ -104,8 +106,11 @@ pub(crate) async fn session(
 }
 
 /// The line that a file of messages would have for one of ours.
-pub(crate) fn line(clock: &Clock) -> Result<Vec<u8>> {
-    let mut line = clock.message(&text())?.encode(None)?.into_bytes();
+pub(crate) fn jsonl_line(clock: &SampleClock) -> Result<Vec<u8>> {
+    let mut line = clock
+        .message(&message_text())?
+        .encode_payload(None)?
+        .into_bytes();
     line.push(b'\n');
     Ok(line)
 }
@@ -116,8 +121,8 @@ mod tests {
 
     #[test]
     fn messages_are_of_one_size_and_never_the_same() {
-        let clock = Clock::start().unwrap();
-        assert_eq!(text().len(), TEXT_BYTES);
+        let clock = SampleClock::start().unwrap();
+        assert_eq!(message_text().len(), TEXT_BYTES);
         let (one, two) = (clock.message("x").unwrap(), clock.message("x").unwrap());
         assert_ne!(one.id, two.id);
     }

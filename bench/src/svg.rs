@@ -24,7 +24,7 @@ const STYLE: &str = "<style>
 </style>";
 
 /// The charts, one below the other.
-pub(crate) fn draw(charts: &[Chart]) -> String {
+pub(crate) fn render_bars(charts: &[Chart]) -> String {
     let mut drawn = String::new();
     let mut y = 8.0;
     for chart in charts {
@@ -47,7 +47,7 @@ pub(crate) fn draw(charts: &[Chart]) -> String {
                 LABELS - 8.0,
                 escape(&bar.label),
                 LABELS + length + 6.0,
-                escape(&chart.unit.show(bar.value)),
+                escape(&chart.unit.format(bar.value)),
             );
             y += LINE;
         }
@@ -84,7 +84,7 @@ const COLORS: [&str; 7] = [
 
 /// Lines over time, on a logarithmic scale: what grows without end must not hide the
 /// rest.
-pub(crate) fn plot(title: &str, across: &str, lines: &[Line]) -> String {
+pub(crate) fn render_lines(title: &str, across: &str, lines: &[Line]) -> String {
     const LEFT: f64 = 64.0;
     const TOP: f64 = 40.0;
     const WIDE: f64 = 540.0;
@@ -112,14 +112,14 @@ pub(crate) fn plot(title: &str, across: &str, lines: &[Line]) -> String {
     }
     for (index, line) in lines.iter().enumerate() {
         let color = COLORS[index % COLORS.len()];
-        let step = WIDE / crate::figure::float(line.points.len().max(2) as u64 - 1);
+        let step = WIDE / crate::units::to_f64(line.points.len().max(2) as u64 - 1);
         let mut x = LEFT;
         let mut points = String::new();
         for value in &line.points {
             let _ = write!(points, "{x:.1},{:.1} ", y(*value));
             x += step;
         }
-        let label = TOP + 14.0 + 22.0 * crate::figure::float(index as u64);
+        let label = TOP + 14.0 + 22.0 * crate::units::to_f64(index as u64);
         let _ = writeln!(
             drawn,
             "<polyline fill=\"none\" stroke=\"{color}\" stroke-width=\"1.5\" points=\"{}\"/>\

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::figure::{Unit, digits};
 use crate::rounds::Samples;
+use crate::units::{Unit, format_number};
 
 /// What a ratio has to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    fn met(self, ratio: f64) -> bool {
+    fn is_met(self, ratio: f64) -> bool {
         match self {
             Self::AtLeast(least) => ratio >= least,
             Self::AtMost(most) => ratio <= most,
@@ -41,7 +41,7 @@ pub(crate) struct Row {
     ours: Samples,
     baseline: Samples,
     target: Option<Target>,
-    missing: Option<String>,
+    not_measured: Option<String>,
 }
 
 impl Row {
@@ -53,7 +53,7 @@ impl Row {
             ours: ours.clone(),
             baseline: Samples::default(),
             target: None,
-            missing: None,
+            not_measured: None,
         }
     }
 
@@ -71,17 +71,17 @@ impl Row {
     }
 
     /// A comparison that could not be made.
-    pub(crate) fn missing(name: impl Into<String>, why: impl Into<String>) -> Self {
+    pub(crate) fn not_measured(name: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
-            missing: Some(why.into()),
+            not_measured: Some(why.into()),
             ..Self::new(name, Unit::Number, &Samples::default())
         }
     }
 
     /// Whether the target was met, where there is one and a number to hold against it.
-    pub(crate) fn pass(&self) -> Option<bool> {
+    pub(crate) fn passes(&self) -> Option<bool> {
         let ratio = self.ratio()?;
-        self.target.map(|target| target.met(ratio))
+        self.target.map(|target| target.is_met(ratio))
     }
 
     fn ratio(&self) -> Option<f64> {
@@ -93,20 +93,20 @@ impl Row {
     pub(crate) fn cells(&self) -> [String; 7] {
         let shown = |samples: &Samples| match samples.0.len() {
             0 => String::new(),
-            _ => self.unit.show(samples.median()),
+            _ => self.unit.format(samples.median()),
         };
         let ratios = self.ours.ratios(&self.baseline);
         let ratio = match (self.ratio(), ratios.0.len()) {
             (None, _) => String::new(),
-            (Some(ratio), 1) => digits(ratio),
+            (Some(ratio), 1) => format_number(ratio),
             (Some(ratio), _) => format!(
                 "{} ({}–{})",
-                digits(ratio),
-                digits(ratios.least()),
-                digits(ratios.most())
+                format_number(ratio),
+                format_number(ratios.min()),
+                format_number(ratios.max())
             ),
         };
-        let result = match (&self.missing, self.pass()) {
+        let result = match (&self.not_measured, self.passes()) {
             (Some(why), _) => format!("not measured: {why}"),
             (None, Some(true)) => "met".to_owned(),
             (None, Some(false)) => "missed".to_owned(),
@@ -173,15 +173,15 @@ mod tests {
 
     #[test]
     fn a_target_is_held_against_the_ratio() {
-        assert_eq!(row(95.0).pass(), Some(true));
-        assert_eq!(row(80.0).pass(), Some(false));
+        assert_eq!(row(95.0).passes(), Some(true));
+        assert_eq!(row(80.0).passes(), Some(false));
         assert_eq!(row(80.0).cells()[6], "missed");
     }
 
     #[test]
     fn what_could_not_be_measured_says_so_and_has_no_number() {
-        let row = Row::missing("append", "pip failed");
-        assert_eq!(row.pass(), None);
+        let row = Row::not_measured("append", "pip failed");
+        assert_eq!(row.passes(), None);
         assert_eq!(row.cells()[6], "not measured: pip failed");
     }
 }

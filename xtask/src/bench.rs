@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use crate::postgres;
-use crate::run::{self, built, cargo, workspace};
+use crate::process::{self, built_path, cargo, workspace};
 
 /// Measure
 #[derive(clap::Args, Debug)]
@@ -36,15 +36,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         "-p",
         "throughline-bench",
     ];
-    run::run(cargo().args(build))?;
-    let mut bench = std::process::Command::new(built("release", "throughline-bench"));
+    process::run(cargo().args(build))?;
+    let mut bench = std::process::Command::new(built_path("release", "throughline-bench"));
     bench.current_dir(workspace());
     bench.arg(&args.what);
     if matches!(
         args.what.as_str(),
         "store" | "chat" | "server" | "import" | "postgres"
     ) {
-        bench.arg("--tl").arg(built("release", "tl"));
+        bench.arg("--tl").arg(built_path("release", "tl"));
     }
     if args.what == "store" {
         let venv = workspace().join("target/bench-venv");
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     }
     // It goes when this is done.
     let postgres = match args.what.as_str() {
-        "postgres" => Some(postgres::durable()?),
+        "postgres" => Some(postgres::start_durable()?),
         _ => None,
     };
     if let Some((server, programs)) = &postgres {
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
             .arg(&section)
             .args(["--svg", &picture]);
     }
-    run::run(&mut bench)?;
+    process::run(&mut bench)?;
     if args.write {
         put_section(&args.what, &std::fs::read_to_string(&section)?)?;
     }

@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 
-use crate::run::answers;
+use crate::process::is_runnable;
 use crate::tools::ensure_packages;
 
 /// The Debian packages it comes in.
 const PACKAGES: [&str; 2] = ["chromium", "chromium-driver"];
 
 /// Installs Chromium and its driver unless they are there.
-pub(crate) fn get() -> Result<()> {
+pub(crate) fn ensure_installed() -> Result<()> {
     ensure_packages("testing the web UI", &PACKAGES, || {
-        answers("chromium", "--version") && answers("chromedriver", "--version")
+        is_runnable("chromium", "--version") && is_runnable("chromedriver", "--version")
     })
 }

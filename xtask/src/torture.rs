@@ -8,11 +8,11 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::postgres::Servers;
-use crate::run::{self, cargo};
+use crate::postgres::PostgresServers;
+use crate::process::{self, cargo};
 
 /// A test that runs for as long as it is told.
-struct Part {
+struct TortureTest {
     /// What `--only` calls it.
     name: &'static str,
     package: &'static str,
@@ -25,29 +25,29 @@ struct Part {
 }
 
 /// All parts. To add one, add a line; the test uses `TortureBudget::from_env`.
-const PARTS: &[Part] = &[
-    Part {
+const TORTURE_TESTS: &[TortureTest] = &[
+    TortureTest {
         name: "kill",
         package: "throughline-sqlite",
         target: "kill",
         test: "what_was_acknowledged_survives_a_kill_at_any_moment",
         postgres: false,
     },
-    Part {
+    TortureTest {
         name: "simulation",
         package: "throughline",
         target: "simulation",
         test: "whatever_happens_every_question_has_one_answer_in_time",
         postgres: false,
     },
-    Part {
+    TortureTest {
         name: "history-sqlite",
         package: "throughline-cli",
         target: "history",
         test: "servers_over_one_sqlite_file_give_one_history",
         postgres: false,
     },
-    Part {
+    TortureTest {
         name: "history-postgres",
         package: "throughline-cli",
         target: "history",
@@ -78,8 +78,8 @@ const PARTS: &[Part] = &[
 ];
 
 /// A part that records the real program and lets power or calls fail.
-const fn power_cut(name: &'static str, test: &'static str) -> Part {
-    Part {
+const fn power_cut(name: &'static str, test: &'static str) -> TortureTest {
+    TortureTest {
         name,
         package: "throughline-cli",
         target: "power_cut",
@@ -98,12 +98,12 @@ pub(crate) struct TortureArgs {
     #[arg(long)]
     seed: Option<u64>,
     /// Only this part (may be repeated)
-    #[arg(long, value_name = "PART", value_parser = names())]
+    #[arg(long, value_name = "PART", value_parser = test_names())]
     only: Vec<String>,
 }
 
-fn names() -> clap::builder::PossibleValuesParser {
-    PARTS
+fn test_names() -> clap::builder::PossibleValuesParser {
+    TORTURE_TESTS
         .iter()
         .map(|part| part.name)
         .collect::<Vec<_>>()
@@ -111,9 +111,10 @@ fn names() -> clap::builder::PossibleValuesParser {
 }
 
 pub(crate) fn run(args: &TortureArgs) -> Result<()> {
-    let is_chosen =
-        |part: &&Part| args.only.is_empty() || args.only.iter().any(|only| only == part.name);
-    let parts: Vec<_> = PARTS.iter().filter(is_chosen).collect();
+    let is_chosen = |part: &&TortureTest| {
+        args.only.is_empty() || args.only.iter().any(|only| only == part.name)
+    };
+    let parts: Vec<_> = TORTURE_TESTS.iter().filter(is_chosen).collect();
     let seconds = args.minutes * 60 / parts.len() as u64;
     if seconds == 0 {
         bail!(
@@ -126,9 +127,11 @@ pub(crate) fn run(args: &TortureArgs) -> Result<()> {
         .seed
         .unwrap_or_else(|| RandomState::new().hash_one(0) >> 16);
     eprintln!("Seed {seed}; {seconds} s for each of {} parts", parts.len());
-    crate::faketime::get()?;
+    crate::faketime::ensure_installed()?;
     let needs_postgres = parts.iter().any(|part| part.postgres);
-    let servers = needs_postgres.then(Servers::get).transpose()?;
+    let servers = needs_postgres
+        .then(PostgresServers::find_or_start)
+        .transpose()?;
     for part in parts {
         let mut test = cargo();
         test.args(["test", "--quiet", "--all-features"])
@@ -137,9 +140,9 @@ pub(crate) fn run(args: &TortureArgs) -> Result<()> {
             .env("TL_TORTURE_SECONDS", seconds.to_string())
             .env("TL_TORTURE_SEED", seed.to_string());
         if let Some(servers) = servers.as_ref().filter(|_| part.postgres) {
-            servers.tell(&mut test);
+            servers.set_env(&mut test);
         }
-        run::run(&mut test).with_context(|| {
+        process::run(&mut test).with_context(|| {
             format!(
                 "repeat it with `cargo xtask torture --only {} --minutes {} --seed {seed}`",
                 part.name, args.minutes

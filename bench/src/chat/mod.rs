@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use throughline::{Conflict, Expect, Message, NewEntry, Role, SessionId, Throughline};
+use throughline::{ConflictPolicy, Expect, Message, NewEntry, Role, SessionId, Throughline};
 
 use crate::chart::Chart;
-use crate::figure::Unit;
-use crate::findings::{Findings, Output};
 use crate::machine::Machine;
-use crate::rounds::{Contender, Samples, take_turns};
+use crate::report::{BenchReport, OutputArgs};
+use crate::rounds::{Contender, Samples, run_rounds};
 use crate::table::{Row, Target};
+use crate::units::Unit;
 use terminal::Terminal;
 
 const ENTRIES: u64 = 100_000;
@@ -36,17 +36,17 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "FILE")]
     tl: PathBuf,
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 }
 
 /// A home and a working folder.
-struct Place<'a> {
+struct ChatWorkspace<'a> {
     tl: &'a Path,
     home: PathBuf,
     work: PathBuf,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ChatWorkspace<'a> {
     fn new(tl: &'a Path, folder: &Path, name: &str) -> Result<Self> {
         let place = Self {
             tl,
@@ -70,7 +70,7 @@ impl<'a> Place<'a> {
         command
     }
 
-    fn output(&self, words: &[&str]) -> Result<String> {
+    fn run_tl(&self, words: &[&str]) -> Result<String> {
         let output = self.command(words).stdin(Stdio::null()).output()?;
         let told = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "tl {words:?}: {told}");
@@ -78,90 +78,90 @@ impl<'a> Place<'a> {
     }
 
     /// Seconds from the start to the end of one turn.
-    fn turn(&self) -> Result<f64> {
+    fn time_turn(&self) -> Result<f64> {
         let start = Instant::now();
-        let answer = self.output(&["-p", QUESTION])?;
+        let answer = self.run_tl(&["-p", QUESTION])?;
         let took = start.elapsed().as_secs_f64();
         ensure!(!answer.is_empty(), "no answer");
         Ok(took)
     }
 
     /// Seconds from the start to the prompt.
-    fn prompt(&self) -> Result<f64> {
+    fn time_prompt(&self) -> Result<f64> {
         let start = Instant::now();
         let mut terminal = Terminal::start(self.command(&[]))?;
         terminal.wait_for_prompt()?;
         let took = start.elapsed().as_secs_f64();
-        terminal.leave()?;
+        terminal.exit()?;
         Ok(took)
     }
 }
 
 pub(crate) fn run(args: &ChatArgs) -> Result<()> {
-    let folder = args.output.folder()?;
-    let machine = Machine::of(folder.path())?;
+    let folder = args.output.create_temp_folder()?;
+    let machine = Machine::detect(folder.path())?;
     let entries = ENTRIES / if args.output.quick { 10 } else { 1 };
     let tl = std::path::absolute(&args.tl)?;
-    let empty = Place::new(&tl, folder.path(), "empty")?;
-    let long = Place::new(&tl, folder.path(), "long")?;
-    let id = long.output(&["new", "--name", "long"])?;
-    fill(&long.home.join("sessions.db"), &id, entries)?;
-    long.output(&["doctor", "--rebuild"])?;
+    let empty = ChatWorkspace::new(&tl, folder.path(), "empty")?;
+    let long = ChatWorkspace::new(&tl, folder.path(), "long")?;
+    let id = long.run_tl(&["new", "--name", "long"])?;
+    fill_session(&long.home.join("sessions.db"), &id, entries)?;
+    long.run_tl(&["doctor", "--rebuild"])?;
 
-    let mut findings = Findings::default();
+    let mut findings = BenchReport::default();
     let mut compare = |name: &str, ours: &Samples, base: &Samples| {
         let row = Row::new(name, Unit::Time, ours);
         let row = row.against("the same on an empty store", base);
-        findings.row(row.target(Target::AtMost(1.5)));
+        findings.add_row(row.target(Target::AtMost(1.5)));
         let mut chart = Chart::new(format!("{name} (shorter is better)"), Unit::Time);
-        chart.ours("100,000 entries", ours);
-        chart.other("empty store", base);
-        findings.chart(chart);
+        chart.add_ours("100,000 entries", ours);
+        chart.add_other("empty store", base);
+        findings.add_chart(chart);
     };
-    let turns = take_turns(
+    let turns = run_rounds(
         RUNS,
         vec![
-            Contender::new("long", || long.turn()),
-            Contender::new("empty", || empty.turn()),
+            Contender::new("long", || long.time_turn()),
+            Contender::new("empty", || empty.time_turn()),
         ],
     )?;
     compare("`tl -p`, start to answer", &turns[0], &turns[1]);
-    let prompts = take_turns(
+    let prompts = run_rounds(
         RUNS,
         vec![
-            Contender::new("long", || long.prompt()),
-            Contender::new("empty", || empty.prompt()),
+            Contender::new("long", || long.time_prompt()),
+            Contender::new("empty", || empty.time_prompt()),
         ],
     )?;
     compare("`tl`, start to prompt", &prompts[0], &prompts[1]);
     let keys = {
-        let mut on_long = typing(&long)?;
-        let mut on_empty = typing(&empty)?;
-        let keys = take_turns(
+        let mut on_long = open_chat(&long)?;
+        let mut on_empty = open_chat(&empty)?;
+        let keys = run_rounds(
             KEYS,
             vec![
-                Contender::new("long", || on_long.key()),
-                Contender::new("empty", || on_empty.key()),
+                Contender::new("long", || on_long.time_key()),
+                Contender::new("empty", || on_empty.time_key()),
             ],
         )?;
-        on_long.leave()?;
-        on_empty.leave()?;
+        on_long.exit()?;
+        on_empty.exit()?;
         keys
     };
     compare("a key, until it is on the screen", &keys[0], &keys[1]);
     let notes = [NOTE.to_owned()];
-    findings.report(&args.output, &machine, "The chat", "chat", &notes)
+    findings.publish(&args.output, &machine, "The chat", "chat", &notes)
 }
 
 /// A chat that waits for a line.
-fn typing(place: &Place<'_>) -> Result<Terminal> {
+fn open_chat(place: &ChatWorkspace<'_>) -> Result<Terminal> {
     let mut terminal = Terminal::start(place.command(&[]))?;
     terminal.wait_for_prompt()?;
     Ok(terminal)
 }
 
 /// Fills a session with talk.
-fn fill(store: &Path, id: &str, entries: u64) -> Result<()> {
+fn fill_session(store: &Path, id: &str, entries: u64) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
         let tl = Throughline::open(&format!("sqlite:{}", store.display())).await?;
@@ -179,11 +179,11 @@ fn fill(store: &Path, id: &str, entries: u64) -> Result<()> {
                 1_024 + number % 60_000,
                 number % 4_099
             );
-            batch.push(session.entry(Message::text(role, text)));
+            batch.push(session.new_entry(Message::text(role, text)));
             if batch.len() == 1_000 || number == entries {
                 let batch = std::mem::take(&mut batch);
                 session
-                    .append_all(batch, Expect::Any, Conflict::Reject)
+                    .append_all(batch, Expect::Any, ConflictPolicy::Reject)
                     .await?;
             }
         }

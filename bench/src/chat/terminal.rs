@@ -12,12 +12,12 @@ use pty_process::Size;
 
 /// What the line editor says when it begins to read a line.
 const PROMPT: &[u8] = b"\x1b[?2004h";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Terminal {
     child: Child,
     keys: File,
-    shown: Receiver<Vec<u8>>,
+    output: Receiver<Vec<u8>>,
 }
 
 impl Terminal {
@@ -39,17 +39,21 @@ impl Terminal {
                 }
             }
         });
-        Ok(Self { child, keys, shown })
+        Ok(Self {
+            child,
+            keys,
+            output: shown,
+        })
     }
 
     /// Waits until it has shown something.
     fn wait_for(&self, what: &[u8]) -> Result<()> {
         let start = Instant::now();
         let mut seen = Vec::new();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < TIMEOUT {
             seen.extend(
-                self.shown
-                    .recv_timeout(PATIENCE)
+                self.output
+                    .recv_timeout(TIMEOUT)
                     .context("it shows nothing")?,
             );
             if seen.windows(what.len()).any(|window| window == what) {
@@ -64,9 +68,9 @@ impl Terminal {
     }
 
     /// Seconds until a key is on the screen.
-    pub(super) fn key(&mut self) -> Result<f64> {
+    pub(super) fn time_key(&mut self) -> Result<f64> {
         // What was shown late is not this key.
-        while self.shown.try_recv().is_ok() {}
+        while self.output.try_recv().is_ok() {}
         let start = Instant::now();
         self.keys.write_all(b"x")?;
         self.wait_for(b"x")?;
@@ -74,7 +78,7 @@ impl Terminal {
     }
 
     /// Takes back what was typed, and leaves.
-    pub(super) fn leave(mut self) -> Result<()> {
+    pub(super) fn exit(mut self) -> Result<()> {
         self.keys.write_all(b"\x15\x04")?;
         self.child.wait()?;
         Ok(())

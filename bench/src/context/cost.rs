@@ -4,17 +4,18 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use throughline::context::{Encoding, Policy, message_tokens};
+use throughline::context::{Encoding, Policy, count_message_tokens};
 use throughline::{
-    Asking, Conflict, Content, Expect, Message, NewSession, Role, Session, Throughline,
+    ConflictPolicy, Content, Expect, Message, NewSession, RequestOptions, Role, Session,
+    Throughline,
 };
 use tokio::runtime::Runtime;
 
-use super::Findings;
+use super::BenchReport;
 use crate::chart::Chart;
-use crate::figure::{Unit, digits, float};
-use crate::rounds::{Contender, take_turns};
+use crate::rounds::{Contender, run_rounds};
 use crate::table::{Row, Target};
+use crate::units::{Unit, format_number, to_f64};
 
 const WINDOW: u64 = 8_000;
 const ROUNDS: usize = 7;
@@ -24,40 +25,40 @@ pub(super) fn measure(
     runtime: &Runtime,
     dir: &Path,
     scale: u64,
-    findings: &mut Findings,
+    findings: &mut BenchReport,
 ) -> Result<()> {
     let url = format!("sqlite:{}", dir.join("requests.db").display());
     let tl = runtime.block_on(Throughline::open(&url))?;
     let sizes = [100, 10_000 / scale, 1_000_000 / scale];
     let mut sessions = Vec::new();
     for size in sizes {
-        sessions.push(runtime.block_on(fill(&tl, size))?);
+        sessions.push(runtime.block_on(fill_session(&tl, size))?);
     }
     let policy = Policy::default();
     let contenders = sessions
         .iter()
-        .map(|session| Contender::new("a request", || build(runtime, session, &policy)))
+        .map(|session| Contender::new("a request", || time_requests(runtime, session, &policy)))
         .collect();
-    let samples = take_turns(ROUNDS, contenders)?;
-    let of = |size: u64| format!("request on {} entries", digits(float(size)));
+    let samples = run_rounds(ROUNDS, contenders)?;
+    let of = |size: u64| format!("request on {} entries", format_number(to_f64(size)));
     let mut chart = Chart::new("Building a request (shorter is better)", Unit::Time);
     for (size, sample) in sizes.iter().zip(&samples) {
-        chart.ours(of(*size), sample);
+        chart.add_ours(of(*size), sample);
     }
     for place in [1, 2] {
-        findings.row(
+        findings.add_row(
             Row::new(of(sizes[place]), Unit::Time, &samples[place])
                 .against(of(sizes[0]), &samples[0])
                 .target(Target::AtMost(1.5)),
         );
     }
-    findings.chart(chart);
-    counting(findings)
+    findings.add_chart(chart);
+    measure_counting(findings)
 }
 
 /// Tokens counted, message by message, against the tokenizer on one long text.
-fn counting(findings: &mut Findings) -> Result<()> {
-    let texts: Vec<String> = (0..2_000).map(said).collect();
+fn measure_counting(findings: &mut BenchReport) -> Result<()> {
+    let texts: Vec<String> = (0..2_000).map(sample_text).collect();
     let whole = texts.join("\n");
     let encoding = Encoding::O200k;
     let tl_entry = |text: &String| Message::text(Role::User, text.clone());
@@ -67,17 +68,17 @@ fn counting(findings: &mut Findings) -> Result<()> {
             let start = Instant::now();
             let tokens: u64 = messages
                 .iter()
-                .map(|message| message_tokens(encoding, &message.content))
+                .map(|message| count_message_tokens(encoding, &message.content))
                 .sum();
-            Ok(float(tokens) / start.elapsed().as_secs_f64())
+            Ok(to_f64(tokens) / start.elapsed().as_secs_f64())
         }),
         Contender::new("one text", || {
             let start = Instant::now();
-            Ok(float(encoding.count(&whole)) / start.elapsed().as_secs_f64())
+            Ok(to_f64(encoding.count(&whole)) / start.elapsed().as_secs_f64())
         }),
     ];
-    let samples = take_turns(ROUNDS, contenders)?;
-    findings.row(
+    let samples = run_rounds(ROUNDS, contenders)?;
+    findings.add_row(
         Row::new(
             "tokens counted, message by message",
             Unit::Rate,
@@ -89,7 +90,7 @@ fn counting(findings: &mut Findings) -> Result<()> {
 }
 
 /// About a hundred and thirty tokens.
-pub(super) fn said(n: u64) -> String {
+pub(super) fn sample_text(n: u64) -> String {
     format!(
         "In step {n} the importer reads part_{n}.rs line by line, keeps what it does not \
          understand as it was written, counts what it skipped and says so; the writer groups \
@@ -101,7 +102,7 @@ pub(super) fn said(n: u64) -> String {
     )
 }
 
-async fn fill(tl: &Throughline, entries: u64) -> Result<Session> {
+async fn fill_session(tl: &Throughline, entries: u64) -> Result<Session> {
     const AT_ONCE: u64 = 1_000;
     let session = tl.create(NewSession::default()).await?;
     let mut next = 0;
@@ -114,19 +115,19 @@ async fn fill(tl: &Throughline, entries: u64) -> Result<Session> {
                 Role::Assistant
             };
             // The same number at the end of each, so that the tails are the same.
-            session.entry(Message::text(role, said(entries - n)))
+            session.new_entry(Message::text(role, sample_text(entries - n)))
         });
         session
-            .append_all(batch.collect(), Expect::Any, Conflict::Reject)
+            .append_all(batch.collect(), Expect::Any, ConflictPolicy::Reject)
             .await?;
         next = until;
     }
     Ok(session)
 }
 
-fn build(runtime: &Runtime, session: &Session, policy: &Policy) -> Result<f64> {
+fn time_requests(runtime: &Runtime, session: &Session, policy: &Policy) -> Result<f64> {
     let message = Content::text("and what next?");
-    let asking = Asking {
+    let asking = RequestOptions {
         policy,
         budget: Some(WINDOW),
         window: WINDOW,

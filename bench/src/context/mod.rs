@@ -5,8 +5,8 @@ mod turns;
 
 use anyhow::Result;
 
-use crate::findings::{Findings, Output};
 use crate::machine::Machine;
+use crate::report::{BenchReport, OutputArgs};
 use crate::svg;
 
 /// Measure requests
@@ -16,7 +16,7 @@ use crate::svg;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ContextArgs {
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 }
 
 const NOTE: &str = "Requests are of at most 8,000 tokens (o200k). The conversation alternates \
@@ -25,15 +25,19 @@ const NOTE: &str = "Requests are of at most 8,000 tokens (o200k). The conversati
 
 /// Runs all measures.
 pub(crate) fn run(args: &ContextArgs) -> Result<()> {
-    let dir = args.output.folder()?;
+    let dir = args.output.create_temp_folder()?;
     let scale = if args.output.quick { 10 } else { 1 };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let machine = Machine::of(dir.path())?;
-    let mut findings = Findings::default();
+    let machine = Machine::detect(dir.path())?;
+    let mut findings = BenchReport::default();
     cost::measure(&runtime, dir.path(), scale, &mut findings)?;
     let lines = turns::measure(&runtime, scale, &mut findings)?;
-    findings.picture(svg::plot("Tokens sent, turn by turn", "turn", &lines));
+    findings.set_picture(svg::render_lines(
+        "Tokens sent, turn by turn",
+        "turn",
+        &lines,
+    ));
     let notes = [NOTE.to_owned()];
     let title = "What the model is sent";
-    findings.report(&args.output, &machine, title, "context", &notes)
+    findings.publish(&args.output, &machine, title, "context", &notes)
 }

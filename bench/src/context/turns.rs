@@ -1,90 +1,96 @@
 //! A long conversation under every policy, against sending everything each time.
 
 use anyhow::{Context, Result};
-use throughline::context::{Encoding, Policy, message_tokens};
-use throughline::{Asking, Compacted, Content, Message, NewSession, Role, Throughline};
+use throughline::context::{Encoding, Policy, count_message_tokens};
+use throughline::{
+    CompactOutcome, Content, Message, NewSession, RequestOptions, Role, Throughline,
+};
 use tokio::runtime::Runtime;
 
-use super::Findings;
-use super::cost::said;
+use super::BenchReport;
+use super::cost::sample_text;
 use crate::chart::Chart;
-use crate::figure::{Unit, float};
 use crate::rounds::Samples;
 use crate::svg::Line;
 use crate::table::Row;
+use crate::units::{Unit, to_f64};
 
 const TURNS: u64 = 2_000;
 const WINDOW: u64 = 32_000;
 
 /// What a policy came to over a conversation.
-struct Course {
+struct PolicyRun {
     tokens: Vec<f64>,
     /// How much of each request is the beginning of the one before.
-    shared: Vec<f64>,
+    shared_prefix: Vec<f64>,
     compactions: u64,
 }
 
 /// Follows the conversation; gives the lines to draw.
-pub(super) fn measure(runtime: &Runtime, scale: u64, findings: &mut Findings) -> Result<Vec<Line>> {
+pub(super) fn measure(
+    runtime: &Runtime,
+    scale: u64,
+    findings: &mut BenchReport,
+) -> Result<Vec<Line>> {
     let turns = TURNS / scale;
-    let everything = everything(turns);
+    let everything = full_history_tokens(turns);
     let mean = |values: &[f64]| {
         let count = values.len().max(1) as u64;
-        Samples(vec![values.iter().sum::<f64>() / float(count)])
+        Samples(vec![values.iter().sum::<f64>() / to_f64(count)])
     };
     let mut lines = vec![Line::new("everything", &everything)];
     let mut chart = Chart::new("Tokens sent per turn, on average", Unit::Number);
-    chart.other("everything", &mean(&everything));
+    chart.add_other("everything", &mean(&everything));
     for name in Policy::PRESETS {
-        let course = runtime.block_on(follow(name, turns))?;
+        let course = runtime.block_on(run_policy(name, turns))?;
         let compacted = format!("{name}: tokens a turn, {} compactions", course.compactions);
-        findings.row(
+        findings.add_row(
             Row::new(compacted, Unit::Number, &mean(&course.tokens))
                 .against("sending everything", &mean(&everything)),
         );
-        findings.row(Row::new(
+        findings.add_row(Row::new(
             format!("{name}: share of a request that begins as the last"),
             Unit::Number,
-            &mean(&course.shared),
+            &mean(&course.shared_prefix),
         ));
-        chart.ours(name, &mean(&course.tokens));
+        chart.add_ours(name, &mean(&course.tokens));
         lines.push(Line::new(name, &course.tokens));
     }
-    findings.chart(chart);
+    findings.add_chart(chart);
     Ok(lines)
 }
 
-fn question(turn: u64) -> String {
+fn turn_question(turn: u64) -> String {
     format!("Please look at src/part_{turn}.rs and tell me what is left to do there.")
 }
 
 /// What sending the whole conversation costs, turn by turn.
-fn everything(turns: u64) -> Vec<f64> {
-    let cost = |text: String| message_tokens(Encoding::O200k, &Content::text(text));
+fn full_history_tokens(turns: u64) -> Vec<f64> {
+    let cost = |text: String| count_message_tokens(Encoding::O200k, &Content::text(text));
     let mut sum = 0;
     (0..turns)
         .map(|turn| {
-            sum += cost(question(turn));
-            let sent = float(sum);
-            sum += cost(said(turn));
+            sum += cost(turn_question(turn));
+            let sent = to_f64(sum);
+            sum += cost(sample_text(turn));
             sent
         })
         .collect()
 }
 
-async fn follow(preset: &str, turns: u64) -> Result<Course> {
+async fn run_policy(preset: &str, turns: u64) -> Result<PolicyRun> {
     let tl = Throughline::open("memory:").await?;
     let session = tl.create(NewSession::default()).await?;
     let policy = Policy::preset(preset).context("a preset that is none")?;
-    let mut course = Course {
+    let mut course = PolicyRun {
         tokens: Vec::new(),
-        shared: Vec::new(),
+        shared_prefix: Vec::new(),
         compactions: 0,
     };
     let mut last = String::new();
     for turn in 0..turns {
-        let message = Content::text(question(turn));
-        let asking = Asking {
+        let message = Content::text(turn_question(turn));
+        let asking = RequestOptions {
             policy: &policy,
             budget: None,
             window: WINDOW,
@@ -95,9 +101,11 @@ async fn follow(preset: &str, turns: u64) -> Result<Course> {
             before: None,
             model: None,
         };
-        let (request, compacted) = session.request_compacted(&asking, None, None).await?;
-        course.compactions += u64::from(matches!(compacted, Compacted::Done(_)));
-        course.tokens.push(float(request.tokens));
+        let (request, compacted) = session
+            .compact_and_build_request(&asking, None, None)
+            .await?;
+        course.compactions += u64::from(matches!(compacted, CompactOutcome::Done(_)));
+        course.tokens.push(to_f64(request.tokens));
         let sent = serde_json::to_string(&request.messages)?;
         if turn > 0 {
             let same = sent
@@ -106,13 +114,13 @@ async fn follow(preset: &str, turns: u64) -> Result<Course> {
                 .take_while(|(a, b)| a == b)
                 .count();
             course
-                .shared
-                .push(float(same as u64) / float(sent.len() as u64));
+                .shared_prefix
+                .push(to_f64(same as u64) / to_f64(sent.len() as u64));
         }
         last = sent;
         session.append(Message::new(Role::User, message)).await?;
         session
-            .append(Message::text(Role::Assistant, said(turn)))
+            .append(Message::text(Role::Assistant, sample_text(turn)))
             .await?;
     }
     Ok(course)

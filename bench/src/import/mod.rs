@@ -10,23 +10,28 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use throughline_formats::Agent;
+use throughline_formats::SourceFormat;
 
 use crate::chart::Chart;
-use crate::figure::{Unit, float};
-use crate::findings::{Findings, Output};
 use crate::machine::Machine;
-use crate::rounds::{Contender, Samples, take_turns};
+use crate::report::{BenchReport, OutputArgs};
+use crate::rounds::{Contender, Samples, run_rounds};
 use crate::table::{Row, Target};
+use crate::units::{Unit, to_f64};
 
 /// Messages of the history, and of the shorter one that memory is compared with.
 const MESSAGES: u64 = 1_000_000;
-const FEWER: u64 = 100_000;
+const FEWER_MESSAGES: u64 = 100_000;
 const ROUNDS: usize = 3;
-const FORMATS: [Agent; 4] = [Agent::ClaudeCode, Agent::Codex, Agent::Gemini, Agent::Pi];
+const FORMATS: [SourceFormat; 4] = [
+    SourceFormat::ClaudeCode,
+    SourceFormat::Codex,
+    SourceFormat::Gemini,
+    SourceFormat::Pi,
+];
 /// Bytes of a session in one file; and of one line, which is held whole.
-const LONG: [u64; 3] = [50_000_000, 500_000_000, 5_000_000_000];
-const WIDE: usize = 50_000_000;
+const FILE_BYTES: [u64; 3] = [50_000_000, 500_000_000, 5_000_000_000];
+const LINE_BYTES: usize = 50_000_000;
 const NOTE: &str = "Generated history, one session a file of 10,000 messages: in turn a \
                     question, a thought with the call of a tool, the fifty lines it read, and an \
                     answer, each as that agent writes it down: Codex says most things \
@@ -50,91 +55,91 @@ pub(crate) struct ImportArgs {
     tl: PathBuf,
     /// Only the speed of this format (may be repeated)
     #[arg(long, value_name = "NAME")]
-    from: Vec<Agent>,
+    from: Vec<SourceFormat>,
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 }
 
 pub(crate) fn run(args: &ImportArgs) -> Result<()> {
-    let folder = args.output.folder()?;
-    let machine = Machine::of(folder.path())?;
+    let folder = args.output.create_temp_folder()?;
+    let machine = Machine::detect(folder.path())?;
     let scale = if args.output.quick { 20 } else { 1 };
-    let mut findings = Findings::default();
+    let mut findings = BenchReport::default();
     let all = args.from.is_empty();
     let tl = std::path::absolute(&args.tl)?;
     for agent in FORMATS.into_iter().filter(|a| all || args.from.contains(a)) {
-        for messages in [FEWER / scale, MESSAGES / scale] {
+        for messages in [FEWER_MESSAGES / scale, MESSAGES / scale] {
             let place = folder.path().join(format!("{agent}-{messages}"));
-            let bytes = history::write(agent, &place, messages)?;
-            speed(&mut findings, &tl, agent, &place, messages, bytes)?;
+            let bytes = history::write_history(agent, &place, messages)?;
+            measure_speed(&mut findings, &tl, agent, &place, messages, bytes)?;
             // The command's are Claude Code's; the others' room is wanted.
-            if agent != Agent::ClaudeCode {
+            if agent != SourceFormat::ClaudeCode {
                 fs::remove_dir_all(&place)?;
             }
         }
     }
     if all {
-        again(
+        measure_reimport(
             &mut findings,
             &tl,
             folder.path(),
             MESSAGES / scale,
-            FEWER / scale,
+            FEWER_MESSAGES / scale,
         )?;
-        large(&mut findings, &tl, folder.path(), scale)?;
+        measure_large_files(&mut findings, &tl, folder.path(), scale)?;
     }
     let notes = [NOTE.to_owned()];
-    findings.report(&args.output, &machine, "Importing", "import", &notes)
+    findings.publish(&args.output, &machine, "Importing", "import", &notes)
 }
 
-fn speed(
-    findings: &mut Findings,
+fn measure_speed(
+    findings: &mut BenchReport,
     tl: &Path,
-    agent: Agent,
+    agent: SourceFormat,
     place: &Path,
     messages: u64,
     bytes: u64,
 ) -> Result<()> {
     let home = place.with_extension("home");
-    let samples = take_turns(
+    let samples = run_rounds(
         ROUNDS,
         vec![
             Contender::new("import", || {
-                let ran = command(tl, agent, place, &home, &["--no-wait"])?;
+                let ran = run_import(tl, agent, place, &home, &["--no-wait"])?;
                 fs::remove_dir_all(&home)?;
                 let new = ran.new;
                 ensure!(new == messages, "{new} of {messages} messages came in");
-                Ok(float(bytes) / ran.seconds)
+                Ok(to_f64(bytes) / ran.seconds)
             }),
             Contender::new("parse", || {
-                let took = parse(agent, place)?;
-                Ok(float(bytes) / took.as_secs_f64())
+                let took = parse_lines(agent, place)?;
+                Ok(to_f64(bytes) / took.as_secs_f64())
             }),
         ],
     )?;
-    let each = float(messages) / float(bytes);
+    let each = to_f64(messages) / to_f64(bytes);
     let rate = Samples(samples[0].0.iter().map(|bytes| bytes * each).collect());
     let name = format!("{agent}, {messages} messages");
     let row = Row::new(format!("{name}, bytes a second"), Unit::Bytes, &samples[0]);
     let row = row.against("serde_json alone", &samples[1]);
-    findings.row(row.target(Target::AtLeast(0.3)));
-    findings.row(Row::new(
+    findings.add_row(row.target(Target::AtLeast(0.3)));
+    findings.add_row(Row::new(
         format!("{name}, messages a second"),
         Unit::Rate,
         &rate,
     ));
     let mut chart = Chart::new(format!("{name}: bytes a second"), Unit::Bytes);
-    chart.ours("import", &samples[0]);
-    chart.other("serde_json alone", &samples[1]);
-    findings.chart(chart);
+    chart.add_ours("import", &samples[0]);
+    chart.add_other("serde_json alone", &samples[1]);
+    findings.add_chart(chart);
     Ok(())
 }
 
 /// The same bytes, each line parsed and let go.
-fn parse(agent: Agent, place: &Path) -> Result<Duration> {
+fn parse_lines(agent: SourceFormat, place: &Path) -> Result<Duration> {
     let start = Instant::now();
     let mut lines = 0_u64;
-    for source in agent.sources(place) {
+    for source in agent.find_sources(place) {
         for line in BufReader::new(fs::File::open(&source.path)?).lines() {
             let value: serde_json::Value = serde_json::from_str(&line?)?;
             lines += u64::from(value.is_object());
@@ -145,8 +150,8 @@ fn parse(agent: Agent, place: &Path) -> Result<Duration> {
 }
 
 /// The command: the first time, again, and how much memory it takes.
-fn again(
-    findings: &mut Findings,
+fn measure_reimport(
+    findings: &mut BenchReport,
     tl: &Path,
     folder: &Path,
     messages: u64,
@@ -154,20 +159,20 @@ fn again(
 ) -> Result<()> {
     let mut peaks = Vec::new();
     for count in [fewer, messages] {
-        let place = folder.join(format!("{}-{count}", Agent::ClaudeCode));
+        let place = folder.join(format!("{}-{count}", SourceFormat::ClaudeCode));
         let home = folder.join(format!("home-{count}"));
-        let first = command(tl, Agent::ClaudeCode, &place, &home, &[])?;
+        let first = run_import(tl, SourceFormat::ClaudeCode, &place, &home, &[])?;
         peaks.push(Samples(vec![first.peak]));
         if count == messages {
             let mut times = Vec::new();
             for _ in 0..5 {
-                times.push(command(tl, Agent::ClaudeCode, &place, &home, &[])?.seconds);
+                times.push(run_import(tl, SourceFormat::ClaudeCode, &place, &home, &[])?.seconds);
             }
             let often = Samples(times);
             let first = Samples(vec![first.seconds; 5]);
             let row = Row::new("`tl import` again, nothing changed", Unit::Time, &often);
             let row = row.against("the first time", &first);
-            findings.row(row.target(Target::AtMost(1.0 / 50.0)));
+            findings.add_row(row.target(Target::AtMost(1.0 / 50.0)));
         }
     }
     let row = Row::new(
@@ -176,24 +181,29 @@ fn again(
         &peaks[1],
     );
     let row = row.against(format!("{fewer} messages"), &peaks[0]);
-    findings.row(row.target(Target::AtMost(1.5)));
+    findings.add_row(row.target(Target::AtMost(1.5)));
     Ok(())
 }
 
 /// The memory that one large file takes, and one large line.
-fn large(findings: &mut Findings, tl: &Path, folder: &Path, scale: u64) -> Result<()> {
+fn measure_large_files(
+    findings: &mut BenchReport,
+    tl: &Path,
+    folder: &Path,
+    scale: u64,
+) -> Result<()> {
     let peak_of = |name: &str, write: &dyn Fn(&Path) -> Result<()>| -> Result<Samples> {
         let place = folder.join(name);
         let home = folder.join(format!("home-{name}"));
         write(&place)?;
-        let ran = command(tl, Agent::ClaudeCode, &place, &home, &["--no-wait"])?;
+        let ran = run_import(tl, SourceFormat::ClaudeCode, &place, &home, &["--no-wait"])?;
         fs::remove_dir_all(&place)?;
         fs::remove_dir_all(&home)?;
         Ok(Samples(vec![ran.peak]))
     };
     let mut first = None;
-    for bytes in LONG.map(|bytes| bytes / scale) {
-        let peak = peak_of("long", &|place| history::write_long(place, bytes))?;
+    for bytes in FILE_BYTES.map(|bytes| bytes / scale) {
+        let peak = peak_of("long", &|place| history::write_long_session(place, bytes))?;
         let row = Row::new(
             format!("Peak memory, one file of {}", megabytes(bytes)),
             Unit::Bytes,
@@ -201,18 +211,18 @@ fn large(findings: &mut Findings, tl: &Path, folder: &Path, scale: u64) -> Resul
         );
         match &first {
             None => {
-                findings.row(row);
+                findings.add_row(row);
                 first = Some((bytes, peak));
             }
             Some((fewer, least)) => {
                 let row = row.against(format!("one of {}", megabytes(*fewer)), least);
-                findings.row(row.target(Target::AtMost(1.5)));
+                findings.add_row(row.target(Target::AtMost(1.5)));
             }
         }
     }
-    let peak = peak_of("wide", &|place| history::write_wide(place, WIDE))?;
-    let name = format!("Peak memory, one line of {}", megabytes(WIDE as u64));
-    findings.row(Row::new(name, Unit::Bytes, &peak));
+    let peak = peak_of("wide", &|place| history::write_long_line(place, LINE_BYTES))?;
+    let name = format!("Peak memory, one line of {}", megabytes(LINE_BYTES as u64));
+    findings.add_row(Row::new(name, Unit::Bytes, &peak));
     Ok(())
 }
 
@@ -221,7 +231,7 @@ fn megabytes(bytes: u64) -> String {
 }
 
 /// A run of the command.
-struct Ran {
+struct ImportRun {
     seconds: f64,
     /// The most memory it had of its own.
     peak: f64,
@@ -229,7 +239,13 @@ struct Ran {
     new: u64,
 }
 
-fn command(tl: &Path, agent: Agent, place: &Path, home: &Path, also: &[&str]) -> Result<Ran> {
+fn run_import(
+    tl: &Path,
+    agent: SourceFormat,
+    place: &Path,
+    home: &Path,
+    also: &[&str],
+) -> Result<ImportRun> {
     // A file, which never fills up as a pipe would that is read at the end.
     let mut said = tempfile::tempfile()?;
     let start = Instant::now();
@@ -264,7 +280,7 @@ fn command(tl: &Path, agent: Agent, place: &Path, home: &Path, also: &[&str]) ->
     said.rewind()?;
     let said: serde_json::Value = serde_json::from_reader(said)?;
     let new = said["agents"][0]["appended"].as_u64();
-    Ok(Ran {
+    Ok(ImportRun {
         seconds,
         peak,
         new: new.context("tl does not say what is new")?,

@@ -3,78 +3,82 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::{Bench, Findings};
-use crate::appending::Appending;
+use super::{Bench, BenchReport};
+use crate::append_load::AppendLoad;
 use crate::chart::Chart;
-use crate::figure::Unit;
 use crate::peers::Peers;
-use crate::rounds::{Contender, Samples, take_turns};
+use crate::rounds::{Contender, Samples, run_rounds};
 use crate::table::{Row, Target};
+use crate::units::Unit;
 
 const WRITERS: [usize; 3] = [1, 16, 64];
 
 /// Something a peer can be told to do.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
-enum Work {
+enum PeerTask {
     /// `SQLAlchemySession.add_items`, a message at a time.
     Session { writers: usize },
     /// `AsyncPostgresSaver.aput` of a checkpoint with a hundred messages.
     Saver { writers: usize },
 }
 
-pub(super) fn measure(bench: &Bench<'_>, peers: &Peers, findings: &mut Findings) -> Result<()> {
+pub(super) fn measure(bench: &Bench<'_>, peers: &Peers, findings: &mut BenchReport) -> Result<()> {
     let mut chart = Chart::new("Durable appends in PostgreSQL", Unit::Rate);
     for writers in WRITERS {
         let name = match writers {
             1 => "durable append, 1 writer".to_owned(),
             many => format!("durable append, {many} writers"),
         };
-        let mut samples = take(bench, peers, writers)?.into_iter();
+        let mut samples = collect_samples(bench, peers, writers)?.into_iter();
         let ours = samples.next().context("no samples of ours")?;
         let bare = samples.next().context("no samples of pgbench")?;
         let row = || Row::new(&name, Unit::Rate, &ours);
-        findings.row(
+        findings.add_row(
             row()
                 .against("pgbench, a bare insert", &bare)
                 .target(Target::AtLeast(0.5)),
         );
-        chart.ours(format!("Throughline, {writers}"), &ours);
-        chart.other(format!("pgbench, {writers}"), &bare);
+        chart.add_ours(format!("Throughline, {writers}"), &ours);
+        chart.add_other(format!("pgbench, {writers}"), &bare);
         for peer in [
             "openai-agents SQLAlchemySession",
             "LangGraph AsyncPostgresSaver",
         ] {
-            findings.row(match samples.next() {
+            findings.add_row(match samples.next() {
                 Some(theirs) => {
-                    chart.other(format!("{peer}, {writers}"), &theirs);
+                    chart.add_other(format!("{peer}, {writers}"), &theirs);
                     row().against(peer, &theirs)
                 }
-                None => Row::missing(format!("{name}, {peer}"), peers.why_not()),
+                None => Row::not_measured(format!("{name}, {peer}"), peers.unavailable_reason()),
             });
         }
     }
-    findings.chart(chart);
+    findings.add_chart(chart);
     Ok(())
 }
 
-fn take(bench: &Bench<'_>, peers: &Peers, writers: usize) -> Result<Vec<Samples>> {
+fn collect_samples(bench: &Bench<'_>, peers: &Peers, writers: usize) -> Result<Vec<Samples>> {
     let slice = bench.pace.slice;
-    let ours = Appending::new(bench.store()?, &bench.clock, writers);
+    let ours = AppendLoad::new(bench.store()?, &bench.clock, writers);
     let ours = bench.runtime.block_on(ours)?;
     let mut contenders = vec![
         Contender::new("Throughline", || {
             ours.run(&bench.runtime, &bench.clock, slice)
         }),
-        Contender::new("pgbench", || bench.server.bare(&bench.dir, writers, slice)),
+        Contender::new("pgbench", || {
+            bench
+                .database
+                .measure_bare_inserts(&bench.dir, writers, slice)
+        }),
     ];
-    if peers.are_there() {
+    if peers.are_available() {
         contenders.push(Contender::new("SQLAlchemySession", || {
-            peers.rate(&Work::Session { writers }, slice)
+            peers.measure_rate(&PeerTask::Session { writers }, slice)
         }));
         contenders.push(Contender::new("AsyncPostgresSaver", || {
-            peers.rate(&Work::Saver { writers }, slice)
+            peers.measure_rate(&PeerTask::Saver { writers }, slice)
         }));
     }
-    take_turns(bench.pace.rounds, contenders)
+    run_rounds(bench.pace.rounds, contenders)
 }

@@ -4,9 +4,9 @@
 //! dropped in the end.
 
 mod append;
+mod database;
+mod multi_server;
 mod reads;
-mod server;
-mod servers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use throughline_postgres::{Options, PostgresStore};
 use throughline_store::Store;
 use tokio::runtime::Runtime;
 
-use crate::findings::{Findings, Output};
 use crate::machine::Machine;
-use crate::peers::{Peers, Script};
-use crate::rounds::Pace;
-use crate::sample::Clock;
-use server::Server;
+use crate::peers::{PeerScript, Peers};
+use crate::report::{BenchReport, OutputArgs};
+use crate::rounds::RoundOptions;
+use crate::sample::SampleClock;
+use database::BenchDatabase;
 
 /// Measure the store in PostgreSQL
 ///
@@ -32,7 +32,7 @@ use server::Server;
 #[derive(Debug, clap::Args)]
 pub(crate) struct PostgresArgs {
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
     /// The address of a server whose databases may be made and dropped
     #[arg(long, value_name = "URL")]
     server: String,
@@ -61,7 +61,7 @@ enum Measure {
     Servers,
 }
 
-const PEERS: Script = Script {
+const PEERS: PeerScript = PeerScript {
     source: include_str!("peers.py"),
     packages: &[
         "openai-agents[sqlalchemy]",
@@ -76,50 +76,50 @@ const PEERS: Script = Script {
 /// What all measures share.
 struct Bench<'a> {
     dir: PathBuf,
-    pace: Pace,
+    pace: RoundOptions,
     /// What large things are divided by.
     scale: u64,
-    clock: Arc<Clock>,
+    clock: Arc<SampleClock>,
     runtime: Runtime,
-    server: &'a Server,
+    database: &'a BenchDatabase,
 }
 
 impl Bench<'_> {
     /// The store in the database.
     fn store(&self) -> Result<Arc<dyn Store>> {
-        let store = PostgresStore::open(self.server.url(), Options::default());
+        let store = PostgresStore::open(self.database.url(), Options::default());
         Ok(Arc::new(self.runtime.block_on(store)?))
     }
 }
 
 /// Runs the measures that are asked for.
 pub(crate) fn run(args: &PostgresArgs) -> Result<()> {
-    let dir = args.output.folder()?;
+    let dir = args.output.create_temp_folder()?;
     let (rounds, millis, scale) = if args.output.quick {
         (2, 1_000, 20)
     } else {
         (5, 1_000, 1)
     };
-    let server = Server::new(&args.server, &args.programs)?;
+    let server = BenchDatabase::new(&args.server, &args.programs)?;
     let bench = Bench {
         dir: dir.path().to_owned(),
-        pace: Pace {
+        pace: RoundOptions {
             rounds,
             slice: Duration::from_millis(millis),
         },
         scale,
-        clock: Arc::new(Clock::start()?),
+        clock: Arc::new(SampleClock::start()?),
         runtime: tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()?,
-        server: &server,
+        database: &server,
     };
-    let machine = Machine::of(dir.path())?;
+    let machine = Machine::detect(dir.path())?;
     eprintln!("On {machine}.");
     let wanted = |measure| args.only.is_empty() || args.only.contains(&measure);
-    let mut findings = Findings::default();
-    let mut notes = vec![NOTE.to_owned(), server.about()?];
+    let mut findings = BenchReport::default();
+    let mut notes = vec![NOTE.to_owned(), server.describe_settings()?];
     if wanted(Measure::Append) {
         let url = server.url();
         let peers = Peers::start(&PEERS, &args.venv, dir.path(), &[url]);
@@ -130,9 +130,9 @@ pub(crate) fn run(args: &PostgresArgs) -> Result<()> {
         reads::measure(&bench, &mut findings)?;
     }
     if wanted(Measure::Servers) {
-        servers::measure(&bench, args.tl.as_deref(), &mut findings)?;
+        multi_server::measure(&bench, args.tl.as_deref(), &mut findings)?;
     }
-    findings.report(&args.output, &machine, "In PostgreSQL", "postgres", &notes)
+    findings.publish(&args.output, &machine, "In PostgreSQL", "postgres", &notes)
 }
 
 const NOTE: &str = "Messages are 634 bytes of text. The database, the programs that write to it and \

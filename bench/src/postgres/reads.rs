@@ -3,43 +3,43 @@
 use anyhow::Result;
 use throughline_model::Owner;
 
-use super::{Bench, Findings};
-use crate::figure::{Unit, digits, float};
-use crate::reading::{PAGE, fill, list, tail};
-use crate::rounds::{Contender, take_turns};
+use super::{Bench, BenchReport};
+use crate::read_load::{PAGE, fill_sessions, time_list, time_tail};
+use crate::rounds::{Contender, run_rounds};
 use crate::sample;
 use crate::table::{Row, Target};
+use crate::units::{Unit, format_number, to_f64};
 
 const FEW: u64 = 100;
 const MANY: u64 = 100_000;
 /// The entries of a long session.
 const LONG: u64 = 10_000;
 
-pub(super) fn measure(bench: &Bench<'_>, findings: &mut Findings) -> Result<()> {
+pub(super) fn measure(bench: &Bench<'_>, findings: &mut BenchReport) -> Result<()> {
     let store = bench.store()?;
     let many = MANY / bench.scale;
     let (here, there): (Owner, Owner) = ("many".parse()?, "few".parse()?);
     let (short, long) = bench.runtime.block_on(async {
-        fill(&store, &bench.clock, &here, many).await?;
-        fill(&store, &bench.clock, &there, FEW).await?;
-        let short = sample::session(&*store, &bench.clock, &there, "short", FEW).await?;
-        let long = sample::session(&*store, &bench.clock, &here, "long", LONG).await?;
+        fill_sessions(&store, &bench.clock, &here, many).await?;
+        fill_sessions(&store, &bench.clock, &there, FEW).await?;
+        let short = sample::create_session(&*store, &bench.clock, &there, "short", FEW).await?;
+        let long = sample::create_session(&*store, &bench.clock, &here, "long", LONG).await?;
         anyhow::Ok((short, long))
     })?;
     let on = &bench.runtime;
     let contenders = vec![
-        Contender::new("a page of many", || list(on, &*store, &here)),
-        Contender::new("a page of few", || list(on, &*store, &there)),
-        Contender::new("the tail of a long one", || tail(on, &*store, &long)),
-        Contender::new("the tail of a short one", || tail(on, &*store, &short)),
+        Contender::new("a page of many", || time_list(on, &*store, &here)),
+        Contender::new("a page of few", || time_list(on, &*store, &there)),
+        Contender::new("the tail of a long one", || time_tail(on, &*store, &long)),
+        Contender::new("the tail of a short one", || time_tail(on, &*store, &short)),
     ];
-    let samples = take_turns(bench.pace.rounds, contenders)?;
-    let listed = |count| format!("list {PAGE} of {} sessions", digits(float(count)));
-    let among = digits(float(many));
+    let samples = run_rounds(bench.pace.rounds, contenders)?;
+    let listed = |count| format!("list {PAGE} of {} sessions", format_number(to_f64(count)));
+    let among = format_number(to_f64(many));
     let read = |count| {
         format!(
             "last {PAGE} of {} entries, {among} sessions",
-            digits(float(count))
+            format_number(to_f64(count))
         )
     };
     let rows = [
@@ -47,7 +47,7 @@ pub(super) fn measure(bench: &Bench<'_>, findings: &mut Findings) -> Result<()> 
         (read(LONG), read(FEW), 2, 3),
     ];
     for (ours, baseline, of, to) in rows {
-        findings.row(
+        findings.add_row(
             Row::new(ours, Unit::Time, &samples[of])
                 .against(baseline, &samples[to])
                 .target(Target::AtMost(2.0)),

@@ -7,33 +7,33 @@
 use throughline_model::{Owner, Role, Seq, Timestamp};
 use throughline_recall::Passage;
 
-use crate::figure::float;
+use crate::units::to_f64;
 
 /// Messages a session.
-const SESSION: u64 = 50;
+const MESSAGES_PER_SESSION: u64 = 50;
 /// Words a message: about 634 bytes of text.
-const LENGTH: usize = 100;
-const VOCABULARY: u32 = 60_000;
+const WORDS_PER_MESSAGE: usize = 100;
+const VOCABULARY_SIZE: u32 = 60_000;
 
-const FREQUENT: &str = "the to a and of in is it you that for on was with as are this be have \
+const FREQUENT_WORDS: &str = "the to a and of in is it you that for on was with as are this be have \
                         not or we can if from at by but what an so all about will do there when \
                         my which one would how more time up use like just get out your new \
                         people work need first also way make then see now file code test";
 
 /// A source of numbers that is always the same.
-pub(crate) struct Dice(u64);
+pub(crate) struct SeededRng(u64);
 
-impl Dice {
+impl SeededRng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// A number between 0 and 1.
-    fn roll(&mut self) -> f64 {
+    fn next_f64(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        float(self.0 >> 12) / float(1 << 52)
+        to_f64(self.0 >> 12) / to_f64(1 << 52)
     }
 
     /// A rank, the first the most likely.
@@ -42,20 +42,20 @@ impl Dice {
         clippy::cast_sign_loss,
         reason = "a rank is positive and small"
     )]
-    fn rank(&mut self, from: u32, to: u32) -> u32 {
+    fn next_rank(&mut self, from: u32, to: u32) -> u32 {
         let (low, high) = (f64::from(from).ln(), f64::from(to).ln());
-        (low + self.roll() * (high - low)).exp() as u32
+        (low + self.next_f64() * (high - low)).exp() as u32
     }
 }
 
 /// The words, the most frequent first.
-pub(crate) struct Words(Vec<String>);
+pub(crate) struct Vocabulary(Vec<String>);
 
-impl Words {
+impl Vocabulary {
     pub(crate) fn new() -> Self {
-        let made = (0..VOCABULARY).map(word);
+        let made = (0..VOCABULARY_SIZE).map(make_word);
         Self(
-            FREQUENT
+            FREQUENT_WORDS
                 .split_whitespace()
                 .map(str::to_owned)
                 .chain(made)
@@ -69,24 +69,24 @@ impl Words {
 
     /// The text of a message.
     pub(crate) fn message(&self, number: u64) -> String {
-        let mut dice = Dice::new(number + 1);
-        let mut text = String::with_capacity(LENGTH * 7);
-        for index in 0..LENGTH {
+        let mut dice = SeededRng::new(number + 1);
+        let mut text = String::with_capacity(WORDS_PER_MESSAGE * 7);
+        for index in 0..WORDS_PER_MESSAGE {
             if index > 0 {
                 text.push_str(if index % 12 == 0 { ". " } else { " " });
             }
-            text.push_str(self.get(dice.rank(1, VOCABULARY) - 1));
+            text.push_str(self.get(dice.next_rank(1, VOCABULARY_SIZE) - 1));
         }
         text
     }
 
     /// A question: some words of a message, none of them very frequent.
-    pub(crate) fn question(&self, number: u64, messages: u64) -> String {
-        let mut dice = Dice::new(number + 0x1234_5678);
-        let message = self.message(u64::from(dice.rank(1, u32::MAX)) % messages);
+    pub(crate) fn query(&self, number: u64, messages: u64) -> String {
+        let mut dice = SeededRng::new(number + 0x1234_5678);
+        let message = self.message(u64::from(dice.next_rank(1, u32::MAX)) % messages);
         let rare: Vec<&str> = message
             .split([' ', '.'])
-            .filter(|word| !word.is_empty() && !FREQUENT.contains(word))
+            .filter(|word| !word.is_empty() && !FREQUENT_WORDS.contains(word))
             .collect();
         let step = (rare.len() / 6).max(1);
         let words: Vec<&str> = rare.into_iter().step_by(step).take(6).collect();
@@ -95,7 +95,7 @@ impl Words {
 }
 
 /// A word of syllables.
-fn word(mut number: u32) -> String {
+fn make_word(mut number: u32) -> String {
     const FIRST: [&str; 18] = [
         "b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "st", "tr",
     ];
@@ -112,13 +112,17 @@ fn word(mut number: u32) -> String {
 }
 
 /// A message as a passage.
-pub(crate) fn passage(words: &Words, owner: &Owner, number: u64) -> anyhow::Result<Passage> {
+pub(crate) fn make_passage(
+    words: &Vocabulary,
+    owner: &Owner,
+    number: u64,
+) -> anyhow::Result<Passage> {
     let second = i64::try_from(1_700_000_000 + number * 60)?;
     Ok(Passage {
         position: number + 1,
         owner: owner.clone(),
-        session: format!("s{}", number / SESSION).parse()?,
-        seq: Seq(number % SESSION + 1),
+        session: format!("s{}", number / MESSAGES_PER_SESSION).parse()?,
+        seq: Seq(number % MESSAGES_PER_SESSION + 1),
         role: if number.is_multiple_of(2) {
             Role::User
         } else {

@@ -10,12 +10,12 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use throughline::context::{Encoding, Policy};
 use throughline::{
-    Address, Asking, Compacting, Conflict, Content, Expect, Message, NewEntry, NewSession, Opening,
-    Patience, ProjectId, Session, Throughline,
+    CompactOptions, ConflictPolicy, Content, Expect, IndexWait, Message, NewEntry, NewSession,
+    OpenOptions, ProjectId, RequestOptions, Session, StoreAddress, Throughline,
 };
 
 use super::locomo::{Conversation, Question};
-use crate::figure::float;
+use crate::units::to_f64;
 
 /// How many tokens a request may have.
 pub(crate) const BUDGETS: [u64; 2] = [2_000, 4_000];
@@ -27,64 +27,69 @@ const WINDOW: u64 = 200_000;
 pub(crate) struct Coverage {
     pub(crate) name: &'static str,
     /// The share of questions whose whole evidence is in the request, for each budget.
-    pub(crate) at: [f64; 2],
+    pub(crate) shares: [f64; 2],
 }
 
 /// How the history is laid out.
 #[derive(Clone, Copy)]
 enum Layout {
     /// A session a sitting; questions are asked in a new one.
-    Sittings,
+    SessionPerSitting,
     /// One session with everything in it.
-    One,
+    OneSession,
     /// A session a sitting, each from the summary of the one before.
-    Chained,
+    SummaryChain,
 }
 
-const WAYS: [(&str, &str, Layout); 5] = [
+const STRATEGIES: [(&str, &str, Layout); 5] = [
     (
         "**`default`, a new session of the project**",
         "default",
-        Layout::Sittings,
+        Layout::SessionPerSitting,
     ),
-    ("`default`, one long session", "default", Layout::One),
-    ("`aiarmy`, one long session", "aiarmy", Layout::One),
-    ("`bot`, one long session", "bot", Layout::One),
-    ("`chain`, from the last summary", "chain", Layout::Chained),
+    ("`default`, one long session", "default", Layout::OneSession),
+    ("`aiarmy`, one long session", "aiarmy", Layout::OneSession),
+    ("`bot`, one long session", "bot", Layout::OneSession),
+    (
+        "`chain`, from the last summary",
+        "chain",
+        Layout::SummaryChain,
+    ),
 ];
 
 /// Measures all ways.
 pub(crate) async fn measure(dir: &Path, conversations: &[Conversation]) -> Result<Vec<Coverage>> {
     let mut found = Vec::new();
-    for (number, (name, policy, layout)) in WAYS.into_iter().enumerate() {
+    for (number, (name, policy, layout)) in STRATEGIES.into_iter().enumerate() {
         let policy = Policy::preset(policy).context("no such preset")?;
         let mut held = [0_u64; 2];
         let mut asked = 0_u64;
         for (which, conversation) in conversations.iter().enumerate() {
             let file = dir.join(format!("coverage-{number}-{which}.db"));
-            let tl = Throughline::open_with(&Address::Sqlite(file), Opening::default()).await?;
-            let session = laid_out(&tl, conversation, &policy, layout).await?;
-            tl.catch_up(Patience::Endless, &mut |_, _| {}).await?;
+            let tl =
+                Throughline::open_with(&StoreAddress::Sqlite(file), OpenOptions::default()).await?;
+            let session = lay_out_history(&tl, conversation, &policy, layout).await?;
+            tl.catch_up(IndexWait::Unlimited, &mut |_, _| {}).await?;
             for question in &conversation.questions {
                 asked += 1;
                 for (held, budget) in held.iter_mut().zip(BUDGETS) {
-                    let text = request(&session, question, &policy, budget).await?;
-                    *held += u64::from(holds(&text, question, conversation));
+                    let text = build_request(&session, question, &policy, budget).await?;
+                    *held += u64::from(contains_evidence(&text, question, conversation));
                 }
             }
         }
-        let at = held.map(|held| float(held) / float(asked.max(1)));
+        let at = held.map(|held| to_f64(held) / to_f64(asked.max(1)));
         eprintln!(
             "{name}  {:.3} @{}  {:.3} @{}",
             at[0], BUDGETS[0], at[1], BUDGETS[1]
         );
-        found.push(Coverage { name, at });
+        found.push(Coverage { name, shares: at });
     }
     Ok(found)
 }
 
 /// Brings the history in; the session that the questions are asked in.
-async fn laid_out(
+async fn lay_out_history(
     tl: &Throughline,
     conversation: &Conversation,
     policy: &Policy,
@@ -100,9 +105,9 @@ async fn laid_out(
     for (number, sitting) in passages.chunk_by(|a, b| a.session == b.session).enumerate() {
         if number > 0 {
             session = match layout {
-                Layout::Sittings => tl.create(new()).await?,
-                Layout::One => session,
-                Layout::Chained => continued(&session).await?,
+                Layout::SessionPerSitting => tl.create(new()).await?,
+                Layout::OneSession => session,
+                Layout::SummaryChain => continue_session(&session).await?,
             };
         }
         for said in sitting {
@@ -110,48 +115,50 @@ async fn laid_out(
                 at: said.at,
                 author: said.author.clone(),
                 external_id: said.external_id.clone(),
-                ..session.entry(Message::text(said.role, &said.text))
+                ..session.new_entry(Message::text(said.role, &said.text))
             };
             session
-                .append_all(vec![entry], Expect::Any, Conflict::Reject)
+                .append_all(vec![entry], Expect::Any, ConflictPolicy::Reject)
                 .await?;
         }
-        if matches!(layout, Layout::One) {
-            compact(&session, policy).await?;
+        if matches!(layout, Layout::OneSession) {
+            compact_if_due(&session, policy).await?;
         }
     }
     Ok(match layout {
-        Layout::One => session,
-        Layout::Sittings => tl.create(new()).await?,
-        Layout::Chained => continued(&session).await?,
+        Layout::OneSession => session,
+        Layout::SessionPerSitting => tl.create(new()).await?,
+        Layout::SummaryChain => continue_session(&session).await?,
     })
 }
 
 /// A new session that starts from what this one came to.
-async fn continued(session: &Session) -> Result<Session> {
-    session.leave_summary(None).await?;
-    Ok(session.continued(NewSession::default(), None).await?)
+async fn continue_session(session: &Session) -> Result<Session> {
+    session.append_exit_summary(None).await?;
+    Ok(session
+        .continue_from_summary(NewSession::default(), None)
+        .await?)
 }
 
 /// Compacts where the policy says so.
-async fn compact(session: &Session, policy: &Policy) -> Result<()> {
+async fn compact_if_due(session: &Session, policy: &Policy) -> Result<()> {
     session
-        .compact(&Compacting {
+        .compact(&CompactOptions {
             policy,
-            window: policy.window(WINDOW),
+            window: policy.effective_window(WINDOW),
             encoding: Encoding::O200k,
-            fixed: 0,
+            fixed_tokens: 0,
             before: None,
             force: false,
-            even_if_larger: false,
-            model: None,
-            tell: None,
+            allow_larger: false,
+            summarizer: None,
+            on_event: None,
         })
         .await?;
     Ok(())
 }
 
-async fn request(
+async fn build_request(
     session: &Session,
     question: &Question,
     policy: &Policy,
@@ -159,31 +166,31 @@ async fn request(
 ) -> Result<String> {
     let message = Content::text(&question.text);
     let request = session
-        .request(&Asking {
+        .request(&RequestOptions {
             budget: Some(budget),
             message: Some(&message),
-            ..Asking::new(policy, policy.window(WINDOW), Encoding::O200k)
+            ..RequestOptions::new(policy, policy.effective_window(WINDOW), Encoding::O200k)
         })
         .await?;
     let texts = request.messages.iter().map(|one| one.content.to_text());
     Ok(texts
-        .map(|text| squeezed(&text))
+        .map(|text| collapse_whitespace(&text))
         .collect::<Vec<_>>()
         .join(" "))
 }
 
 /// Whether all turns that answer a question are in a text, word for word.
-fn holds(text: &str, question: &Question, conversation: &Conversation) -> bool {
+fn contains_evidence(text: &str, question: &Question, conversation: &Conversation) -> bool {
     let passages = conversation.passages.iter();
     let mut evidence = passages.filter(|one| {
         let id = one.external_id.as_ref();
         id.is_some_and(|id| question.evidence.contains(id))
     });
-    evidence.all(|one| text.contains(&squeezed(&one.text)))
+    evidence.all(|one| text.contains(&collapse_whitespace(&one.text)))
 }
 
 /// With single spaces: what is quoted is wrapped anew.
-fn squeezed(text: &str) -> String {
+fn collapse_whitespace(text: &str) -> String {
     let words: Vec<_> = text
         .split([' ', '\n', '\t', '>'])
         .filter(|word| !word.is_empty())

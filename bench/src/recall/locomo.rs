@@ -28,14 +28,14 @@ pub(crate) struct Question {
 }
 
 #[derive(Deserialize)]
-struct Sample {
+struct LocomoSample {
     sample_id: String,
     conversation: BTreeMap<String, serde_json::Value>,
-    qa: Vec<Asked>,
+    qa: Vec<LocomoQuestion>,
 }
 
 #[derive(Deserialize)]
-struct Turn {
+struct LocomoTurn {
     speaker: String,
     dia_id: String,
     text: String,
@@ -44,7 +44,7 @@ struct Turn {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct LocomoQuestion {
     question: String,
     #[serde(default)]
     evidence: Vec<String>,
@@ -52,14 +52,14 @@ struct Asked {
 }
 
 /// The conversations in a file, each an owner's; of questions those with an answer.
-pub(crate) fn read(path: &Path) -> Result<Vec<Conversation>> {
+pub(crate) fn read_conversations(path: &Path) -> Result<Vec<Conversation>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("reading LoCoMo from {}", path.display()))?;
-    let samples: Vec<Sample> = serde_json::from_str(&text).context("this is not LoCoMo")?;
-    samples.into_iter().map(conversation).collect()
+    let samples: Vec<LocomoSample> = serde_json::from_str(&text).context("this is not LoCoMo")?;
+    samples.into_iter().map(to_conversation).collect()
 }
 
-fn conversation(sample: Sample) -> Result<Conversation> {
+fn to_conversation(sample: LocomoSample) -> Result<Conversation> {
     let owner: Owner = sample.sample_id.parse()?;
     let mut passages: Vec<Passage> = Vec::new();
     for number in 1.. {
@@ -72,9 +72,9 @@ fn conversation(sample: Sample) -> Result<Conversation> {
         let Some(turns) = turns else {
             continue;
         };
-        let at = time(date.as_str().unwrap_or_default())?;
+        let at = parse_time(date.as_str().unwrap_or_default())?;
         let session: SessionId = format!("{}-{number}", sample.sample_id).parse()?;
-        let turns: Vec<Turn> = serde_json::from_value(turns.clone())?;
+        let turns: Vec<LocomoTurn> = serde_json::from_value(turns.clone())?;
         for (seq, turn) in (1..).zip(turns) {
             passages.push(Passage {
                 position: passages.len() as u64 + 1,
@@ -102,7 +102,7 @@ fn conversation(sample: Sample) -> Result<Conversation> {
         let mut evidence: Vec<String> = asked
             .evidence
             .iter()
-            .flat_map(|ids| turn_ids(ids))
+            .flat_map(|ids| parse_turn_ids(ids))
             .collect();
         evidence.sort();
         evidence.dedup();
@@ -123,7 +123,7 @@ fn conversation(sample: Sample) -> Result<Conversation> {
 }
 
 /// The ids in `D8:6; D9:17`, without leading zeros.
-fn turn_ids(text: &str) -> Vec<String> {
+fn parse_turn_ids(text: &str) -> Vec<String> {
     let pieces = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == ':'));
     let ids = pieces.filter_map(|piece| {
         let (sitting, turn) = piece.strip_prefix('D')?.split_once(':')?;
@@ -134,7 +134,7 @@ fn turn_ids(text: &str) -> Vec<String> {
 }
 
 /// `1:56 pm on 8 May, 2023`, taken as UTC.
-fn time(text: &str) -> Result<Timestamp> {
+fn parse_time(text: &str) -> Result<Timestamp> {
     let at = jiff::civil::DateTime::strptime("%I:%M %p on %d %B, %Y", text)
         .with_context(|| format!("{text:?} is not a time as LoCoMo has it"))?;
     Ok(at.to_zoned(jiff::tz::TimeZone::UTC)?.timestamp())
@@ -146,14 +146,14 @@ mod tests {
 
     #[test]
     fn evidence_is_read_however_it_is_written() {
-        assert_eq!(turn_ids("D8:6; D9:17"), ["D8:6", "D9:17"]);
-        assert_eq!(turn_ids("D30:05"), ["D30:5"]);
-        assert_eq!(turn_ids("D"), Vec::<String>::new());
+        assert_eq!(parse_turn_ids("D8:6; D9:17"), ["D8:6", "D9:17"]);
+        assert_eq!(parse_turn_ids("D30:05"), ["D30:5"]);
+        assert_eq!(parse_turn_ids("D"), Vec::<String>::new());
     }
 
     #[test]
     fn times_are_read() {
-        let at = time("1:56 pm on 8 May, 2023").unwrap();
+        let at = parse_time("1:56 pm on 8 May, 2023").unwrap();
         assert_eq!(at.to_string(), "2023-05-08T13:56:00Z");
     }
 }

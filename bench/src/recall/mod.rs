@@ -4,21 +4,21 @@ mod corpus;
 mod coverage;
 mod fts5;
 mod locomo;
+mod postgres_index;
 mod quality;
 mod requests;
 mod speed;
-mod tables;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::findings::{Findings, Output};
 use crate::machine::Machine;
+use crate::report::{BenchReport, OutputArgs};
 
 use coverage::{BUDGETS, Coverage};
-use quality::{DEPTHS, Recall};
+use quality::{DEPTHS, RecallScore};
 
 /// Measure recall
 ///
@@ -40,19 +40,19 @@ pub(crate) struct RecallArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     messages: u64,
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 }
 
 /// Runs all measures.
 pub(crate) fn run(args: &RecallArgs) -> Result<()> {
-    let dir = args.output.folder()?;
-    let machine = Machine::of(dir.path())?;
+    let dir = args.output.create_temp_folder()?;
+    let machine = Machine::detect(dir.path())?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let mut notes = Vec::new();
     if let Some(path) = &args.locomo {
-        let conversations = locomo::read(path)?;
+        let conversations = locomo::read_conversations(path)?;
         let tables = args.postgres.as_deref();
-        let tables = tables.map(|url| tables::Tables::open(url, dir.path()));
+        let tables = tables.map(|url| postgres_index::BlockingPostgresIndex::open(url, dir.path()));
         let tables = tables.transpose()?;
         let recalls = quality::measure(
             dir.path(),
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &RecallArgs) -> Result<()> {
             tables.as_ref(),
         )?;
         let asked: usize = conversations.iter().map(|one| one.questions.len()).sum();
-        let table = quality_table(&recalls);
+        let table = render_quality(&recalls);
         println!("{table}");
         notes.push(format!(
             "Evidence recall on {} conversations of LoCoMo with {asked} questions (categories 1–4: \
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &RecallArgs) -> Result<()> {
             conversations.len(),
         ));
         let coverage = runtime.block_on(coverage::measure(dir.path(), &conversations))?;
-        let table = coverage_table(&coverage);
+        let table = render_coverage(&coverage);
         println!("{table}");
         notes.push(format!(
             "Request coverage on the same: the share of questions for which every turn of the \
@@ -82,14 +82,19 @@ pub(crate) fn run(args: &RecallArgs) -> Result<()> {
         ));
     }
     let scale = if args.output.quick { 10 } else { 1 };
-    let mut findings = Findings::default();
+    let mut findings = BenchReport::default();
     if args.messages > 0 {
         notes.push(SPEED_NOTE.to_owned());
         speed::measure(dir.path(), args.messages / scale, &mut findings)?;
-        requests::measure(&runtime, dir.path(), REQUESTS_OVER / scale, &mut findings)?;
+        requests::measure(
+            &runtime,
+            dir.path(),
+            REQUEST_MESSAGES / scale,
+            &mut findings,
+        )?;
     }
     let title = "What search finds, and how fast";
-    findings.report(
+    findings.publish(
         &args.output,
         &machine,
         title,
@@ -99,7 +104,7 @@ pub(crate) fn run(args: &RecallArgs) -> Result<()> {
 }
 
 /// How many messages are in the project that requests are built in.
-const REQUESTS_OVER: u64 = 100_000;
+const REQUEST_MESSAGES: u64 = 100_000;
 
 const SPEED_NOTE: &str = "Messages are 100 made-up words whose frequencies fall as those of real \
                           words do, in sessions of 50; questions are six of the rarer words of \
@@ -108,7 +113,7 @@ const SPEED_NOTE: &str = "Messages are 100 made-up words whose frequencies fall 
                           documents of those around it, and a vector of 260 bytes.";
 
 /// What was found, as a table.
-fn quality_table(recalls: &[Recall]) -> String {
+fn render_quality(recalls: &[RecallScore]) -> String {
     let mut text = String::from("| ranked by |");
     for depth in DEPTHS {
         let _ = write!(text, " @{depth} |");
@@ -116,7 +121,7 @@ fn quality_table(recalls: &[Recall]) -> String {
     text.push_str(" 1 @10 | 2 @10 | 3 @10 | 4 @10 |\n|---|--:|--:|--:|--:|--:|--:|--:|\n");
     for recall in recalls {
         let _ = write!(text, "| {} |", recall.name);
-        for share in recall.at {
+        for share in recall.shares {
             let _ = write!(text, " {share:.3} |");
         }
         for category in 1..=4 {
@@ -129,11 +134,11 @@ fn quality_table(recalls: &[Recall]) -> String {
     text
 }
 
-fn coverage_table(coverage: &[Coverage]) -> String {
+fn render_coverage(coverage: &[Coverage]) -> String {
     let [small, large] = BUDGETS;
     let mut text = format!("| request | {small} tokens | {large} tokens |\n|---|--:|--:|\n");
     for one in coverage {
-        let [small, large] = one.at;
+        let [small, large] = one.shares;
         let _ = writeln!(text, "| {} | {small:.3} | {large:.3} |", one.name);
     }
     text

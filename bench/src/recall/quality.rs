@@ -5,18 +5,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use throughline_recall::{Batch, Contextual, FolderIndex, Found, Index, Query, Scope, Why};
+use throughline_recall::{
+    Batch, ContextualModel, FolderIndex, Index, Query, QueryResults, Scope, ScoreParts,
+};
 
-use super::fts5::{Fts5, words};
+use super::fts5::{Fts5, split_words};
 use super::locomo::{Conversation, Question};
-use super::tables::Tables;
-use crate::figure::{Unit, float};
+use super::postgres_index::BlockingPostgresIndex;
+use crate::units::{Unit, to_f64};
 
 /// How deep one looks.
 pub(crate) const DEPTHS: [usize; 3] = [5, 10, 20];
 
 /// Words of questions that say nothing about what is asked for.
-const FREQUENT: [&str; 44] = [
+const STOP_WORDS: [&str; 44] = [
     "a", "about", "after", "an", "and", "are", "as", "at", "be", "been", "did", "do", "does",
     "for", "from", "had", "has", "have", "her", "his", "how", "in", "is", "it", "many", "of", "on",
     "or", "s", "the", "their", "to", "was", "were", "What", "When", "Where", "Which", "Who", "Why",
@@ -24,53 +26,53 @@ const FREQUENT: [&str; 44] = [
 ];
 
 /// What a way of ranking found.
-pub(crate) struct Recall {
+pub(crate) struct RecallScore {
     pub(crate) name: String,
     /// At each of [`DEPTHS`].
-    pub(crate) at: [f64; 3],
+    pub(crate) shares: [f64; 3],
     /// At ten, by category.
     pub(crate) by_category: BTreeMap<u8, f64>,
 }
 
 /// What a part is worth in a way of ranking.
-struct Way {
+struct RankingVariant {
     name: &'static str,
-    parts: fn(&Why) -> f32,
+    score: fn(&ScoreParts) -> f32,
 }
 
 /// From words alone to all of it.
-const WAYS: [Way; 8] = [
-    Way {
+const RANKING_VARIANTS: [RankingVariant; 8] = [
+    RankingVariant {
         name: "words, here and around (BM25)",
-        parts: |why| why.text,
+        score: |why| why.text,
     },
-    Way {
+    RankingVariant {
         name: "likeness as a whole, alone",
-        parts: |why| why.pooled,
+        score: |why| why.pooled,
     },
-    Way {
+    RankingVariant {
         name: "likeness word by word, alone",
-        parts: |why| why.late,
+        score: |why| why.late,
     },
-    Way {
+    RankingVariant {
         name: "words + whole",
-        parts: |why| 0.4 * why.text + 0.2 * why.pooled,
+        score: |why| 0.4 * why.text + 0.2 * why.pooled,
     },
-    Way {
+    RankingVariant {
         name: "words + word by word",
-        parts: |why| 0.4 * why.text + 0.4 * why.late,
+        score: |why| 0.4 * why.text + 0.4 * why.late,
     },
-    Way {
+    RankingVariant {
         name: "words + whole + word by word",
-        parts: |why| 0.4 * why.text + 0.2 * why.pooled + 0.4 * why.late,
+        score: |why| 0.4 * why.text + 0.2 * why.pooled + 0.4 * why.late,
     },
-    Way {
+    RankingVariant {
         name: "… + session",
-        parts: |why| 0.4 * why.text + 0.2 * why.pooled + 0.4 * why.late + 0.1 * why.session,
+        score: |why| 0.4 * why.text + 0.2 * why.pooled + 0.4 * why.late + 0.1 * why.session,
     },
-    Way {
+    RankingVariant {
         name: "… + author",
-        parts: |why| {
+        score: |why| {
             0.4 * why.text
                 + 0.2 * why.pooled
                 + 0.4 * why.late
@@ -85,20 +87,27 @@ pub(crate) fn measure(
     dir: &Path,
     conversations: &[Conversation],
     contextual: Option<&Path>,
-    tables: Option<&Tables>,
-) -> Result<Vec<Recall>> {
+    tables: Option<&BlockingPostgresIndex>,
+) -> Result<Vec<RecallScore>> {
     let contextual = contextual
-        .map(|folder| Contextual::load("minilm", folder))
+        .map(|folder| ContextualModel::load("minilm", folder))
         .transpose()?;
-    let (mut again, mut elsewhere) = (Tally::default(), Tally::default());
+    let (mut again, mut elsewhere) = (RecallTally::default(), RecallTally::default());
     let (mut seconds, mut seconds_known) = (Vec::new(), Vec::new());
-    let (mut full, mut worded, mut hybrid) = (Tally::default(), Tally::default(), Tally::default());
-    let mut ways: Vec<Tally> = WAYS.iter().map(|_| Tally::default()).collect();
+    let (mut full, mut worded, mut hybrid) = (
+        RecallTally::default(),
+        RecallTally::default(),
+        RecallTally::default(),
+    );
+    let mut ways: Vec<RecallTally> = RANKING_VARIANTS
+        .iter()
+        .map(|_| RecallTally::default())
+        .collect();
     for conversation in conversations {
         let index = FolderIndex::open(&dir.join(conversation.owner.as_str()))?;
-        feed(&index, conversation)?;
+        index_conversation(&index, conversation)?;
         if let Some(tables) = tables {
-            tables.feed(conversation)?;
+            tables.index_conversation(conversation)?;
         }
         let mut fts5 = Fts5::new(&dir.join(format!("{}.db", conversation.owner)))?;
         fts5.add(conversation.passages.iter().map(|one| one.text.as_str()))?;
@@ -111,22 +120,22 @@ pub(crate) fn measure(
                 });
                 Ok(turns.collect())
             };
-            full.add(question, &turns(words(&question.text).collect())?);
-            let telling = words(&question.text).filter(|word| !FREQUENT.contains(word));
+            full.add(question, &turns(split_words(&question.text).collect())?);
+            let telling = split_words(&question.text).filter(|word| !STOP_WORDS.contains(word));
             worded.add(question, &turns(telling.collect())?);
             let scope = Scope::new(conversation.owner.clone());
             let query = Query::new(&*question.text, scope.clone());
-            hybrid.add(question, &ids(&index.search(&query)?));
+            hybrid.add(question, &hit_ids(&index.search(&query)?));
             if let Some(tables) = tables {
-                elsewhere.add(question, &ids(&tables.search(&query)?));
+                elsewhere.add(question, &hit_ids(&tables.search(&query)?));
             }
             if let Some(contextual) = &contextual {
                 let start = Instant::now();
-                let found = index.search_again(&query, contextual, Duration::from_secs(60))?;
+                let found = index.search_reranked(&query, contextual, Duration::from_secs(60))?;
                 seconds.push(start.elapsed().as_secs_f64());
-                again.add(question, &ids(&found));
+                again.add(question, &hit_ids(&found));
                 let start = Instant::now();
-                index.search_again(&query, contextual, Duration::from_secs(60))?;
+                index.search_reranked(&query, contextual, Duration::from_secs(60))?;
                 seconds_known.push(start.elapsed().as_secs_f64());
             }
             let all = Query {
@@ -134,31 +143,31 @@ pub(crate) fn measure(
                 ..query
             };
             let found = index.search(&all)?;
-            for (way, tally) in WAYS.iter().zip(&mut ways) {
+            for (way, tally) in RANKING_VARIANTS.iter().zip(&mut ways) {
                 let mut found = found.clone();
-                let score = |why: &Why| (way.parts)(why);
+                let score = |why: &ScoreParts| (way.score)(why);
                 found
                     .hits
-                    .sort_by(|a, b| score(&b.why).total_cmp(&score(&a.why)));
-                tally.add(question, &ids(&found));
+                    .sort_by(|a, b| score(&b.score_parts).total_cmp(&score(&a.score_parts)));
+                tally.add(question, &hit_ids(&found));
             }
         }
     }
     let mut all = vec![
-        full.recall("FTS5, any of the words"),
-        worded.recall("FTS5 without the most frequent words"),
+        full.score("FTS5, any of the words"),
+        worded.score("FTS5 without the most frequent words"),
     ];
-    let ways = WAYS.iter().zip(&ways);
-    all.extend(ways.map(|(way, tally)| tally.recall(way.name)));
-    all.push(hybrid.recall("**hybrid search, as it comes**"));
+    let ways = RANKING_VARIANTS.iter().zip(&ways);
+    all.extend(ways.map(|(way, tally)| tally.score(way.name)));
+    all.push(hybrid.score("**hybrid search, as it comes**"));
     if tables.is_some() {
-        all.push(elsewhere.recall("the same by the index in PostgreSQL"));
+        all.push(elsewhere.score("the same by the index in PostgreSQL"));
     }
     if contextual.is_some() {
-        all.push(again.recall("**with a contextual model, first 32 compared again**"));
+        all.push(again.score("**with a contextual model, first 32 compared again**"));
         let median = |mut seconds: Vec<f64>| {
             seconds.sort_by(f64::total_cmp);
-            Unit::Time.show(seconds[seconds.len() / 2])
+            Unit::Time.format(seconds[seconds.len() / 2])
         };
         // What other questions of the conversation found first is known the first time.
         let (first, known) = (median(seconds), median(seconds_known));
@@ -168,12 +177,12 @@ pub(crate) fn measure(
 }
 
 /// Takes in a conversation, after whatever is there.
-pub(crate) fn feed(index: &dyn Index, conversation: &Conversation) -> Result<()> {
-    let Some(mut feeder) = index.feeder()? else {
+pub(crate) fn index_conversation(index: &dyn Index, conversation: &Conversation) -> Result<()> {
+    let Some(mut feeder) = index.indexer()? else {
         bail!("somebody else feeds {index:?}");
     };
     let after = index.watermark()?;
-    feeder.feed(Batch {
+    feeder.index_batch(Batch {
         after,
         upto: after + conversation.passages.len() as u64,
         passages: conversation.passages.clone(),
@@ -183,7 +192,7 @@ pub(crate) fn feed(index: &dyn Index, conversation: &Conversation) -> Result<()>
     Ok(())
 }
 
-fn ids(found: &Found) -> Vec<String> {
+fn hit_ids(found: &QueryResults) -> Vec<String> {
     found
         .hits
         .iter()
@@ -193,13 +202,13 @@ fn ids(found: &Found) -> Vec<String> {
 
 /// Sums over questions.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct RecallTally {
     count: u64,
     sums: [f64; 3],
     categories: BTreeMap<u8, (u64, f64)>,
 }
 
-impl Tally {
+impl RecallTally {
     /// Adds the answer to a question: the ids of the turns found, the best first.
     pub(crate) fn add(&mut self, question: &Question, found: &[String]) {
         self.count += 1;
@@ -210,7 +219,7 @@ impl Tally {
                 .iter()
                 .filter(|id| first.contains(id))
                 .count();
-            float(there as u64) / float(question.evidence.len() as u64)
+            to_f64(there as u64) / to_f64(question.evidence.len() as u64)
         });
         for (sum, share) in self.sums.iter_mut().zip(shares) {
             *sum += share;
@@ -220,13 +229,13 @@ impl Tally {
         category.1 += shares[1];
     }
 
-    pub(crate) fn recall(&self, name: &str) -> Recall {
+    pub(crate) fn score(&self, name: &str) -> RecallScore {
         let by_category = self.categories.iter();
         let by_category =
-            by_category.map(|(category, (count, sum))| (*category, sum / float(*count)));
-        Recall {
+            by_category.map(|(category, (count, sum))| (*category, sum / to_f64(*count)));
+        RecallScore {
             name: name.to_owned(),
-            at: self.sums.map(|sum| sum / float(self.count.max(1))),
+            shares: self.sums.map(|sum| sum / to_f64(self.count.max(1))),
             by_category: by_category.collect(),
         }
     }

@@ -6,20 +6,20 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use throughline::context::{Encoding, Policy};
 use throughline::{
-    Address, Asking, Conflict, Content, Expect, Message, NewSession, Opening, Patience, ProjectId,
-    Role, Session, Throughline,
+    ConflictPolicy, Content, Expect, IndexWait, Message, NewSession, OpenOptions, ProjectId,
+    RequestOptions, Role, Session, StoreAddress, Throughline,
 };
 use tokio::runtime::Runtime;
 
-use super::corpus::Words;
+use super::corpus::Vocabulary;
 use crate::chart::Chart;
-use crate::figure::Unit;
-use crate::findings::Findings;
-use crate::rounds::{Contender, take_turns};
+use crate::report::BenchReport;
+use crate::rounds::{Contender, run_rounds};
 use crate::table::Row;
+use crate::units::Unit;
 
 /// Messages a session.
-const SITTING: u64 = 50;
+const MESSAGES_PER_SESSION: u64 = 50;
 const ROUNDS: usize = 60;
 
 /// Measures with so many messages in one project.
@@ -27,28 +27,28 @@ pub(crate) fn measure(
     runtime: &Runtime,
     dir: &Path,
     messages: u64,
-    findings: &mut Findings,
+    findings: &mut BenchReport,
 ) -> Result<()> {
-    let words = Words::new();
-    let session = runtime.block_on(filled(&dir.join("requests.db"), &words, messages))?;
+    let words = Vocabulary::new();
+    let session = runtime.block_on(fill_project(&dir.join("requests.db"), &words, messages))?;
     let with = Policy::preset("default").context("no such preset")?;
     let without = Policy {
         recall: false,
         ..with.clone()
     };
     let build = |policy: &Policy, number: u64| -> Result<f64> {
-        let message = Content::text(words.question(number, messages));
-        let asking = Asking {
+        let message = Content::text(words.query(number, messages));
+        let asking = RequestOptions {
             budget: Some(8_000),
             message: Some(&message),
-            ..Asking::new(policy, 200_000, Encoding::O200k)
+            ..RequestOptions::new(policy, 200_000, Encoding::O200k)
         };
         let start = Instant::now();
         runtime.block_on(session.request(&asking))?;
         Ok(start.elapsed().as_secs_f64())
     };
     let (mut one, mut other) = (0, 0);
-    let times = take_turns(
+    let times = run_rounds(
         ROUNDS,
         vec![
             Contender::new("with recall", || {
@@ -63,39 +63,39 @@ pub(crate) fn measure(
     )?;
     let name = format!("A request with recall over {messages} messages");
     let row = Row::new(&name, Unit::Time, &times[0]);
-    findings.row(row.against("the same without recall", &times[1]));
+    findings.add_row(row.against("the same without recall", &times[1]));
     let mut chart = Chart::new(format!("{name} (shorter is better)"), Unit::Time);
-    chart.ours("with recall", &times[0]);
-    chart.other("without", &times[1]);
-    findings.chart(chart);
+    chart.add_ours("with recall", &times[0]);
+    chart.add_other("without", &times[1]);
+    findings.add_chart(chart);
     Ok(())
 }
 
 /// A project with so many messages, indexed; a session of it to go on in.
-async fn filled(file: &Path, words: &Words, messages: u64) -> Result<Session> {
-    let address = Address::Sqlite(file.to_owned());
-    let tl = Throughline::open_with(&address, Opening::default()).await?;
+async fn fill_project(file: &Path, words: &Vocabulary, messages: u64) -> Result<Session> {
+    let address = StoreAddress::Sqlite(file.to_owned());
+    let tl = Throughline::open_with(&address, OpenOptions::default()).await?;
     let project: ProjectId = "bench".parse()?;
     let new = || NewSession {
         project: Some(project.clone()),
         ..NewSession::default()
     };
     let mut session = tl.create(new()).await?;
-    for first in (0..messages).step_by(usize::try_from(SITTING)?) {
+    for first in (0..messages).step_by(usize::try_from(MESSAGES_PER_SESSION)?) {
         session = tl.create(new()).await?;
-        let entries = (first..messages.min(first + SITTING)).map(|number| {
+        let entries = (first..messages.min(first + MESSAGES_PER_SESSION)).map(|number| {
             let role = if number % 2 == 0 {
                 Role::User
             } else {
                 Role::Assistant
             };
-            session.entry(Message::text(role, words.message(number)))
+            session.new_entry(Message::text(role, words.message(number)))
         });
         let entries = entries.collect();
         session
-            .append_all(entries, Expect::Any, Conflict::Reject)
+            .append_all(entries, Expect::Any, ConflictPolicy::Reject)
             .await?;
     }
-    tl.catch_up(Patience::Endless, &mut |_, _| {}).await?;
+    tl.catch_up(IndexWait::Unlimited, &mut |_, _| {}).await?;
     Ok(session)
 }

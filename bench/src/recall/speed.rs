@@ -10,29 +10,29 @@ use anyhow::{Context, Result, bail};
 use throughline_model::Owner;
 use throughline_recall::{Batch, FolderIndex, Index as _, Mode, Query, Scope};
 
-use super::Findings;
-use super::corpus::{Words, passage};
-use super::fts5::{Fts5, words};
+use super::BenchReport;
+use super::corpus::{Vocabulary, make_passage};
+use super::fts5::{Fts5, split_words};
 use crate::chart::Chart;
-use crate::figure::{Unit, float};
 use crate::rounds::Samples;
 use crate::table::{Row, Target};
+use crate::units::{Unit, to_f64};
 
 /// Messages a batch.
 const BATCH: u64 = 5000;
 /// Questions a round.
-const QUESTIONS: u64 = 100;
+const QUERIES: u64 = 100;
 const ROUNDS: u64 = 5;
 
 /// Times of many questions: each round's median, and each round's slowest.
 #[derive(Default)]
-struct Times {
+struct QueryTimes {
     median: Samples,
     slowest: Samples,
 }
 
-impl Times {
-    fn round(&mut self, mut seconds: Vec<f64>) {
+impl QueryTimes {
+    fn add_round(&mut self, mut seconds: Vec<f64>) {
         seconds.sort_by(f64::total_cmp);
         self.median.0.push(seconds[seconds.len() / 2]);
         // With a hundred questions a round, the slowest but one is the 99th percentile.
@@ -42,8 +42,8 @@ impl Times {
 }
 
 /// Measures with so many messages.
-pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Result<()> {
-    let vocabulary = Words::new();
+pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut BenchReport) -> Result<()> {
+    let vocabulary = Vocabulary::new();
     let owner = Owner::local();
     let folder = dir.join("index");
     let lines = dir.join("messages.jsonl");
@@ -53,14 +53,14 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
     let mut text_bytes = 0;
     {
         let index = FolderIndex::open(&folder)?;
-        let Some(mut feeder) = index.feeder()? else {
+        let Some(mut feeder) = index.indexer()? else {
             bail!("somebody else feeds {}", folder.display());
         };
         let mut file = std::io::BufWriter::new(fs::File::create(&lines)?);
         let mut number = 0;
         while number < messages {
             let end = messages.min(number + BATCH);
-            let passages = (number..end).map(|one| passage(&vocabulary, &owner, one));
+            let passages = (number..end).map(|one| make_passage(&vocabulary, &owner, one));
             let passages: Vec<_> = passages.collect::<Result<_>>()?;
             text_bytes += passages
                 .iter()
@@ -74,7 +74,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
             fts5.add(passages.iter().map(|one| one.text.as_str()))?;
             theirs += start.elapsed().as_secs_f64();
             let start = Instant::now();
-            feeder.feed(Batch {
+            feeder.index_batch(Batch {
                 passages,
                 removed: Vec::new(),
                 after: number,
@@ -92,15 +92,16 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
         feeder.finish()?;
         ours += start.elapsed().as_secs_f64();
     }
-    let count = float(messages);
-    let at = crate::figure::digits(count);
-    findings.row(
+    let count = to_f64(messages);
+    let at = crate::units::format_number(count);
+    findings.add_row(
         Row::new("messages indexed", Unit::Rate, &Samples(vec![count / ours]))
             .against("FTS5", &Samples(vec![count / theirs])),
     );
-    let size = |path: &Path| -> Result<Samples> { Ok(Samples(vec![float(size(path)?) / count])) };
+    let size =
+        |path: &Path| -> Result<Samples> { Ok(Samples(vec![to_f64(disk_size(path)?) / count])) };
     let name = format!("bytes on disk a message of {} bytes", text_bytes / messages);
-    findings.row(
+    findings.add_row(
         Row::new(name, Unit::Number, &size(&folder)?)
             .against("FTS5, with its text", &size(&dir.join("fts5.db"))?),
     );
@@ -108,7 +109,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
     let start = Instant::now();
     let index = FolderIndex::open(&folder)?;
     let opened = start.elapsed().as_secs_f64();
-    findings.row(Row::new(
+    findings.add_row(Row::new(
         "opening the index",
         Unit::Time,
         &Samples(vec![opened]),
@@ -126,15 +127,15 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
         Ok(())
     };
     let (mut hybrid, mut text, mut full, mut lines_read) = (
-        Times::default(),
-        Times::default(),
-        Times::default(),
-        Times::default(),
+        QueryTimes::default(),
+        QueryTimes::default(),
+        QueryTimes::default(),
+        QueryTimes::default(),
     );
     let grep = Command::new("rg").arg("--version").output().is_ok();
     for round in 0..=ROUNDS {
-        let questions: Vec<String> = (0..QUESTIONS)
-            .map(|one| vocabulary.question(round * QUESTIONS + one, messages))
+        let questions: Vec<String> = (0..QUERIES)
+            .map(|one| vocabulary.query(round * QUERIES + one, messages))
             .collect();
         let timed = |ask: &mut dyn FnMut(&str) -> Result<()>, few: usize| -> Result<Vec<f64>> {
             let times = questions.iter().take(few).map(|question| {
@@ -144,16 +145,16 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
             });
             times.collect()
         };
-        let all = usize::try_from(QUESTIONS)?;
+        let all = usize::try_from(QUERIES)?;
         let times = [
             timed(&mut |question| ask(Mode::Hybrid, question), all)?,
             timed(&mut |question| ask(Mode::Text, question), all)?,
             timed(
-                &mut |question| fts5.search(words(question), 20).map(drop),
+                &mut |question| fts5.search(split_words(question), 20).map(drop),
                 all / 4,
             )?,
             if grep {
-                timed(&mut |question| ripgrep(&lines, question), 3)?
+                timed(&mut |question| run_ripgrep(&lines, question), 3)?
             } else {
                 vec![f64::NAN]
             },
@@ -162,11 +163,11 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
         if round > 0 {
             let into = [&mut hybrid, &mut text, &mut full, &mut lines_read];
             for (into, times) in into.into_iter().zip(times) {
-                into.round(times);
+                into.add_round(times);
             }
         }
     }
-    findings.row(
+    findings.add_row(
         Row::new(
             format!("hybrid search of {at}, median"),
             Unit::Time,
@@ -175,7 +176,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
         .against("FTS5, any of the words", &full.median)
         .target(Target::AtMost(1.0)),
     );
-    findings.row(
+    findings.add_row(
         Row::new(
             format!("hybrid search of {at}, 99th percentile"),
             Unit::Time,
@@ -184,7 +185,7 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
         .against("FTS5, any of the words", &full.slowest)
         .target(Target::AtMost(1.0)),
     );
-    findings.row(
+    findings.add_row(
         Row::new(
             format!("search by words of {at}, median"),
             Unit::Time,
@@ -193,34 +194,34 @@ pub(crate) fn measure(dir: &Path, messages: u64, findings: &mut Findings) -> Res
         .against("FTS5, any of the words", &full.median),
     );
     let name = format!("hybrid search of {at}, median");
-    findings.row(if grep {
+    findings.add_row(if grep {
         Row::new(name, Unit::Time, &hybrid.median)
             .against("rg over lines of JSON", &lines_read.median)
     } else {
-        Row::missing(format!("{name}, against rg"), "rg is not installed")
+        Row::not_measured(format!("{name}, against rg"), "rg is not installed")
     });
-    let memory = Samples(vec![float(anonymous()?)]);
-    findings.row(Row::new(
+    let memory = Samples(vec![to_f64(anonymous_memory()?)]);
+    findings.add_row(Row::new(
         "memory while searching, besides mapped files",
         Unit::Bytes,
         &memory,
     ));
     let mut chart = Chart::new(format!("Search of {at} messages, median"), Unit::Time);
-    chart.ours("Throughline, hybrid", &hybrid.median);
-    chart.ours("Throughline, by words", &text.median);
-    chart.other("FTS5, any of the words", &full.median);
+    chart.add_ours("Throughline, hybrid", &hybrid.median);
+    chart.add_ours("Throughline, by words", &text.median);
+    chart.add_other("FTS5, any of the words", &full.median);
     if grep {
-        chart.other("rg over lines of JSON", &lines_read.median);
+        chart.add_other("rg over lines of JSON", &lines_read.median);
     }
-    findings.chart(chart);
+    findings.add_chart(chart);
     Ok(())
 }
 
 /// All lines with any of the words: what one would type.
-fn ripgrep(lines: &Path, question: &str) -> Result<()> {
+fn run_ripgrep(lines: &Path, question: &str) -> Result<()> {
     let mut rg = Command::new("rg");
     rg.arg("--ignore-case").stdout(Stdio::null());
-    for word in words(question).skip(3) {
+    for word in split_words(question).skip(3) {
         rg.args(["-e", word]);
     }
     rg.arg(lines).status().context("rg cannot be run")?;
@@ -228,7 +229,7 @@ fn ripgrep(lines: &Path, question: &str) -> Result<()> {
 }
 
 /// Bytes of a file, or of all files in a folder.
-fn size(path: &Path) -> Result<u64> {
+fn disk_size(path: &Path) -> Result<u64> {
     if path.is_file() {
         return Ok(fs::metadata(path)?.len());
     }
@@ -248,7 +249,7 @@ fn size(path: &Path) -> Result<u64> {
 }
 
 /// Memory of this process that no file stands behind.
-fn anonymous() -> Result<u64> {
+fn anonymous_memory() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status
         .lines()

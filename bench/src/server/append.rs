@@ -8,44 +8,44 @@ use serde_json::{Value, json};
 use throughline::{Message, NewSession, Role, Session, Throughline};
 use tokio::task::JoinSet;
 
-use super::client::{Connection, request};
-use super::served::Served;
-use super::{Bench, CONNECTIONS, Findings, text};
+use super::bench_server::BenchServer;
+use super::client::{Connection, http_request};
+use super::{Bench, BenchReport, CONNECTIONS, message_text};
 use crate::chart::Chart;
-use crate::figure::{Unit, float};
-use crate::rounds::{Contender, Samples, take_turns};
+use crate::rounds::{Contender, Samples, run_rounds};
 use crate::table::{Row, Target};
+use crate::units::{Unit, to_f64};
 
 /// How many entries a read has.
 const TAIL: usize = 50;
 
-pub(super) fn measure(bench: &Bench, findings: &mut Findings) -> Result<()> {
-    let served = Served::ours(&bench.dir().join("served.db"))?;
-    let limit = Served::limit()?;
-    let engine = bench.runtime.block_on(Engine::open(bench))?;
-    let http = bench.runtime.block_on(Http::open(served.address))?;
-    let body = message();
+pub(super) fn measure(bench: &Bench, findings: &mut BenchReport) -> Result<()> {
+    let served = BenchServer::start_throughline(&bench.dir().join("served.db"))?;
+    let limit = BenchServer::start_noop()?;
+    let engine = bench.runtime.block_on(EngineSessions::open(bench))?;
+    let http = bench.runtime.block_on(HttpSessions::open(served.address))?;
+    let body = message_body();
 
-    let mut delays = Delays::default();
+    let mut delays = Latencies::default();
     let slice = bench.pace.slice;
-    let mut samples = take_turns(
+    let mut samples = run_rounds(
         bench.pace.rounds,
         vec![
             Contender::new("HTTP", || {
                 let requests = http.requests("POST", "entries", &body);
                 bench
                     .runtime
-                    .block_on(calls(served.address, requests, slice, &mut delays))
+                    .block_on(measure_calls(served.address, requests, slice, &mut delays))
             }),
             Contender::new("the engine", || {
-                bench.runtime.block_on(engine.appends(bench))
+                bench.runtime.block_on(engine.measure_appends(bench))
             }),
             Contender::new("the limit", || {
-                let requests = vec![request("POST", "/limit", &body); CONNECTIONS];
-                let mut unused = Delays::default();
+                let requests = vec![http_request("POST", "/limit", &body); CONNECTIONS];
+                let mut unused = Latencies::default();
                 bench
                     .runtime
-                    .block_on(calls(limit.address, requests, slice, &mut unused))
+                    .block_on(measure_calls(limit.address, requests, slice, &mut unused))
             }),
         ],
     )?
@@ -54,58 +54,61 @@ pub(super) fn measure(bench: &Bench, findings: &mut Findings) -> Result<()> {
     let (ours, direct, nothing) = (next()?, next()?, next()?);
     let name = format!("append over HTTP, {CONNECTIONS} connections");
     let row = || Row::new(&name, Unit::Rate, &ours);
-    findings.row(
+    findings.add_row(
         row()
             .against("the engine called directly", &direct)
             .target(Target::AtLeast(0.5)),
     );
-    findings.row(row().against("a handler that stores nothing", &nothing));
-    delays.tell(&name, findings);
+    findings.add_row(row().against("a handler that stores nothing", &nothing));
+    delays.report_to(&name, findings);
     let mut chart = Chart::new("Durable appends, 64 at once", Unit::Rate);
-    chart.ours("over HTTP", &ours);
-    chart.other("the engine called directly", &direct);
-    chart.other("HTTP, storing nothing", &nothing);
-    findings.chart(chart);
+    chart.add_ours("over HTTP", &ours);
+    chart.add_other("the engine called directly", &direct);
+    chart.add_other("HTTP, storing nothing", &nothing);
+    findings.add_chart(chart);
 
-    let mut delays = Delays::default();
+    let mut delays = Latencies::default();
     let page = format!("entries?limit={TAIL}");
-    let mut samples = take_turns(
+    let mut samples = run_rounds(
         bench.pace.rounds,
         vec![
             Contender::new("HTTP", || {
                 let requests = http.requests("GET", &page, "");
                 bench
                     .runtime
-                    .block_on(calls(served.address, requests, slice, &mut delays))
+                    .block_on(measure_calls(served.address, requests, slice, &mut delays))
             }),
-            Contender::new("the engine", || bench.runtime.block_on(engine.reads(bench))),
+            Contender::new("the engine", || {
+                bench.runtime.block_on(engine.measure_reads(bench))
+            }),
         ],
     )?
     .into_iter();
     let mut next = || samples.next().context("a contender has no samples");
     let (ours, direct) = (next()?, next()?);
     let name = format!("read the last {TAIL} over HTTP, {CONNECTIONS} connections");
-    findings.row(Row::new(&name, Unit::Rate, &ours).against("the engine called directly", &direct));
-    delays.tell(&name, findings);
+    findings
+        .add_row(Row::new(&name, Unit::Rate, &ours).against("the engine called directly", &direct));
+    delays.report_to(&name, findings);
     Ok(())
 }
 
 /// A message, as it is appended over HTTP.
-pub(crate) fn message() -> String {
-    json!({"entries": [{"role": "user", "content": text()}]}).to_string()
+pub(crate) fn message_body() -> String {
+    json!({"entries": [{"role": "user", "content": message_text()}]}).to_string()
 }
 
 /// A session for each connection.
-struct Http {
+struct HttpSessions {
     sessions: Vec<String>,
 }
 
-impl Http {
+impl HttpSessions {
     async fn open(address: SocketAddr) -> Result<Self> {
         let mut connection = Connection::open(address).await?;
         let mut sessions = Vec::new();
         for _ in 0..CONNECTIONS {
-            sessions.push(session(&mut connection).await?);
+            sessions.push(create_session(&mut connection).await?);
         }
         Ok(Self { sessions })
     }
@@ -114,15 +117,15 @@ impl Http {
         let path = |id: &String| format!("/api/sessions/{id}/{what}");
         let sessions = self.sessions.iter();
         sessions
-            .map(|id| request(method, &path(id), body))
+            .map(|id| http_request(method, &path(id), body))
             .collect()
     }
 }
 
 /// Makes a session; its id.
-pub(crate) async fn session(connection: &mut Connection) -> Result<String> {
+pub(crate) async fn create_session(connection: &mut Connection) -> Result<String> {
     let made = connection
-        .call(&request("POST", "/api/sessions", "{}"))
+        .call(&http_request("POST", "/api/sessions", "{}"))
         .await?;
     let made: Value = serde_json::from_str(&made)?;
     let id = made["id"].as_str().context("a session without an id")?;
@@ -131,37 +134,37 @@ pub(crate) async fn session(connection: &mut Connection) -> Result<String> {
 
 /// How long single calls took.
 #[derive(Default)]
-pub(crate) struct Delays(Vec<f64>);
+pub(crate) struct Latencies(Vec<f64>);
 
-impl Delays {
-    fn tell(&mut self, name: &str, findings: &mut Findings) {
+impl Latencies {
+    fn report_to(&mut self, name: &str, findings: &mut BenchReport) {
         self.0.sort_by(f64::total_cmp);
         for (percent, label) in [(50, "p50"), (99, "p99")] {
             let Some(at) = self.0.get(self.0.len() * percent / 100) else {
                 continue;
             };
             let row = Row::new(format!("{name}: {label}"), Unit::Time, &Samples(vec![*at]));
-            findings.row(row);
+            findings.add_row(row);
         }
     }
 }
 
 /// Each request again and again on a connection of its own; how many a second.
-async fn calls(
+async fn measure_calls(
     to: SocketAddr,
     requests: Vec<Vec<u8>>,
     slice: std::time::Duration,
-    delays: &mut Delays,
+    delays: &mut Latencies,
 ) -> Result<f64> {
     let requests = requests.into_iter().map(|request| (to, request));
-    calls_to(requests.collect(), slice, delays).await
+    measure_calls_to(requests.collect(), slice, delays).await
 }
 
 /// The same, each to a server of its own.
-pub(crate) async fn calls_to(
+pub(crate) async fn measure_calls_to(
     requests: Vec<(SocketAddr, Vec<u8>)>,
     slice: std::time::Duration,
-    delays: &mut Delays,
+    delays: &mut Latencies,
 ) -> Result<f64> {
     let mut connections = Vec::new();
     for (to, _) in &requests {
@@ -186,15 +189,15 @@ pub(crate) async fn calls_to(
         done += took.len() as u64;
         delays.0.extend(took);
     }
-    Ok(float(done) / start.elapsed().as_secs_f64())
+    Ok(to_f64(done) / start.elapsed().as_secs_f64())
 }
 
 /// The engine, called by as many tasks.
-struct Engine {
+struct EngineSessions {
     sessions: Vec<Session>,
 }
 
-impl Engine {
+impl EngineSessions {
     async fn open(bench: &Bench) -> Result<Self> {
         let store = bench.dir().join("direct.db");
         let tl = Throughline::open(&format!("sqlite:{}", store.display())).await?;
@@ -205,13 +208,13 @@ impl Engine {
         Ok(Self { sessions })
     }
 
-    async fn appends(&self, bench: &Bench) -> Result<f64> {
+    async fn measure_appends(&self, bench: &Bench) -> Result<f64> {
         let start = Instant::now();
         let mut tasks = JoinSet::new();
         for session in self.sessions.clone() {
             let slice = bench.pace.slice;
             tasks.spawn(async move {
-                let (text, mut done) = (text(), 0_u64);
+                let (text, mut done) = (message_text(), 0_u64);
                 while start.elapsed() < slice {
                     session
                         .append(Message::text(Role::User, text.clone()))
@@ -222,10 +225,10 @@ impl Engine {
             });
         }
         let done: u64 = tasks.join_all().await.into_iter().sum::<Result<u64>>()?;
-        Ok(float(done) / start.elapsed().as_secs_f64())
+        Ok(to_f64(done) / start.elapsed().as_secs_f64())
     }
 
-    async fn reads(&self, bench: &Bench) -> Result<f64> {
+    async fn measure_reads(&self, bench: &Bench) -> Result<f64> {
         let start = Instant::now();
         let mut tasks = JoinSet::new();
         for session in self.sessions.clone() {
@@ -240,6 +243,6 @@ impl Engine {
             });
         }
         let done: u64 = tasks.join_all().await.into_iter().sum::<Result<u64>>()?;
-        Ok(float(done) / start.elapsed().as_secs_f64())
+        Ok(to_f64(done) / start.elapsed().as_secs_f64())
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Connection {
 }
 
 /// The bytes of a request.
-pub(crate) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
+pub(crate) fn http_request(method: &str, path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
@@ -36,10 +36,10 @@ impl Connection {
     pub(crate) async fn call(&mut self, request: &[u8]) -> Result<String> {
         self.stream.write_all(request).await?;
         let head = loop {
-            if let Some(end) = find(&self.read, b"\r\n\r\n") {
+            if let Some(end) = find_bytes(&self.read, b"\r\n\r\n") {
                 break end + 4;
             }
-            self.more().await?;
+            self.read_more().await?;
         };
         let text = std::str::from_utf8(&self.read[..head])?.to_ascii_lowercase();
         ensure!(text.starts_with("http/1.1 2"), "answered {text}");
@@ -49,7 +49,7 @@ impl Connection {
             .context("the answer does not say how long it is")?;
         let length: usize = length.trim().parse()?;
         while self.read.len() < head + length {
-            self.more().await?;
+            self.read_more().await?;
         }
         let body = String::from_utf8(self.read[head..head + length].to_vec())?;
         self.read.drain(..head + length);
@@ -65,15 +65,15 @@ impl Connection {
     /// Reads until this has come, and forgets everything up to there.
     pub(crate) async fn wait_for(&mut self, wanted: &[u8]) -> Result<()> {
         loop {
-            if let Some(at) = find(&self.read, wanted) {
+            if let Some(at) = find_bytes(&self.read, wanted) {
                 self.read.drain(..at + wanted.len());
                 return Ok(());
             }
-            self.more().await?;
+            self.read_more().await?;
         }
     }
 
-    async fn more(&mut self) -> Result<()> {
+    async fn read_more(&mut self) -> Result<()> {
         if self.stream.read_buf(&mut self.read).await? == 0 {
             bail!("the server closed the connection");
         }
@@ -81,6 +81,6 @@ impl Connection {
     }
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+fn find_bytes(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|part| part == wanted)
 }

@@ -9,47 +9,50 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::append::{message, session};
-use super::client::{Connection, request};
-use super::{Bench, Findings};
-use crate::figure::{Unit, digits, float};
+use super::append::{create_session, message_body};
+use super::client::{Connection, http_request};
+use super::{Bench, BenchReport};
 use crate::rounds::Samples;
 use crate::table::Row;
+use crate::units::{Unit, format_number, to_f64};
 
 const SESSIONS: u64 = 10_000;
 
-pub(super) fn measure(bench: &Bench, tl: Option<&Path>, findings: &mut Findings) -> Result<()> {
+pub(super) fn measure(bench: &Bench, tl: Option<&Path>, findings: &mut BenchReport) -> Result<()> {
     let Some(tl) = tl else {
-        findings.row(Row::missing("memory at rest", "no `tl` was named"));
+        findings.add_row(Row::not_measured("memory at rest", "no `tl` was named"));
         return Ok(());
     };
     let sessions = SESSIONS / bench.scale;
-    let server = Process::start(tl, &bench.dir().join("idle"), None)?;
-    let before = server.resident()?;
+    let server = ServeProcess::start(tl, &bench.dir().join("idle"), None)?;
+    let before = server.resident_bytes()?;
     bench.runtime.block_on(async {
         let mut connection = Connection::open(server.address).await?;
-        let body = message();
+        let body = message_body();
         for _ in 0..sessions {
-            let id = session(&mut connection).await?;
+            let id = create_session(&mut connection).await?;
             let path = format!("/api/sessions/{id}/entries");
-            connection.call(&request("POST", &path, &body)).await?;
+            connection.call(&http_request("POST", &path, &body)).await?;
         }
         anyhow::Ok(())
     })?;
-    let after = server.resident()?;
-    let name = format!("memory with {} sessions at rest", digits(float(sessions)));
+    let after = server.resident_bytes()?;
+    let name = format!(
+        "memory with {} sessions at rest",
+        format_number(to_f64(sessions))
+    );
     let row = Row::new(name, Unit::Bytes, &Samples(vec![after]));
-    findings.row(row.against("with none", &Samples(vec![before])));
+    findings.add_row(row.against("with none", &Samples(vec![before])));
     Ok(())
 }
 
 /// `tl serve`, until this is dropped.
-pub(crate) struct Process {
+pub(crate) struct ServeProcess {
     child: Child,
     pub(crate) address: SocketAddr,
 }
 
-impl Process {
+impl ServeProcess {
     /// Serves the store at an address, or the one in `home`.
     pub(crate) fn start(tl: &Path, home: &Path, store: Option<&str>) -> Result<Self> {
         let mut serve = Command::new(tl);
@@ -71,16 +74,16 @@ impl Process {
         Ok(Self { child, address })
     }
 
-    fn resident(&self) -> Result<f64> {
+    fn resident_bytes(&self) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.and_then(|line| line.split_whitespace().next());
         let kib: u64 = kib.context("no VmRSS in the status")?.parse()?;
-        Ok(float(kib * 1024))
+        Ok(to_f64(kib * 1024))
     }
 }
 
-impl Drop for Process {
+impl Drop for ServeProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

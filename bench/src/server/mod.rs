@@ -4,10 +4,10 @@
 //! but the engine's own. Each server has a runtime of its own.
 
 pub(crate) mod append;
+mod bench_server;
 pub(crate) mod client;
 mod events;
 pub(crate) mod idle;
-mod served;
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::bench::Bench;
-use crate::findings::{Findings, Output};
+use crate::report::{BenchReport, OutputArgs};
 
 /// Connections at once.
 const CONNECTIONS: usize = 64;
@@ -29,7 +29,7 @@ const TEXT_BYTES: usize = 634;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServerArgs {
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
     /// The `tl` whose memory is watched [default: none, and it is not measured]
     #[arg(long, value_name = "PATH")]
     tl: Option<PathBuf>,
@@ -50,7 +50,7 @@ enum Measure {
 }
 
 /// A message's text.
-fn text() -> String {
+fn message_text() -> String {
     const WORDS: &str = "The build fails on the second step because the lock file names a \
                          version that is no longer there; pin the older one and try again. ";
     WORDS.chars().cycle().take(TEXT_BYTES).collect()
@@ -60,7 +60,7 @@ fn text() -> String {
 pub(crate) fn run(args: &ServerArgs) -> Result<()> {
     let bench = Bench::prepare(&args.output, 300, 1_000)?;
     let wanted = |measure| args.only.is_empty() || args.only.contains(&measure);
-    let mut findings = Findings::default();
+    let mut findings = BenchReport::default();
     if wanted(Measure::Append) {
         append::measure(&bench, &mut findings)?;
     }
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &ServerArgs) -> Result<()> {
         idle::measure(&bench, args.tl.as_deref(), &mut findings)?;
     }
     let notes = [NOTE.to_owned()];
-    findings.report(&args.output, &bench.machine, "The server", "server", &notes)
+    findings.publish(&args.output, &bench.machine, "The server", "server", &notes)
 }
 
 const NOTE: &str = "Messages are 634 bytes of text, one a request, each synced to the disk before it \

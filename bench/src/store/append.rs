@@ -11,42 +11,45 @@ use anyhow::{Context, Result, anyhow};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::{Bench, Findings, Work};
-use crate::appending::{Appending, total};
+use super::{Bench, BenchReport, PeerTask};
+use crate::append_load::{AppendLoad, total_rate};
 use crate::chart::Chart;
-use crate::figure::Unit;
 use crate::peers::Peers;
-use crate::rounds::{Contender, Samples, rate, take_turns};
+use crate::rounds::{Contender, Samples, measure_rate, run_rounds};
 use crate::sample;
 use crate::table::{Row, Target};
+use crate::units::Unit;
 
 const WRITERS: [usize; 4] = [1, 16, 64, 256];
 
 /// What is compared in each round, in this order.
-struct Sampled {
+struct AppendSamples {
     ours: Samples,
     file: Samples,
-    each: Samples,
+    file_per_session: Samples,
     peer: Result<Samples, String>,
 }
 
-pub(super) fn measure(bench: &Bench, peers: &Peers, findings: &mut Findings) -> Result<()> {
+pub(super) fn measure(bench: &Bench, peers: &Peers, findings: &mut BenchReport) -> Result<()> {
     let mut curve = Chart::new("Durable appends by number of writers", Unit::Rate);
     for writers in WRITERS {
-        let sampled = take(bench, peers, writers)?;
-        rows(writers, &sampled, findings);
-        curve.ours(format!("Throughline, {writers}"), &sampled.ours);
-        curve.other(format!("one file, group commit, {writers}"), &sampled.file);
-        curve.other(format!("a file a session, {writers}"), &sampled.each);
+        let sampled = collect_samples(bench, peers, writers)?;
+        add_rows(writers, &sampled, findings);
+        curve.add_ours(format!("Throughline, {writers}"), &sampled.ours);
+        curve.add_other(format!("one file, group commit, {writers}"), &sampled.file);
+        curve.add_other(
+            format!("a file a session, {writers}"),
+            &sampled.file_per_session,
+        );
         if matches!(writers, 1 | 64) {
-            findings.chart(chart(writers, &sampled));
+            findings.add_chart(make_chart(writers, &sampled));
         }
     }
-    findings.chart(curve);
+    findings.add_chart(curve);
     Ok(())
 }
 
-fn rows(writers: usize, sampled: &Sampled, findings: &mut Findings) {
+fn add_rows(writers: usize, sampled: &AppendSamples, findings: &mut BenchReport) {
     let name = match writers {
         1 => "durable append, 1 writer".to_owned(),
         many => format!("durable append, {many} writers"),
@@ -65,13 +68,16 @@ fn rows(writers: usize, sampled: &Sampled, findings: &mut Findings) {
         64 => Some(Target::AtLeast(0.5)),
         _ => None,
     };
-    findings.row(set(row().against(file, &sampled.file), target));
+    findings.add_row(set(row().against(file, &sampled.file), target));
     if writers > 1 {
         let target = (writers == 64).then_some(Target::AtLeast(8.0));
-        let each = row().against("a plain file a session, each synced", &sampled.each);
-        findings.row(set(each, target));
+        let each = row().against(
+            "a plain file a session, each synced",
+            &sampled.file_per_session,
+        );
+        findings.add_row(set(each, target));
     }
-    findings.row(match &sampled.peer {
+    findings.add_row(match &sampled.peer {
         Ok(samples) => {
             let target = (writers == 64).then_some(Target::AtLeast(20.0));
             set(
@@ -79,85 +85,90 @@ fn rows(writers: usize, sampled: &Sampled, findings: &mut Findings) {
                 target,
             )
         }
-        Err(why) => Row::missing(format!("{name}, openai-agents SQLiteSession"), why),
+        Err(why) => Row::not_measured(format!("{name}, openai-agents SQLiteSession"), why),
     });
 }
 
-fn chart(writers: usize, sampled: &Sampled) -> Chart {
+fn make_chart(writers: usize, sampled: &AppendSamples) -> Chart {
     let title = match writers {
         1 => "Durable appends, one writer".to_owned(),
         many => format!("Durable appends, {many} writers to sessions of their own"),
     };
     let mut chart = Chart::new(title, Unit::Rate);
     if writers == 1 {
-        chart.other("plain file, synced", &sampled.file);
+        chart.add_other("plain file, synced", &sampled.file);
     } else {
-        chart.other("one plain file, group commit", &sampled.file);
+        chart.add_other("one plain file, group commit", &sampled.file);
     }
-    chart.ours("Throughline", &sampled.ours);
+    chart.add_ours("Throughline", &sampled.ours);
     if writers > 1 {
-        chart.other("a plain file a session", &sampled.each);
+        chart.add_other("a plain file a session", &sampled.file_per_session);
     }
     if let Ok(peer) = &sampled.peer {
-        chart.other("SQLiteSession", peer);
+        chart.add_other("SQLiteSession", peer);
     }
     chart
 }
 
-fn take(bench: &Bench, peers: &Peers, writers: usize) -> Result<Sampled> {
-    let folder = bench.folder(&format!("append-{writers}"))?;
-    let store = Arc::new(sample::store(&folder, "store.db")?);
-    let ours = Appending::new(store, &bench.clock, writers);
+fn collect_samples(bench: &Bench, peers: &Peers, writers: usize) -> Result<AppendSamples> {
+    let folder = bench.create_folder(&format!("append-{writers}"))?;
+    let store = Arc::new(sample::create_store(&folder, "store.db")?);
+    let ours = AppendLoad::new(store, &bench.clock, writers);
     let ours = bench.runtime.block_on(ours)?;
-    let line = sample::line(&bench.clock)?;
+    let line = sample::jsonl_line(&bench.clock)?;
     let slice = bench.pace.slice;
-    let mut plain = append_to(&folder.join("plain.jsonl"))?;
-    let group = Group::new(&folder.join("group.jsonl"))?;
+    let mut plain = open_for_append(&folder.join("plain.jsonl"))?;
+    let group = GroupCommitFile::new(&folder.join("group.jsonl"))?;
     let mut files = (0..writers)
-        .map(|n| append_to(&folder.join(format!("session-{n}.jsonl"))))
+        .map(|n| open_for_append(&folder.join(format!("session-{n}.jsonl"))))
         .collect::<Result<Vec<_>>>()?;
     let mut contenders = vec![
         Contender::new("Throughline", || {
             ours.run(&bench.runtime, &bench.clock, slice)
         }),
         Contender::new("one plain file", || match writers {
-            1 => rate(slice, || synced(&mut plain, &line)),
+            1 => measure_rate(slice, || write_synced(&mut plain, &line)),
             many => bench.runtime.block_on(group.run(&line, many, slice)),
         }),
-        Contender::new("a file a session", || each(&mut files, &line, slice)),
+        Contender::new("a file a session", || {
+            measure_file_per_session(&mut files, &line, slice)
+        }),
     ];
-    if peers.are_there() {
+    if peers.are_available() {
         contenders.push(Contender::new("SQLiteSession", || {
-            peers.rate(&Work::Session { writers }, slice)
+            peers.measure_rate(&PeerTask::Session { writers }, slice)
         }));
     }
-    let mut samples = take_turns(bench.pace.rounds, contenders)?;
-    let peer = samples.drain(3..).next().ok_or_else(|| peers.why_not());
+    let mut samples = run_rounds(bench.pace.rounds, contenders)?;
+    let peer = samples
+        .drain(3..)
+        .next()
+        .ok_or_else(|| peers.unavailable_reason());
     let mut samples = samples.into_iter();
     let mut next = || samples.next().context("a contender has no samples");
-    Ok(Sampled {
+    Ok(AppendSamples {
         ours: next()?,
         file: next()?,
-        each: next()?,
+        file_per_session: next()?,
         peer,
     })
 }
 
-fn append_to(path: &Path) -> Result<File> {
+fn open_for_append(path: &Path) -> Result<File> {
     Ok(OpenOptions::new().append(true).create(true).open(path)?)
 }
 
-fn synced(file: &mut File, line: &[u8]) -> Result<()> {
+fn write_synced(file: &mut File, line: &[u8]) -> Result<()> {
     file.write_all(line)?;
     Ok(file.sync_data()?)
 }
 
 /// A thread for each file.
-fn each(files: &mut [File], line: &[u8], slice: Duration) -> Result<f64> {
+fn measure_file_per_session(files: &mut [File], line: &[u8], slice: Duration) -> Result<f64> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = files
             .iter_mut()
-            .map(|file| scope.spawn(move || rate(slice, || synced(file, line))))
+            .map(|file| scope.spawn(move || measure_rate(slice, || write_synced(file, line))))
             .collect();
         let rates = threads
             .into_iter()
@@ -167,14 +178,14 @@ fn each(files: &mut [File], line: &[u8], slice: Duration) -> Result<f64> {
 }
 
 /// One file whose thread writes what is waiting, syncs once and answers everybody.
-struct Group {
+struct GroupCommitFile {
     waiting: Option<mpsc::Sender<(Vec<u8>, oneshot::Sender<()>)>>,
     thread: Option<JoinHandle<Result<()>>>,
 }
 
-impl Group {
+impl GroupCommitFile {
     fn new(path: &Path) -> Result<Self> {
-        let mut file = append_to(path)?;
+        let mut file = open_for_append(path)?;
         let (waiting, lines) = mpsc::channel::<(Vec<u8>, oneshot::Sender<()>)>();
         let thread = std::thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -184,7 +195,7 @@ impl Group {
                     bytes.extend_from_slice(&line);
                     replies.push(reply);
                 }
-                synced(&mut file, &bytes)?;
+                write_synced(&mut file, &bytes)?;
                 bytes.clear();
                 for reply in replies.drain(..) {
                     // A writer whose time was up has gone.
@@ -216,11 +227,11 @@ impl Group {
                 anyhow::Ok(done)
             });
         }
-        total(tasks, start).await
+        total_rate(tasks, start).await
     }
 }
 
-impl Drop for Group {
+impl Drop for GroupCommitFile {
     fn drop(&mut self) {
         self.waiting.take();
         if let Some(thread) = self.thread.take() {

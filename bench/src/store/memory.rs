@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 use throughline_model::Owner;
 use throughline_store::LogStore;
 
-use super::{Bench, Findings};
+use super::{Bench, BenchReport};
 use crate::chart::Chart;
-use crate::figure::{Unit, digits, float};
 use crate::rounds::Samples;
 use crate::sample;
 use crate::table::{Row, Target};
+use crate::units::{Unit, format_number, to_f64};
 
 const ENTRIES: u64 = 1_000_000;
 const BATCH: u64 = 1_000;
 /// Before this the database's cache is still filling, as it is meant to.
-const SETTLED: u64 = 50_000;
+const WARMUP_ENTRIES: u64 = 50_000;
 /// How much the last sample may be above the first and still be called flat.
-const FLAT: f64 = 1.1;
+const MAX_GROWTH: f64 = 1.1;
 
 /// What the child is told.
 #[derive(Debug, clap::Args)]
@@ -41,8 +41,8 @@ struct Sample {
     stored: f64,
 }
 
-pub(super) fn measure(bench: &Bench, findings: &mut Findings) -> Result<()> {
-    let folder = bench.folder("memory")?;
+pub(super) fn measure(bench: &Bench, findings: &mut BenchReport) -> Result<()> {
+    let folder = bench.create_folder("memory")?;
     let entries = ENTRIES / bench.scale;
     let out = Command::new(std::env::current_exe()?)
         .arg("store-memory")
@@ -61,24 +61,34 @@ pub(super) fn measure(bench: &Bench, findings: &mut Findings) -> Result<()> {
         .collect::<Result<Vec<Sample>, _>>()?;
     let mut chart = Chart::new("Memory while a session grows (resident)", Unit::Bytes);
     for sample in &samples {
-        let label = format!("{} entries", digits(float(sample.entries)));
-        chart.ours(label, &Samples(vec![sample.resident]));
+        let label = format!("{} entries", format_number(to_f64(sample.entries)));
+        chart.add_ours(label, &Samples(vec![sample.resident]));
     }
-    findings.chart(chart);
-    let settled = samples.iter().find(|sample| sample.entries >= SETTLED);
+    findings.add_chart(chart);
+    let settled = samples
+        .iter()
+        .find(|sample| sample.entries >= WARMUP_ENTRIES);
     let (Some(first), Some(last)) = (settled, samples.last()) else {
-        findings.row(Row::missing("memory while appending", "too few entries"));
+        findings.add_row(Row::not_measured(
+            "memory while appending",
+            "too few entries",
+        ));
         return Ok(());
     };
-    let at = |sample: &Sample| format!("memory after {} entries", digits(float(sample.entries)));
-    findings.row(
+    let at = |sample: &Sample| {
+        format!(
+            "memory after {} entries",
+            format_number(to_f64(sample.entries))
+        )
+    };
+    findings.add_row(
         Row::new(at(last), Unit::Bytes, &Samples(vec![last.resident]))
             .against(at(first), &Samples(vec![first.resident]))
-            .target(Target::AtMost(FLAT)),
+            .target(Target::AtMost(MAX_GROWTH)),
     );
-    let text = float(last.entries * sample::TEXT_BYTES as u64);
-    let line = float(sample::line(&bench.clock)?.len() as u64);
-    findings.row(
+    let text = to_f64(last.entries * sample::TEXT_BYTES as u64);
+    let line = to_f64(sample::jsonl_line(&bench.clock)?.len() as u64);
+    findings.add_row(
         Row::new(
             "bytes on disk per byte of text",
             Unit::Number,
@@ -86,20 +96,20 @@ pub(super) fn measure(bench: &Bench, findings: &mut Findings) -> Result<()> {
         )
         .against(
             "the same as lines of JSON",
-            &Samples(vec![line / float(sample::TEXT_BYTES as u64)]),
+            &Samples(vec![line / to_f64(sample::TEXT_BYTES as u64)]),
         ),
     );
     Ok(())
 }
 
 /// Appends to one session and prints a sample ten times on the way.
-pub(crate) fn child(args: &ChildArgs) -> Result<()> {
-    let clock = sample::Clock::start()?;
-    let text = sample::text();
-    let store = sample::store(&args.dir, "store.db")?;
+pub(crate) fn run_child(args: &ChildArgs) -> Result<()> {
+    let clock = sample::SampleClock::start()?;
+    let text = sample::message_text();
+    let store = sample::create_store(&args.dir, "store.db")?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
-        let session = sample::session(&store, &clock, &Owner::local(), "grows", 0).await?;
+        let session = sample::create_session(&store, &clock, &Owner::local(), "grows", 0).await?;
         let step = (args.entries / 10).max(BATCH);
         let mut entries = 0;
         while entries < args.entries {
@@ -110,8 +120,8 @@ pub(crate) fn child(args: &ChildArgs) -> Result<()> {
             if entries % step == 0 {
                 let sample = Sample {
                     entries,
-                    resident: resident()?,
-                    stored: stored(&args.dir)?,
+                    resident: resident_bytes()?,
+                    stored: stored_bytes(&args.dir)?,
                 };
                 println!("{}", serde_json::to_string(&sample)?);
             }
@@ -121,17 +131,17 @@ pub(crate) fn child(args: &ChildArgs) -> Result<()> {
 }
 
 /// This process's resident memory, in bytes.
-fn resident() -> Result<f64> {
+fn resident_bytes() -> Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_whitespace().next());
     let kib: u64 = kib.context("no VmRSS in /proc/self/status")?.parse()?;
-    Ok(float(kib * 1024))
+    Ok(to_f64(kib * 1024))
 }
 
-fn stored(dir: &Path) -> Result<f64> {
+fn stored_bytes(dir: &Path) -> Result<f64> {
     let size = |name| fs::metadata(dir.join(name)).map_or(0, |file| file.len());
     let bytes = size("store.db") + size("store.db-wal");
     ensure!(bytes > 0, "the store has no file");
-    Ok(float(bytes))
+    Ok(to_f64(bytes))
 }

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::ValueEnum;
 
-use crate::findings::{Findings, Output};
-use crate::peers::{Peers, Script};
-use crate::sample::Clock;
+use crate::peers::{PeerScript, Peers};
+use crate::report::{BenchReport, OutputArgs};
+use crate::sample::SampleClock;
 
 /// Measure the embedded store
 ///
@@ -27,7 +27,7 @@ use crate::sample::Clock;
 #[derive(Debug, clap::Args)]
 pub(crate) struct StoreArgs {
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
     /// Where the Python peers are installed, to be used again the next time
     #[arg(long, value_name = "DIR", default_value = "target/bench-venv")]
     venv: PathBuf,
@@ -62,7 +62,7 @@ enum Measure {
     Start,
 }
 
-const PEERS: Script = Script {
+const PEERS: PeerScript = PeerScript {
     source: include_str!("peers.py"),
     packages: &["openai-agents", "langgraph-checkpoint-sqlite"],
     imports: "import agents, langgraph.checkpoint.sqlite",
@@ -71,7 +71,7 @@ const PEERS: Script = Script {
 /// Something a peer can be told to do.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
-enum Work {
+enum PeerTask {
     /// `SQLiteSession.add_items`, a message at a time.
     Session { writers: usize },
     /// `SqliteSaver.put` of a checkpoint with so many messages.
@@ -81,7 +81,7 @@ enum Work {
 /// What all measures share.
 struct Bench {
     run: crate::bench::Bench,
-    clock: Arc<Clock>,
+    clock: Arc<SampleClock>,
 }
 
 impl Deref for Bench {
@@ -96,14 +96,14 @@ impl Deref for Bench {
 pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     let bench = Bench {
         run: crate::bench::Bench::prepare(&args.output, 200, 500)?,
-        clock: Arc::new(Clock::start()?),
+        clock: Arc::new(SampleClock::start()?),
     };
     let wanted = |measure| args.only.is_empty() || args.only.contains(&measure);
-    let mut findings = Findings::default();
+    let mut findings = BenchReport::default();
     let mut notes = vec![NOTE.to_owned()];
 
     if wanted(Measure::Append) || wanted(Measure::Rewrite) {
-        let peers = Peers::start(&PEERS, &args.venv, &bench.folder("peers")?, &[]);
+        let peers = Peers::start(&PEERS, &args.venv, &bench.create_folder("peers")?, &[]);
         notes.extend(peers.about());
         if wanted(Measure::Append) {
             append::measure(&bench, &peers, &mut findings)?;
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result<()> {
     if wanted(Measure::Start) {
         start::measure(&bench, args.tl.as_deref(), &args.tl_args, &mut findings)?;
     }
-    findings.report(
+    findings.publish(
         &args.output,
         &bench.machine,
         "The embedded store",

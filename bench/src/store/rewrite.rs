@@ -15,78 +15,84 @@ use throughline_model::{Owner, SessionRef};
 use throughline_sqlite::SqliteStore;
 use throughline_store::LogStore;
 
-use super::{Bench, Findings, Work};
+use super::{Bench, BenchReport, PeerTask};
 use crate::chart::Chart;
-use crate::figure::{Unit, digits, float};
 use crate::peers::Peers;
-use crate::rounds::{Contender, rate, take_turns};
+use crate::rounds::{Contender, measure_rate, run_rounds};
 use crate::sample;
 use crate::table::{Row, Target};
+use crate::units::{Unit, format_number, to_f64};
 
 const LENGTHS: [u64; 3] = [100, 1_000, 10_000];
 
-pub(super) fn measure(bench: &Bench, peers: &Peers, findings: &mut Findings) -> Result<()> {
-    let folder = bench.folder("rewrite")?;
-    let store = sample::store(&folder, "store.db")?;
+pub(super) fn measure(bench: &Bench, peers: &Peers, findings: &mut BenchReport) -> Result<()> {
+    let folder = bench.create_folder("rewrite")?;
+    let store = sample::create_store(&folder, "store.db")?;
     for length in LENGTHS {
-        let ours = Ours::new(bench, &store, length, "others")?;
-        against_others(&ours, &folder, peers, findings)?;
+        let ours = AppendRun::new(bench, &store, length, "others")?;
+        compare_with_others(&ours, &folder, peers, findings)?;
     }
     let [short, _, long] = LENGTHS;
-    against_itself(
-        &Ours::new(bench, &store, long, "itself")?,
-        &Ours::new(bench, &store, short, "itself")?,
+    compare_lengths(
+        &AppendRun::new(bench, &store, long, "itself")?,
+        &AppendRun::new(bench, &store, short, "itself")?,
         findings,
     )
 }
 
 /// An append against the rewriting of a session of this length.
-fn against_others(
-    ours: &Ours<'_>,
+fn compare_with_others(
+    ours: &AppendRun<'_>,
     folder: &Path,
     peers: &Peers,
-    findings: &mut Findings,
+    findings: &mut BenchReport,
 ) -> Result<()> {
     let (pace, length) = (ours.bench.pace, ours.length);
     let mut contenders = vec![
         Contender::new("Throughline", || ours.run()),
-        Contender::new("rewriting a file", || rewrite(folder, length, pace.slice)),
+        Contender::new("rewriting a file", || {
+            rewrite_file(folder, length, pace.slice)
+        }),
     ];
-    if peers.are_there() {
+    if peers.are_available() {
         contenders.push(Contender::new("SqliteSaver", || {
-            peers.rate(&Work::Saver { messages: length }, pace.slice)
+            peers.measure_rate(&PeerTask::Saver { messages: length }, pace.slice)
         }));
     }
-    let samples = take_turns(pace.rounds, contenders)?;
+    let samples = run_rounds(pace.rounds, contenders)?;
 
-    let length = digits(float(length));
+    let length = format_number(to_f64(length));
     let name = format!("append to a session of {length}");
     let row = || Row::new(&name, Unit::Rate, &samples[0]);
     let title = format!("Durable appends to a session of {length} messages");
     let mut chart = Chart::new(title, Unit::Rate);
-    chart.ours("Throughline", &samples[0]);
-    findings.row(row().against("rewrite its JSON, sync, rename", &samples[1]));
-    chart.other("rewrite its JSON, sync, rename", &samples[1]);
+    chart.add_ours("Throughline", &samples[0]);
+    findings.add_row(row().against("rewrite its JSON, sync, rename", &samples[1]));
+    chart.add_other("rewrite its JSON, sync, rename", &samples[1]);
     if let Some(peer) = samples.get(2) {
-        findings.row(row().against("LangGraph SqliteSaver.put", peer));
-        chart.other("LangGraph SqliteSaver.put", peer);
+        findings.add_row(row().against("LangGraph SqliteSaver.put", peer));
+        chart.add_other("LangGraph SqliteSaver.put", peer);
     } else {
         let name = format!("{name}, LangGraph SqliteSaver");
-        findings.row(Row::missing(name, peers.why_not()));
+        findings.add_row(Row::not_measured(name, peers.unavailable_reason()));
     }
-    findings.chart(chart);
+    findings.add_chart(chart);
     Ok(())
 }
 
 /// An append to a long session against one to a short one, with nobody else at the disk.
-fn against_itself(long: &Ours<'_>, short: &Ours<'_>, findings: &mut Findings) -> Result<()> {
+fn compare_lengths(
+    long: &AppendRun<'_>,
+    short: &AppendRun<'_>,
+    findings: &mut BenchReport,
+) -> Result<()> {
     let contenders = vec![
         Contender::new("a long session", || long.run()),
         Contender::new("a short session", || short.run()),
     ];
-    let samples = take_turns(long.bench.pace.rounds, contenders)?;
-    let at = |length| format!("time of an append at {}", digits(float(length)));
-    findings.row(
+    let samples = run_rounds(long.bench.pace.rounds, contenders)?;
+    let at = |length| format!("time of an append at {}", format_number(to_f64(length)));
+    findings.add_row(
         Row::new(at(long.length), Unit::Time, &samples[0].inverse())
             .against(at(short.length), &samples[1].inverse())
             .target(Target::AtMost(1.3)),
@@ -98,29 +104,29 @@ fn against_itself(long: &Ours<'_>, short: &Ours<'_>, findings: &mut Findings) ->
 ///
 /// All sessions are made before anything is timed: a disk takes a while to get over the
 /// making of long ones, and the first appends after it would pay.
-struct Ours<'a> {
+struct AppendRun<'a> {
     bench: &'a Bench,
     store: &'a SqliteStore,
     length: u64,
-    fresh: RefCell<Vec<SessionRef>>,
+    unused_sessions: RefCell<Vec<SessionRef>>,
 }
 
-impl<'a> Ours<'a> {
+impl<'a> AppendRun<'a> {
     fn new(bench: &'a Bench, store: &'a SqliteStore, length: u64, purpose: &str) -> Result<Self> {
         let ours = Self {
             bench,
             store,
             length,
-            fresh: RefCell::default(),
+            unused_sessions: RefCell::default(),
         };
         let runs = bench.pace.rounds as u64 + 1;
         let needed = runs * ours.appends().div_ceil(ours.burst());
         for n in 0..needed {
             let name = format!("{purpose}-{length}-{n}");
             let owner = Owner::local();
-            let session = sample::session(store, &bench.clock, &owner, &name, length);
+            let session = sample::create_session(store, &bench.clock, &owner, &name, length);
             let session = bench.runtime.block_on(session)?;
-            ours.fresh.borrow_mut().push(session);
+            ours.unused_sessions.borrow_mut().push(session);
         }
         Ok(ours)
     }
@@ -137,13 +143,13 @@ impl<'a> Ours<'a> {
 
     /// How many appends a second.
     fn run(&self) -> Result<f64> {
-        let text = sample::text();
+        let text = sample::message_text();
         let start = Instant::now();
         let mut left = self.appends();
         while left > 0 {
             let burst = left.min(self.burst());
             left -= burst;
-            let session = self.fresh.borrow_mut().pop();
+            let session = self.unused_sessions.borrow_mut().pop();
             let session = session.context("too few sessions were made")?;
             self.bench.runtime.block_on(async {
                 for _ in 0..burst {
@@ -153,7 +159,7 @@ impl<'a> Ours<'a> {
                 anyhow::Ok(())
             })?;
         }
-        Ok(float(self.appends()) / start.elapsed().as_secs_f64())
+        Ok(to_f64(self.appends()) / start.elapsed().as_secs_f64())
     }
 }
 
@@ -164,14 +170,14 @@ struct Message {
 }
 
 /// Adds a message by writing all of them to a new file that takes the place of the old.
-fn rewrite(folder: &Path, length: u64, slice: Duration) -> Result<f64> {
+fn rewrite_file(folder: &Path, length: u64, slice: Duration) -> Result<f64> {
     let message = Message {
         role: "user",
-        content: sample::text(),
+        content: sample::message_text(),
     };
     let messages = vec![message; usize::try_from(length)? + 1];
     let (new, old) = (folder.join("session.json.new"), folder.join("session.json"));
-    rate(slice, || {
+    measure_rate(slice, || {
         let mut file = File::create(&new)?;
         file.write_all(&serde_json::to_vec(&messages)?)?;
         file.sync_data()?;

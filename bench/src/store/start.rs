@@ -10,13 +10,13 @@ use anyhow::{Context, Result, ensure};
 use throughline_model::Owner;
 use throughline_store::Store;
 
-use super::{Bench, Findings};
+use super::{Bench, BenchReport};
 use crate::chart::Chart;
-use crate::figure::Unit;
-use crate::reading::fill;
-use crate::rounds::{Contender, take_turns};
+use crate::read_load::fill_sessions;
+use crate::rounds::{Contender, run_rounds};
 use crate::sample;
 use crate::table::Row;
+use crate::units::Unit;
 
 const SESSIONS: u64 = 10_000;
 const RUNS: usize = 20;
@@ -29,22 +29,22 @@ pub(super) fn measure(
     bench: &Bench,
     tl: Option<&Path>,
     words: &str,
-    findings: &mut Findings,
+    findings: &mut BenchReport,
 ) -> Result<()> {
     let Some(tl) = tl else {
-        findings.row(Row::missing(NAME, "no --tl given"));
+        findings.add_row(Row::not_measured(NAME, "no --tl given"));
         return Ok(());
     };
     let sqlite = Command::new("sqlite3").arg("-version").output();
     if !sqlite.is_ok_and(|out| out.status.success()) {
-        findings.row(Row::missing(NAME, "no sqlite3 on the path"));
+        findings.add_row(Row::not_measured(NAME, "no sqlite3 on the path"));
         return Ok(());
     }
-    let folder = bench.folder("start")?;
+    let folder = bench.create_folder("start")?;
     let file = folder.join("store.db");
-    let store: Arc<dyn Store> = Arc::new(sample::store(&folder, "store.db")?);
+    let store: Arc<dyn Store> = Arc::new(sample::create_store(&folder, "store.db")?);
     let owner = Owner::local();
-    let filled = fill(&store, &bench.clock, &owner, SESSIONS);
+    let filled = fill_sessions(&store, &bench.clock, &owner, SESSIONS);
     bench.runtime.block_on(filled)?;
     drop(store);
 
@@ -53,23 +53,23 @@ pub(super) fn measure(
         .map(|word| word.replace("{store}", &file.to_string_lossy()))
         .collect();
     let contenders = vec![
-        Contender::new("tl", || first_line(Command::new(tl).args(&words))),
+        Contender::new("tl", || time_first_line(Command::new(tl).args(&words))),
         Contender::new("sqlite3", || {
-            first_line(Command::new("sqlite3").arg(&file).arg(QUERY))
+            time_first_line(Command::new("sqlite3").arg(&file).arg(QUERY))
         }),
     ];
-    let samples = take_turns(RUNS, contenders)?;
-    findings.row(
+    let samples = run_rounds(RUNS, contenders)?;
+    findings.add_row(
         Row::new(NAME, Unit::Time, &samples[0]).against("sqlite3, the same query", &samples[1]),
     );
     let mut chart = Chart::new("Start to first line (shorter is better)", Unit::Time);
-    chart.ours("tl sessions", &samples[0]);
-    chart.other("sqlite3, the same query", &samples[1]);
-    findings.chart(chart);
+    chart.add_ours("tl sessions", &samples[0]);
+    chart.add_other("sqlite3, the same query", &samples[1]);
+    findings.add_chart(chart);
     Ok(())
 }
 
-fn first_line(command: &mut Command) -> Result<f64> {
+fn time_first_line(command: &mut Command) -> Result<f64> {
     let start = Instant::now();
     let mut child = command
         .stdin(Stdio::null())

@@ -4,70 +4,75 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use jiff::tz::TimeZone;
-use throughline::{Address, Opening, Session, SessionId, SessionSpec, Throughline, TokenText};
+use throughline::{
+    BearerToken, OpenOptions, Session, SessionId, SessionSpec, StoreAddress, Throughline,
+};
 use tokio::sync::OnceCell;
 
 use crate::config::Config;
+use crate::error_report::UserError;
+use crate::lease_wait;
 use crate::logins::token_for;
-use crate::places::{Places, make_private, write_whole};
-use crate::report::Refusal;
-use crate::semantic::Semantic;
+use crate::paths::{Paths, create_private_folder, write_atomically};
+use crate::semantic::SemanticModel;
 use crate::ui::Ui;
-use crate::waiting;
 
 /// What every command works with. The store is opened by the first that needs it.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) ui: Ui,
     pub(crate) config: Config,
-    pub(crate) places: Places,
+    pub(crate) paths: Paths,
     pub(crate) zone: TimeZone,
     /// Chance, for waiting a different time than everybody else.
     pub(crate) seed: u64,
     tl: OnceCell<Throughline>,
-    only_reads: bool,
+    read_only: bool,
 }
 
 impl App {
-    pub(crate) fn new(ui: Ui, config: Config, places: Places) -> Self {
+    pub(crate) fn new(ui: Ui, config: Config, paths: Paths) -> Self {
         Self {
             ui,
             config,
-            places,
+            paths,
             zone: TimeZone::system(),
             seed: u64::from(std::process::id()),
             tl: OnceCell::new(),
-            only_reads: false,
+            read_only: false,
         }
     }
 
     /// One of the same settings, for what outlives a command.
-    pub(crate) fn another(&self) -> Self {
+    pub(crate) fn clone_without_store(&self) -> Self {
         Self {
             ui: self.ui.clone(),
             config: self.config.clone(),
-            places: self.places.clone(),
+            paths: self.paths.clone(),
             zone: self.zone.clone(),
             seed: self.seed,
             tl: OnceCell::new(),
-            only_reads: self.only_reads,
+            read_only: self.read_only,
         }
     }
 
     /// The same, for a command that makes no store where somebody named one.
-    pub(crate) fn for_reading(self, only_reads: bool) -> Self {
-        Self { only_reads, ..self }
+    pub(crate) fn with_read_only(self, only_reads: bool) -> Self {
+        Self {
+            read_only: only_reads,
+            ..self
+        }
     }
 
     /// The store.
     pub(crate) async fn tl(&self) -> Result<&Throughline> {
-        if self.only_reads {
+        if self.read_only {
             self.refuse_missing_store()?;
         }
         self.tl
             .get_or_try_init(async || {
                 let tl = self.open(self.config.store()).await?;
-                Ok(tl.comparing_again(self.semantic()?.again(&self.places, self.seed)))
+                Ok(tl.with_reranker(self.semantic()?.reranker(&self.paths, self.seed)))
             })
             .await
     }
@@ -75,8 +80,8 @@ impl App {
     /// A store that somebody named and that is not there is a slip of the pen.
     fn refuse_missing_store(&self) -> Result<()> {
         match self.config.store().parse()? {
-            Address::Sqlite(path) if self.config.was_set("store") && !is_there(&path) => {
-                Err(Refusal {
+            StoreAddress::Sqlite(path) if self.config.is_set("store") && !store_exists(&path) => {
+                Err(UserError {
                     what: format!("there is no store at {}", path.display()),
                     hint: Some("`tl new` and `tl import` make one".to_owned()),
                     kind: throughline::ErrorKind::NotFound,
@@ -89,10 +94,10 @@ impl App {
 
     /// Another store, opened as this one would be.
     pub(crate) async fn open(&self, url: &str) -> Result<Throughline> {
-        let address: Address = url.parse()?;
+        let address: StoreAddress = url.parse()?;
         let token = match &address {
-            Address::Server(server) => token_for(&self.places, server)?,
-            Address::Sqlite(_) | Address::Postgres(_) | Address::Memory => None,
+            StoreAddress::Server(server) => token_for(&self.paths, server)?,
+            StoreAddress::Sqlite(_) | StoreAddress::Postgres(_) | StoreAddress::Memory => None,
         };
         self.open_at(&address, token).await
     }
@@ -100,70 +105,70 @@ impl App {
     /// A store, with this token where a server keeps it.
     pub(crate) async fn open_at(
         &self,
-        address: &Address,
-        token: Option<TokenText>,
+        address: &StoreAddress,
+        token: Option<BearerToken>,
     ) -> Result<Throughline> {
-        let opening = Opening {
+        let opening = OpenOptions {
             owner: self.config.owner()?,
             token,
             durability: self.config.durability(),
-            cache: Some(self.places.cache.clone()),
-            ..Opening::default()
+            cache_dir: Some(self.paths.cache.clone()),
+            ..OpenOptions::default()
         };
         let tl = Throughline::open_with(address, opening)
             .await
             .with_context(|| format!("the store {address} cannot be opened"))?;
         let (ui, zone) = (self.ui.clone(), self.zone.clone());
         Ok(tl
-            .described_as(&waiting::this_process("tl", &self.places))
-            .reporting_waits(move |wait| ui.status(waiting::notice(wait, &zone))))
+            .with_description(&lease_wait::describe_process("tl", &self.paths))
+            .on_lease_wait(move |wait| ui.status(lease_wait::format_wait(wait, &zone))))
     }
 
     /// What compares searches by meaning.
-    fn semantic(&self) -> Result<Semantic> {
+    fn semantic(&self) -> Result<SemanticModel> {
         let value = self.config.semantic().value;
         value.parse().map_err(anyhow::Error::msg)
     }
 
     /// Tells what went wrong with the index or with what compares again, if anything did.
-    pub(crate) fn tell_trouble_comparing(&self, tl: &Throughline) {
+    pub(crate) fn report_index_warnings(&self, tl: &Throughline) {
         if let Some(rebuild) = tl.take_index_rebuild() {
             self.ui.warn(rebuild);
         }
-        if let Some(trouble) = tl.trouble_comparing() {
-            self.ui.warn(crate::markdown::safe(&trouble));
+        if let Some(trouble) = tl.take_reranker_failure() {
+            self.ui.warn(crate::markdown::sanitize(&trouble));
         }
     }
 
     /// The session that was meant.
     pub(crate) async fn session(&self, spec: &SessionSpec) -> Result<Session> {
         let tl = self.tl().await?;
-        let spec = self.read_path(spec)?;
-        Ok(tl.resolve(&spec, &self.listing()).await?)
+        let spec = self.resolve_transcript_path(spec)?;
+        Ok(tl.resolve(&spec, &self.last_listing()).await?)
     }
 
     /// The session in the trash that was meant.
-    pub(crate) async fn trashed(&self, spec: &SessionSpec) -> Result<SessionId> {
+    pub(crate) async fn resolve_trashed(&self, spec: &SessionSpec) -> Result<SessionId> {
         let tl = self.tl().await?;
-        let spec = self.read_path(spec)?;
-        Ok(tl.resolve_trashed(&spec, &self.listing()).await?)
+        let spec = self.resolve_transcript_path(spec)?;
+        Ok(tl.resolve_trashed(&spec, &self.last_listing()).await?)
     }
 
     /// A transcript stands for the session it was written from.
-    fn read_path(&self, spec: &SessionSpec) -> Result<SessionSpec> {
+    fn resolve_transcript_path(&self, spec: &SessionSpec) -> Result<SessionSpec> {
         let SessionSpec::Path(path) = spec else {
             return Ok(spec.clone());
         };
-        let file = self.places.folder.join(path);
+        let file = self.paths.working_folder.join(path);
         let text = std::fs::read_to_string(&file).map_err(|error| {
-            Refusal::invalid(format!("{path} cannot be read as a transcript: {error}"))
-                .hint("a session is named by id, name, key, number or a transcript's path")
+            UserError::invalid(format!("{path} cannot be read as a transcript: {error}"))
+                .with_hint("a session is named by id, name, key, number or a transcript's path")
         })?;
         let transcript = throughline_formats::read_transcript(&text)
             .with_context(|| format!("{path} is not a transcript"))?;
         let Some(text) = transcript.session_id else {
             return Err(
-                Refusal::invalid(format!("{path} does not say which session it is")).into(),
+                UserError::invalid(format!("{path} does not say which session it is")).into(),
             );
         };
         Ok(SessionSpec::Text { text, number: None })
@@ -172,11 +177,11 @@ impl App {
     fn listing_file(&self) -> std::path::PathBuf {
         // Numbers belong to one store: those of another would name other sessions.
         let store = throughline::Digest::of(self.config.store().as_bytes());
-        self.places.state(&format!("listing-{}", store.short()))
+        self.paths.state_file(&format!("listing-{}", store.short()))
     }
 
     /// The sessions of the last listing, by number.
-    pub(crate) fn listing(&self) -> Vec<SessionId> {
+    pub(crate) fn last_listing(&self) -> Vec<SessionId> {
         let text = match std::fs::read_to_string(self.listing_file()) {
             Ok(text) => text,
             // Nothing was listed yet.
@@ -191,13 +196,13 @@ impl App {
     }
 
     /// Remembers a listing, so that its numbers can be used.
-    pub(crate) fn remember_listing<'a>(&self, ids: impl Iterator<Item = &'a SessionId>) {
+    pub(crate) fn save_listing<'a>(&self, ids: impl Iterator<Item = &'a SessionId>) {
         let text: String = ids.map(|id| format!("{id}\n")).collect();
         let file = self.listing_file();
         let written = file
             .parent()
-            .map_or(Ok(()), make_private)
-            .and_then(|()| write_whole(&file, text.as_bytes()));
+            .map_or(Ok(()), create_private_folder)
+            .and_then(|()| write_atomically(&file, text.as_bytes()));
         if let Err(error) = written {
             self.ui
                 .warn(format_args!("the numbers cannot be used later: {error}"));
@@ -213,13 +218,13 @@ impl App {
     }
 
     /// A path as the person meant it.
-    pub(crate) fn path(&self, path: &Path) -> std::path::PathBuf {
-        self.places.folder.join(path)
+    pub(crate) fn resolve_path(&self, path: &Path) -> std::path::PathBuf {
+        self.paths.working_folder.join(path)
     }
 }
 
 /// Whether there is a store at a path, or its write-ahead log, which may be all that is left.
-pub(crate) fn is_there(store: &Path) -> bool {
+pub(crate) fn store_exists(store: &Path) -> bool {
     let mut log = store.as_os_str().to_owned();
     log.push("-wal");
     store.exists() || Path::new(&log).exists()

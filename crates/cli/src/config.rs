@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use throughline::context::{Encoding, Policy};
-use throughline::{Durability, Owner, Proposing};
+use throughline::{Durability, Owner, ProposalMode};
 
-use crate::places::Places;
-use crate::report::Refusal;
-use crate::semantic::{MINILM, STATIC, Semantic, minilm};
+use crate::error_report::UserError;
+use crate::paths::Paths;
+use crate::semantic::{MINILM, STATIC, SemanticModel, minilm_folder};
 use crate::time::parse_duration;
 use crate::ui::Color;
 
@@ -28,7 +28,7 @@ pub(crate) struct Setting {
     pub(crate) about: &'static str,
     /// Whether a project may set it: a folder somebody else made must not decide whose
     /// sessions these are, or what is thrown away.
-    pub(crate) in_projects: bool,
+    pub(crate) allowed_in_project: bool,
 }
 
 /// Everything that can be set.
@@ -37,109 +37,109 @@ pub(crate) const SETTINGS: &[Setting] = &[
         key: "store",
         variable: "TL_STORE",
         about: "where sessions are kept: sqlite:PATH, postgres://…, https://… or memory:",
-        in_projects: true,
+        allowed_in_project: true,
     },
     Setting {
         key: "owner",
         variable: "TL_OWNER",
         about: "whose sessions these are",
-        in_projects: false,
+        allowed_in_project: false,
     },
     Setting {
         key: "durability",
         variable: "TL_DURABILITY",
         about: "full (survives a power cut) or normal (survives a crash)",
-        in_projects: false,
+        allowed_in_project: false,
     },
     Setting {
         key: "trash_grace",
         variable: "TL_TRASH_GRACE",
         about: "how long `tl purge` leaves sessions in the trash",
-        in_projects: false,
+        allowed_in_project: false,
     },
     Setting {
         key: "max_sessions",
         variable: "TL_MAX_SESSIONS",
         about: "how many sessions `tl purge` leaves in use (none: all)",
-        in_projects: false,
+        allowed_in_project: false,
     },
     Setting {
         key: "model",
         variable: "TL_MODEL",
         about: "who answers: anthropic/claude-sonnet-4-5, ollama/llama3.2, offline",
-        in_projects: true,
+        allowed_in_project: true,
     },
     Setting {
         key: "models",
         variable: "TL_MODELS",
         about: "models that callers of `tl serve` may choose besides: openai/gpt-5; ollama/llama3.2",
-        in_projects: false,
+        allowed_in_project: false,
     },
     Setting {
         key: "base_url",
         variable: "TL_BASE_URL",
         about: "the address of the model's provider, where it is not the usual one",
-        in_projects: false,
+        allowed_in_project: false,
     },
     Setting {
         key: "agent",
         variable: "TL_AGENT",
         about: "the agent that answers: a name, or the file that describes it",
-        in_projects: true,
+        allowed_in_project: true,
     },
     Setting {
         key: "transcripts",
         variable: "TL_TRANSCRIPTS",
         about: "the folder for transcripts of chats (none: not written)",
-        in_projects: false,
+        allowed_in_project: false,
     },
     Setting {
         key: "policy",
         variable: "TL_POLICY",
         about: "how requests are made: default, aiarmy, chain, bot, agent or dagent",
-        in_projects: true,
+        allowed_in_project: true,
     },
     Setting {
         key: "policy_with",
         variable: "TL_POLICY_WITH",
         about: "changes to the policy: window=50000; keep=20 messages",
-        in_projects: true,
+        allowed_in_project: true,
     },
     Setting {
         key: "window",
         variable: "TL_WINDOW",
         about: "the model's window, in tokens",
-        in_projects: true,
+        allowed_in_project: true,
     },
     Setting {
         key: "encoding",
         variable: "TL_ENCODING",
         about: "how tokens are counted: o200k, cl100k or rough",
-        in_projects: true,
+        allowed_in_project: true,
     },
     Setting {
         key: "memory",
         variable: "TL_MEMORY",
         about: "facts that summaries find: propose (you accept them), accept or off",
-        in_projects: false,
+        allowed_in_project: false,
     },
     Setting {
         key: "semantic",
         variable: "TL_SEMANTIC",
         about: "what compares searches by meaning: static, minilm or PROVIDER/MODEL",
-        in_projects: true,
+        allowed_in_project: true,
     },
     Setting {
         key: "color",
         variable: "TL_COLOR",
         about: "auto, always or never",
-        in_projects: true,
+        allowed_in_project: true,
     },
     Setting {
         key: "pager",
         variable: "TL_PAGER",
         about: "the program for long output (none: no pager)",
-        in_projects: false,
+        allowed_in_project: false,
     },
 ];
 
@@ -166,7 +166,7 @@ impl fmt::Display for Origin {
 
 /// A value and where it came from.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Value {
+pub(crate) struct SettingValue {
     pub(crate) key: &'static str,
     #[serde(serialize_with = "without_password")]
     pub(crate) value: String,
@@ -176,15 +176,15 @@ pub(crate) struct Value {
     pub(crate) about: &'static str,
 }
 
-impl Value {
+impl SettingValue {
     /// The value as it may be shown.
-    pub(crate) fn shown(&self) -> String {
-        throughline::redacted(&self.value)
+    pub(crate) fn redacted(&self) -> String {
+        throughline::redact_url(&self.value)
     }
 }
 
 fn without_password<S: serde::Serializer>(value: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&throughline::redacted(value))
+    serializer.serialize_str(&throughline::redact_url(value))
 }
 
 fn shown<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
@@ -194,7 +194,7 @@ fn shown<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, 
 /// What is set.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    pub(crate) values: Vec<Value>,
+    pub(crate) values: Vec<SettingValue>,
 }
 
 /// Values given as flags.
@@ -209,14 +209,14 @@ pub(crate) struct Flags {
 
 impl Config {
     /// Reads everything, and refuses what makes no sense.
-    pub(crate) fn load(places: &Places, flags: &Flags) -> Result<Self> {
+    pub(crate) fn load(places: &Paths, flags: &Flags) -> Result<Self> {
         let mut config = Self::defaults(places);
-        config.read(&places.user_config, false)?;
+        config.read_file(&places.user_config, false)?;
         if let Some(path) = places
             .project_config()
             .filter(|path| *path != places.user_config)
         {
-            config.read(&path, true)?;
+            config.read_file(&path, true)?;
         }
         for setting in SETTINGS {
             if let Some(value) = places.variable(setting.variable) {
@@ -239,10 +239,10 @@ impl Config {
         Ok(config)
     }
 
-    fn defaults(places: &Places) -> Self {
+    fn defaults(places: &Paths) -> Self {
         let pager = places.variable("PAGER").unwrap_or("less");
         let default = |key: &str| match key {
-            "store" => format!("sqlite:{}", places.store().display()),
+            "store" => format!("sqlite:{}", places.store_file().display()),
             "owner" => "local".to_owned(),
             "durability" => "full".to_owned(),
             "trash_grace" => "30d".to_owned(),
@@ -250,13 +250,13 @@ impl Config {
             "window" => "200000".to_owned(),
             "encoding" => Encoding::O200k.name().to_owned(),
             "memory" => "propose".to_owned(),
-            "semantic" if minilm(places).is_dir() => MINILM.to_owned(),
+            "semantic" if minilm_folder(places).is_dir() => MINILM.to_owned(),
             "semantic" => STATIC.to_owned(),
             "color" => "auto".to_owned(),
             "pager" => pager.to_owned(),
             _ => "none".to_owned(),
         };
-        let values = SETTINGS.iter().map(|setting| Value {
+        let values = SETTINGS.iter().map(|setting| SettingValue {
             key: setting.key,
             value: default(setting.key),
             origin: Origin::Default,
@@ -267,29 +267,29 @@ impl Config {
         }
     }
 
-    fn read(&mut self, path: &Path, project: bool) -> Result<()> {
+    fn read_file(&mut self, path: &Path, project: bool) -> Result<()> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => {
-                return Err(refused(path, &format!("it cannot be read: {error}")));
+                return Err(file_error(path, &format!("it cannot be read: {error}")));
             }
         };
-        let table: toml::Table = text
-            .parse()
-            .map_err(|error: toml::de::Error| refused(path, &format!("it is not TOML: {error}")))?;
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            file_error(path, &format!("it is not TOML: {error}"))
+        })?;
         for (key, value) in table {
             let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
                 let known: Vec<_> = SETTINGS.iter().map(|setting| setting.key).collect();
                 let known = known.join(", ");
-                return Err(refused(
+                return Err(file_error(
                     path,
                     &format!("there is no setting {key:?}; there are {known}"),
                 ));
             };
-            if project && !setting.in_projects {
+            if project && !setting.allowed_in_project {
                 let instead = setting.variable;
-                return Err(refused(
+                return Err(file_error(
                     path,
                     &format!(
                         "{key} cannot be set by a project, only in your own file or by ${instead}"
@@ -302,31 +302,31 @@ impl Config {
                 toml::Value::Boolean(flag) => flag.to_string(),
                 other => {
                     let kind = other.type_str();
-                    return Err(refused(path, &format!("{key} cannot be of type {kind}")));
+                    return Err(file_error(path, &format!("{key} cannot be of type {kind}")));
                 }
             };
             if project && key == "model" && value.contains('=') {
-                return Err(refused(
+                return Err(file_error(
                     path,
                     "a project may name a model, and not where your keys are sent",
                 ));
             }
             let elsewhere = !value.starts_with("sqlite:") && value != "memory:";
             if project && key == "store" && elsewhere {
-                return Err(refused(
+                return Err(file_error(
                     path,
                     "a project's store may be a file of its own (sqlite:PATH), and not a place \
                      where your sessions are sent",
                 ));
             }
             if project && key == "semantic" && ![STATIC, MINILM].contains(&value.as_str()) {
-                return Err(refused(
+                return Err(file_error(
                     path,
                     "a project may choose static or minilm, and not where your words are sent",
                 ));
             }
             let origin = if project {
-                value = relative_to(&value, path);
+                value = resolve_store_path(&value, path);
                 Origin::Project(path.to_owned())
             } else {
                 Origin::User(path.to_owned())
@@ -337,8 +337,8 @@ impl Config {
     }
 
     fn set(&mut self, key: &'static str, value: String, origin: Origin) -> Result<()> {
-        check(key, &value)
-            .map_err(|why| Refusal::invalid(format!("{key} from {origin}: {why}")))?;
+        validate(key, &value)
+            .map_err(|why| UserError::invalid(format!("{key} from {origin}: {why}")))?;
         if let Some(slot) = self.values.iter_mut().find(|slot| slot.key == key) {
             slot.value = value;
             slot.origin = origin;
@@ -351,7 +351,7 @@ impl Config {
         found.map_or("", |value| value.value.as_str())
     }
 
-    fn unless_none(&self, key: &str) -> Option<&str> {
+    fn optional_value(&self, key: &str) -> Option<&str> {
         Some(self.value(key)).filter(|value| *value != "none" && !value.is_empty())
     }
 
@@ -360,19 +360,19 @@ impl Config {
     }
 
     /// Whether somebody said what it is to be.
-    pub(crate) fn was_set(&self, key: &str) -> bool {
+    pub(crate) fn is_set(&self, key: &str) -> bool {
         let found = self.values.iter().find(|value| value.key == key);
         found.is_some_and(|value| value.origin != Origin::Default)
     }
 
     /// The model that is to answer.
     pub(crate) fn model(&self) -> Option<&str> {
-        self.unless_none("model")
+        self.optional_value("model")
     }
 
     /// The models that callers of the server may choose besides.
     pub(crate) fn models(&self) -> impl Iterator<Item = &str> {
-        let listed = self.unless_none("models").into_iter();
+        let listed = self.optional_value("models").into_iter();
         listed
             .flat_map(|models| models.split(';'))
             .map(str::trim)
@@ -381,22 +381,22 @@ impl Config {
 
     /// The address of its provider.
     pub(crate) fn base_url(&self) -> Option<&str> {
-        self.unless_none("base_url")
+        self.optional_value("base_url")
     }
 
     /// The agent that is to answer.
     pub(crate) fn agent(&self) -> Option<&str> {
-        self.unless_none("agent")
+        self.optional_value("agent")
     }
 
     /// The folder for transcripts.
     pub(crate) fn transcripts(&self) -> Option<&str> {
-        self.unless_none("transcripts")
+        self.optional_value("transcripts")
     }
 
     /// On whose behalf, where somebody said so.
     pub(crate) fn owner(&self) -> Result<Option<Owner>> {
-        let said = self.was_set("owner");
+        let said = self.is_set("owner");
         let said = said.then(|| self.value("owner").parse::<Owner>());
         Ok(said.transpose()?)
     }
@@ -413,7 +413,7 @@ impl Config {
     }
 
     pub(crate) fn max_sessions(&self) -> Option<usize> {
-        self.unless_none("max_sessions")
+        self.optional_value("max_sessions")
             .and_then(|value| value.parse().ok())
     }
 
@@ -423,7 +423,7 @@ impl Config {
 
     /// Changes to the policy.
     pub(crate) fn policy_with(&self) -> &str {
-        self.unless_none("policy_with").unwrap_or_default()
+        self.optional_value("policy_with").unwrap_or_default()
     }
 
     /// The model's window, in tokens.
@@ -436,14 +436,14 @@ impl Config {
     }
 
     /// What becomes of facts that summaries find.
-    pub(crate) fn memory(&self) -> Proposing {
+    pub(crate) fn memory(&self) -> ProposalMode {
         self.value("memory").parse().unwrap_or_default()
     }
 
     /// What compares searches by meaning, and who said so.
-    pub(crate) fn semantic(&self) -> Value {
+    pub(crate) fn semantic(&self) -> SettingValue {
         let found = self.values.iter().find(|value| value.key == "semantic");
-        found.cloned().unwrap_or(Value {
+        found.cloned().unwrap_or(SettingValue {
             key: "semantic",
             value: STATIC.to_owned(),
             origin: Origin::Default,
@@ -456,16 +456,16 @@ impl Config {
     }
 
     pub(crate) fn pager(&self) -> Option<String> {
-        self.unless_none("pager").map(ToOwned::to_owned)
+        self.optional_value("pager").map(ToOwned::to_owned)
     }
 }
 
-fn refused(path: &Path, why: &str) -> anyhow::Error {
-    Refusal::invalid(format!("{}: {why}", path.display())).into()
+fn file_error(path: &Path, why: &str) -> anyhow::Error {
+    UserError::invalid(format!("{}: {why}", path.display())).into()
 }
 
 /// A project's store is beside its file, not wherever the program was started.
-fn relative_to(value: &str, config: &Path) -> String {
+fn resolve_store_path(value: &str, config: &Path) -> String {
     match (value.strip_prefix("sqlite:"), config.parent()) {
         (Some(path), Some(folder)) => format!("sqlite:{}", folder.join(path).display()),
         _ => value.to_owned(),
@@ -473,10 +473,10 @@ fn relative_to(value: &str, config: &Path) -> String {
 }
 
 /// Whether a value makes sense for its key.
-fn check(key: &str, value: &str) -> Result<(), String> {
+fn validate(key: &str, value: &str) -> Result<(), String> {
     match key {
         "store" => value
-            .parse::<throughline::Address>()
+            .parse::<throughline::StoreAddress>()
             .map(|_| ())
             .map_err(|error| error.to_string()),
         "owner" => value
@@ -504,8 +504,8 @@ fn check(key: &str, value: &str) -> Result<(), String> {
             .parse::<Encoding>()
             .map(|_| ())
             .map_err(|error| error.to_string()),
-        "memory" => value.parse::<Proposing>().map(|_| ()),
-        "semantic" => value.parse::<Semantic>().map(|_| ()),
+        "memory" => value.parse::<ProposalMode>().map(|_| ()),
+        "semantic" => value.parse::<SemanticModel>().map(|_| ()),
         "color" => value.parse::<Color>().map(|_| ()),
         _ => Ok(()),
     }

@@ -1,18 +1,18 @@
 //! Keys that the person keeps in a file of their own.
 
 use anyhow::Result;
-use throughline::llm::Keys;
+use throughline::llm::ApiKeys;
 
-use crate::places::Places;
-use crate::private::read_private;
-use crate::report::Refusal;
+use crate::error_report::UserError;
+use crate::paths::Paths;
+use crate::private_files::read_private;
 
 /// The keys in the person's file; none where there is no file.
-pub(crate) fn keys(places: &Places) -> Result<Keys> {
-    let path = places.keys();
+pub(crate) fn load_keys(places: &Paths) -> Result<ApiKeys> {
+    let path = places.keys_file();
     let Some(text) = read_private(&path)? else {
-        return Ok(Keys::default());
+        return Ok(ApiKeys::default());
     };
     let shown = path.display().to_string();
-    Keys::parse(&text, &shown).map_err(|error| Refusal::invalid(error.to_string()).into())
+    ApiKeys::parse(&text, &shown).map_err(|error| UserError::invalid(error.to_string()).into())
 }

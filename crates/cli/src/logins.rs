@@ -7,31 +7,31 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use throughline::{ServerUrl, TokenText};
+use throughline::{BearerToken, ServerUrl};
 
-use crate::places::{Places, make_private, write_whole};
-use crate::private::read_private;
-use crate::report::Refusal;
+use crate::error_report::UserError;
+use crate::paths::{Paths, create_private_folder, write_atomically};
+use crate::private_files::read_private;
 
 /// The variable that has a token for the store in use, whatever the file says.
-pub(crate) const VARIABLE: &str = "TL_TOKEN";
+pub(crate) const TOKEN_VARIABLE: &str = "TL_TOKEN";
 
 /// The tokens of a file.
 #[derive(Debug)]
 pub(crate) struct Logins {
     path: PathBuf,
-    tokens: BTreeMap<String, TokenText>,
+    tokens: BTreeMap<String, BearerToken>,
 }
 
 impl Logins {
     /// Reads the person's file; empty where there is none.
-    pub(crate) fn read(places: &Places) -> Result<Self> {
+    pub(crate) fn read(places: &Paths) -> Result<Self> {
         let path = places.config_folder().join("tokens.toml");
         let mut tokens = BTreeMap::new();
         let text = read_private(&path)?;
         for (at, line) in text.iter().flat_map(|text| text.lines().enumerate()) {
             let refused = || {
-                Refusal::invalid(format!(
+                UserError::invalid(format!(
                     "{}, line {}: write a server's address, an equals sign and its token, both \
                      in quotes",
                     path.display(),
@@ -42,7 +42,7 @@ impl Logins {
             let line: toml::Table = line.parse().map_err(|_| refused())?;
             for (server, token) in line {
                 let server: ServerUrl = server.parse().map_err(|_| refused())?;
-                let token = token.as_str().and_then(TokenText::new);
+                let token = token.as_str().and_then(BearerToken::new);
                 let token = token.ok_or_else(refused)?;
                 if tokens.insert(server.to_string(), token).is_some() {
                     return Err(refused().into());
@@ -53,7 +53,7 @@ impl Logins {
     }
 
     /// Keeps a token for a server, instead of the one it had.
-    pub(crate) fn keep(mut self, server: &ServerUrl, token: TokenText) -> Result<()> {
+    pub(crate) fn save(mut self, server: &ServerUrl, token: BearerToken) -> Result<()> {
         self.tokens.insert(server.to_string(), token);
         self.write()
     }
@@ -76,19 +76,19 @@ impl Logins {
         let written = self
             .path
             .parent()
-            .map_or(Ok(()), make_private)
+            .map_or(Ok(()), create_private_folder)
             // What is written whole begins as a file for the person's eyes only.
-            .and_then(|()| write_whole(&self.path, text.as_bytes()));
+            .and_then(|()| write_atomically(&self.path, text.as_bytes()));
         written.with_context(|| format!("{} cannot be written", self.path.display()))
     }
 }
 
 /// The token for a server: that of the environment, or else the person's own.
-pub(crate) fn token_for(places: &Places, server: &ServerUrl) -> Result<Option<TokenText>> {
-    if let Some(text) = places.variable(VARIABLE) {
-        let token = TokenText::new(text);
+pub(crate) fn token_for(places: &Paths, server: &ServerUrl) -> Result<Option<BearerToken>> {
+    if let Some(text) = places.variable(TOKEN_VARIABLE) {
+        let token = BearerToken::new(text);
         return token.map(Some).ok_or_else(|| {
-            Refusal::invalid(format!("what is in ${VARIABLE} cannot be a token")).into()
+            UserError::invalid(format!("what is in ${TOKEN_VARIABLE} cannot be a token")).into()
         });
     }
     let mut logins = Logins::read(places)?;

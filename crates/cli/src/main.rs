@@ -3,30 +3,30 @@
 //! This is the one place where things are put together: the environment and the flags
 //! become a configuration, the configuration a store, and a command works with it.
 
+mod agent_import;
 mod app;
 mod chat;
 mod commands;
 mod config;
-mod documents;
-mod entries;
+mod echo_guard;
+mod entry_text;
+mod error_report;
 mod finder;
-mod hush;
-mod importing;
 mod keys;
+mod lease_wait;
 mod logins;
 mod markdown;
-mod outgoing;
-mod places;
-mod private;
+mod paths;
+mod private_files;
 mod project;
-mod report;
+mod project_documents;
 mod semantic;
+mod session_export;
 mod signals;
-mod summary;
+mod summary_text;
 mod threads;
 mod time;
 mod ui;
-mod waiting;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ use clap::Parser;
 use app::App;
 use commands::Command;
 use config::{Config, Flags};
-use places::Places;
+use paths::Paths;
 use ui::{Color, Ui};
 
 /// Threads hand entries to each other here by the million. An allocator that gives each
@@ -47,14 +47,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How long a thread is kept that has nothing to do. One at least should be there: the runtime
 /// panics where it needs one and the system has none to give.
-const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(3600);
+const THREAD_KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// Sessions that last, for AI agents
 ///
 /// Everything said is saved the moment it happens, and can be found, resumed, forked
 /// and merged. Without a command, opens the chat where you left off.
 #[derive(Parser, Debug)]
-#[command(name = "tl", version, after_help = report::EXIT_CODES, max_term_width = 100)]
+#[command(name = "tl", version, after_help = error_report::EXIT_CODES, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -63,12 +63,12 @@ struct Cli {
     chat: chat::ChatArgs,
 
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
 }
 
 /// Flags that every command takes.
 #[derive(clap::Args, Debug)]
-struct Global {
+struct GlobalArgs {
     /// Where sessions are kept: sqlite:PATH, postgres://…, https://… or memory: [env: TL_STORE]
     #[arg(
         long,
@@ -103,24 +103,24 @@ struct Global {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    bear_full_disks();
+    ignore_file_size_signal();
     // One person keeps one thread busy; a server serves many.
     let mut runtime = match &cli.command {
         Some(Command::Serve(_)) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
-    runtime.enable_all().thread_keep_alive(KEEP_THREADS);
+    runtime.enable_all().thread_keep_alive(THREAD_KEEP_ALIVE);
     match threads::build_runtime(&mut runtime) {
-        Ok(runtime) => runtime.block_on(start(cli)),
+        Ok(runtime) => runtime.block_on(run(cli)),
         Err(error) => {
             let ui = Ui::new(false, Color::Auto, false, None);
-            report::report(&ui, &error)
+            error_report::report(&ui, &error)
         }
     }
 }
 
 /// A file that may grow no further is an error to be told, not a reason to be killed.
-fn bear_full_disks() {
+fn ignore_file_size_signal() {
     #[cfg(unix)]
     {
         let noticed = std::sync::Arc::default();
@@ -129,14 +129,14 @@ fn bear_full_disks() {
     }
 }
 
-async fn start(cli: Cli) -> ExitCode {
+async fn run(cli: Cli) -> ExitCode {
     let no_save =
         cli.chat.no_save || matches!(&cli.command, Some(Command::Chat(chat)) if chat.no_save);
-    let app = match set_up(&cli.global, no_save) {
+    let app = match build_app(&cli.global, no_save) {
         Ok(app) => app,
         Err(error) => {
             let ui = Ui::new(false, Color::Auto, false, None);
-            return report::report(&ui, &error);
+            return error_report::report(&ui, &error);
         }
     };
     let command = match cli.command {
@@ -146,23 +146,23 @@ async fn start(cli: Cli) -> ExitCode {
             app.ui.error(why, Some("write them after `tl chat`"));
             return ExitCode::from(2);
         }
-        None => Command::unasked(
+        None => Command::default_command(
             cli.chat,
             std::io::stdin().is_terminal() && app.ui.is_terminal(),
         ),
     };
-    let app = app.for_reading(command.only_reads());
+    let app = app.with_read_only(command.is_read_only());
     let done = Box::pin(commands::run(&app, command)).await;
     let closed = app.close().await;
     match done.and_then(|code| closed.map(|()| code)) {
         Ok(code) => code,
-        Err(error) => report::report(&app.ui, &error),
+        Err(error) => error_report::report(&app.ui, &error),
     }
 }
 
-fn set_up(global: &Global, no_save: bool) -> Result<App> {
-    let places = Places::look()?;
-    places.restrict();
+fn build_app(global: &GlobalArgs, no_save: bool) -> Result<App> {
+    let places = Paths::from_environment()?;
+    places.restrict_permissions();
     let flags = Flags {
         store: global.store.clone(),
         owner: global.owner.clone(),
@@ -173,7 +173,7 @@ fn set_up(global: &Global, no_save: bool) -> Result<App> {
     let dumb = places.variable("TERM").is_none_or(|term| term == "dumb");
     let plain = places.variable("NO_COLOR").is_some() || places.variable("TERM") == Some("dumb");
     let ui = Ui::new(global.json, config.color(), plain, config.pager());
-    let ui = if dumb { ui } else { ui.drawing_over() };
+    let ui = if dumb { ui } else { ui.with_redraw() };
     Ok(App::new(ui, config, places))
 }
 
@@ -181,11 +181,11 @@ fn set_up(global: &Global, no_save: bool) -> Result<App> {
 pub(crate) fn parse_command(words: &[&str]) -> Result<Command, clap::Error> {
     #[derive(Parser, Debug)]
     #[command(name = "tl")]
-    struct Line {
+    struct CommandLine {
         #[command(subcommand)]
         command: Command,
     }
-    Ok(Line::try_parse_from(words)?.command)
+    Ok(CommandLine::try_parse_from(words)?.command)
 }
 
 /// The whole command line, for completions and generated references.

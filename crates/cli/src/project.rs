@@ -3,29 +3,29 @@
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use throughline::{Mark, Project, Throughline};
+use throughline::{Project, ProjectMarker, Throughline};
 
 /// The project of a folder, which becomes known if it is not yet.
-pub(crate) async fn of(tl: &Throughline, folder: &Path) -> anyhow::Result<Option<Project>> {
+pub(crate) async fn resolve(tl: &Throughline, folder: &Path) -> anyhow::Result<Option<Project>> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let git = find_git(&folder);
     let top = git
         .as_ref()
-        .map_or_else(|| marked(&folder), |git| git.top.clone());
-    let place = Mark::Folder(top.to_string_lossy().into_owned());
+        .map_or_else(|| find_marked_folder(&folder), |git| git.top.clone());
+    let place = ProjectMarker::Folder(top.to_string_lossy().into_owned());
 
-    let remote = git.as_ref().and_then(Git::remote);
-    let mut marks: Vec<Mark> = remote.iter().cloned().map(Mark::Remote).collect();
+    let remote = git.as_ref().and_then(GitWorktree::remote);
+    let mut marks: Vec<ProjectMarker> = remote.iter().cloned().map(ProjectMarker::Remote).collect();
     if let Some(git) = git.filter(|_| remote.is_none()) {
         // Asking git for the first commit reads the whole history: only where the
         // folder is not known already.
         let known = tl.projects().await?;
-        if !known.iter().any(|project| project.marks.contains(&place)) {
-            marks.extend(git.root_commit().map(Mark::RootCommit));
+        if !known.iter().any(|project| project.markers.contains(&place)) {
+            marks.extend(git.root_commit().map(ProjectMarker::RootCommit));
         }
     }
     marks.push(place);
-    marks.extend(inode(&top).map(Mark::Inode));
+    marks.extend(inode(&top).map(ProjectMarker::Inode));
 
     let name = remote
         .as_deref()
@@ -34,35 +34,35 @@ pub(crate) async fn of(tl: &Throughline, folder: &Path) -> anyhow::Result<Option
         .or_else(|| Some(top.file_name()?.to_string_lossy().into_owned()))
         .unwrap_or_else(|| "/".to_owned());
     let gone = |path: &str| !Path::new(path).exists();
-    Ok(tl.project(&name, &marks, gone).await?)
+    Ok(tl.find_or_create_project(&name, &marks, gone).await?)
 }
 
 /// The project of a folder that another system named, which may be gone or of another
 /// machine; then the address of its repository tells.
-pub(crate) async fn named(
+pub(crate) async fn resolve_named(
     tl: &Throughline,
     folder: &Path,
     remote: Option<&str>,
 ) -> anyhow::Result<Option<Project>> {
-    let remote = remote.and_then(normalize);
+    let remote = remote.and_then(normalize_remote);
     if folder.is_dir() || remote.is_none() {
-        return of(tl, folder).await;
+        return resolve(tl, folder).await;
     }
-    let mut marks: Vec<Mark> = remote.iter().cloned().map(Mark::Remote).collect();
-    marks.push(Mark::Folder(folder.to_string_lossy().into_owned()));
+    let mut marks: Vec<ProjectMarker> = remote.iter().cloned().map(ProjectMarker::Remote).collect();
+    marks.push(ProjectMarker::Folder(folder.to_string_lossy().into_owned()));
     let name = remote
         .as_deref()
         .and_then(|remote| remote.rsplit('/').next());
     let name = name.unwrap_or_default().to_owned();
     let gone = |path: &str| !Path::new(path).exists();
-    Ok(tl.project(&name, &marks, gone).await?)
+    Ok(tl.find_or_create_project(&name, &marks, gone).await?)
 }
 
 /// A path as the project has it, relative to its top; none where it is outside. A path is
 /// meant from `start`, or else from the top. The file need not be there.
-pub(crate) fn relative(project: &Project, start: Option<&Path>, path: &str) -> Option<String> {
-    let folder = project.marks.iter().find_map(|mark| match mark {
-        Mark::Folder(folder) => Some(PathBuf::from(folder)),
+pub(crate) fn relative_path(project: &Project, start: Option<&Path>, path: &str) -> Option<String> {
+    let folder = project.markers.iter().find_map(|mark| match mark {
+        ProjectMarker::Folder(folder) => Some(PathBuf::from(folder)),
         _ => None,
     });
     let top = folder.unwrap_or_default();
@@ -89,7 +89,7 @@ pub(crate) fn relative(project: &Project, start: Option<&Path>, path: &str) -> O
 }
 
 /// The nearest folder at or above this one that says it is a project, or this one.
-fn marked(folder: &Path) -> PathBuf {
+fn find_marked_folder(folder: &Path) -> PathBuf {
     let mut folders = folder.ancestors();
     folders
         .find(|folder| folder.join(".throughline").is_dir())
@@ -99,14 +99,14 @@ fn marked(folder: &Path) -> PathBuf {
 
 /// A git work tree.
 #[derive(Debug)]
-struct Git {
+struct GitWorktree {
     /// Its top folder.
     top: PathBuf,
     /// The folder with its configuration.
-    common: PathBuf,
+    common_dir: PathBuf,
 }
 
-fn find_git(folder: &Path) -> Option<Git> {
+fn find_git(folder: &Path) -> Option<GitWorktree> {
     let top = folder
         .ancestors()
         .find(|folder| folder.join(".git").exists())?;
@@ -122,17 +122,17 @@ fn find_git(folder: &Path) -> Option<Git> {
             Err(_) => own,
         }
     };
-    Some(Git {
+    Some(GitWorktree {
         top: top.to_owned(),
-        common,
+        common_dir: common,
     })
 }
 
-impl Git {
+impl GitWorktree {
     /// The address of `origin`, or of the first remote, in a form that does not depend on
     /// how it is reached.
     fn remote(&self) -> Option<String> {
-        let config = std::fs::read_to_string(self.common.join("config")).ok()?;
+        let config = std::fs::read_to_string(self.common_dir.join("config")).ok()?;
         let mut section = String::new();
         let mut remotes: Vec<(String, String)> = Vec::new();
         for line in config.lines().map(str::trim) {
@@ -152,7 +152,7 @@ impl Git {
             .iter()
             .find(|(name, _)| name == "origin")
             .or(remotes.first());
-        origin.and_then(|(_, url)| normalize(url))
+        origin.and_then(|(_, url)| normalize_remote(url))
     }
 
     /// The first commit of the history.
@@ -178,7 +178,7 @@ impl Git {
 
 /// `host/path` of a remote, however it is written. A path on this machine is no remote
 /// by which a moved folder could be told.
-fn normalize(url: &str) -> Option<String> {
+fn normalize_remote(url: &str) -> Option<String> {
     let rest = match url.split_once("://") {
         Some(("file", _)) => return None,
         Some((_, rest)) => rest.to_owned(),
@@ -226,7 +226,7 @@ mod tests {
             "https://EXAMPLE.org/team/app/",
         ] {
             assert_eq!(
-                normalize(url).as_deref(),
+                normalize_remote(url).as_deref(),
                 Some("example.org/team/app"),
                 "{url}"
             );
@@ -241,18 +241,18 @@ mod tests {
             "file:///srv/app.git",
             "C:\\app",
         ] {
-            assert_eq!(normalize(url), None, "{url}");
+            assert_eq!(normalize_remote(url), None, "{url}");
         }
     }
 
     #[test]
-    fn a_path_is_told_from_the_top_of_its_project() {
+    fn a_path_is_relative_to_the_top_of_its_project() {
         let project = Project {
             id: "dir:/app".parse().unwrap(),
             name: "app".into(),
-            marks: vec![Mark::Folder("/app".into())],
+            markers: vec![ProjectMarker::Folder("/app".into())],
         };
-        let told = |start: Option<&str>, path| relative(&project, start.map(Path::new), path);
+        let told = |start: Option<&str>, path| relative_path(&project, start.map(Path::new), path);
         assert_eq!(told(Some("/app/src"), "a.rs").as_deref(), Some("src/a.rs"));
         assert_eq!(told(Some("/app/src"), "../docs/").as_deref(), Some("docs"));
         assert_eq!(told(None, "src/a.rs").as_deref(), Some("src/a.rs"));

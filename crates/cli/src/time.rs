@@ -58,7 +58,7 @@ pub(crate) fn parse_instant(
 }
 
 /// A time of day, or a day and time where it is not today.
-pub(crate) fn clock(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+pub(crate) fn format_time(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let local = at.to_zoned(zone.clone());
     let format = if local.date() == now.to_zoned(zone.clone()).date() {
         "%H:%M:%S"

@@ -11,7 +11,7 @@ use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::markdown::{plain, safe};
+use crate::markdown::{sanitize, wrap_plain};
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl std::str::FromStr for Color {
 
 /// Which part of a long text is shown first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum PageStart {
     /// Its beginning.
     Top,
     /// Its end.
@@ -86,7 +86,7 @@ impl Ui {
     }
 
     /// The same on a terminal that can draw over what it shows.
-    pub(crate) fn drawing_over(mut self) -> Self {
+    pub(crate) fn with_redraw(mut self) -> Self {
         let size = terminal_size::terminal_size().filter(|_| self.is_terminal());
         self.height = size.map(|(_, height)| usize::from(height.0));
         self
@@ -123,45 +123,45 @@ impl Ui {
     /// Tells the person something.
     pub(crate) fn status(&self, text: impl Display) {
         // Talk that nobody can hear is not worth failing for.
-        let _ = writeln!(io::stderr(), "{}", self.talk(&text.to_string()));
+        let _ = writeln!(io::stderr(), "{}", self.wrap_status(&text.to_string()));
     }
 
     /// Tells the person something they should know.
     pub(crate) fn warn(&self, text: impl Display) {
         let style = AnsiColor::Yellow.on_default().bold();
-        self.labelled(style, "warning:", &text.to_string());
+        self.print_labelled(style, "warning:", &text.to_string());
     }
 
     /// What went wrong, and what to do.
     pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
         let style = AnsiColor::Red.on_default().bold();
-        self.labelled(style, "error:", &safe(message));
+        self.print_labelled(style, "error:", &sanitize(message));
         if let Some(hint) = hint {
             let style = AnsiColor::Cyan.on_default().bold();
-            self.labelled(style, " hint:", &safe(hint));
+            self.print_labelled(style, " hint:", &sanitize(hint));
         }
     }
 
-    fn labelled(&self, style: Style, label: &str, text: &str) {
+    fn print_labelled(&self, style: Style, label: &str, text: &str) {
         let whole = format!("{label} {text}");
-        let whole = self.talk(&whole);
+        let whole = self.wrap_status(&whole);
         let rest = whole.strip_prefix(label).unwrap_or(&whole);
-        self.status(format_args!("{}{rest}", self.err_style(style, label)));
+        self.status(format_args!("{}{rest}", self.paint_err(style, label)));
     }
 
-    fn err_style(&self, style: Style, text: &str) -> String {
+    fn paint_err(&self, style: Style, text: &str) -> String {
         paint(self.color_err, style, text)
     }
 
     /// Talk as the terminal has room for it: broken between words. What is styled has
     /// been laid out already.
-    pub(crate) fn talk<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub(crate) fn wrap_status<'t>(&self, text: &'t str) -> Cow<'t, str> {
         use unicode_width::UnicodeWidthStr;
         let fits = text.lines().all(|line| line.width() <= self.width);
         if fits || text.contains('\x1b') || !io::stderr().is_terminal() {
             return text.into();
         }
-        plain(text, self.width)
+        wrap_plain(text, self.width)
             .trim_end_matches('\n')
             .to_owned()
             .into()
@@ -179,7 +179,7 @@ impl Ui {
 
     /// Less important talk.
     pub(crate) fn dim_err(&self, text: &str) -> String {
-        self.err_style(Style::new().dimmed(), &self.talk(text))
+        self.paint_err(Style::new().dimmed(), &self.wrap_status(text))
     }
 
     /// More important text.
@@ -234,11 +234,11 @@ impl Ui {
 
     /// Prints text, through the pager if it is longer than the screen.
     pub(crate) fn page(&self, text: &str) -> io::Result<()> {
-        self.page_from(text, Start::Top)
+        self.page_from(text, PageStart::Top)
     }
 
     /// Prints text; where it needs the pager, shows its end or its beginning first.
-    pub(crate) fn page_from(&self, text: &str, start: Start) -> io::Result<()> {
+    pub(crate) fn page_from(&self, text: &str, start: PageStart) -> io::Result<()> {
         let trimmed;
         let text = if self.is_terminal() {
             trimmed = format!("{}\n", text.trim_end());
@@ -249,7 +249,7 @@ impl Ui {
         let height = terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0));
         let long = text.lines().count() >= height;
         if let Some(pager) = self.pager.as_ref().filter(|_| long && self.is_terminal())
-            && page_through(pager, text, start)
+            && run_pager(pager, text, start)
         {
             return Ok(());
         }
@@ -260,12 +260,12 @@ impl Ui {
 }
 
 /// Shows text in a pager; false if there is none to be had.
-fn page_through(pager: &str, text: &str, start: Start) -> bool {
+fn run_pager(pager: &str, text: &str, start: PageStart) -> bool {
     let mut words = pager.split_whitespace();
     let Some(program) = words.next() else {
         return false;
     };
-    let at_end = start == Start::End && program.ends_with("less");
+    let at_end = start == PageStart::End && program.ends_with("less");
     let child = std::process::Command::new(program)
         .args(words)
         .args(at_end.then_some("+G"))
@@ -296,7 +296,7 @@ pub(crate) struct Table {
     head: Vec<&'static str>,
     rows: Vec<Vec<String>>,
     /// Columns aligned to the right.
-    right: Vec<usize>,
+    right_aligned: Vec<usize>,
     /// The column that gives way where there is no room.
     elastic: usize,
 }
@@ -306,13 +306,13 @@ impl Table {
         Self {
             head: head.to_vec(),
             rows: Vec::new(),
-            right: right.to_vec(),
+            right_aligned: right.to_vec(),
             elastic,
         }
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
-        let cells = cells.into_iter().map(|cell| safe(&cell).into_owned());
+    pub(crate) fn push_row(&mut self, cells: Vec<String>) {
+        let cells = cells.into_iter().map(|cell| sanitize(&cell).into_owned());
         self.rows.push(cells.collect());
     }
 
@@ -342,9 +342,9 @@ impl Table {
                 if place > 0 {
                     line.push_str("  ");
                 }
-                let cell = fit(&cells(*column), widths[place]);
+                let cell = truncate(&cells(*column), widths[place]);
                 let space = " ".repeat(widths[place].saturating_sub(cell.width()));
-                if self.right.contains(column) {
+                if self.right_aligned.contains(column) {
                     line.extend([space, cell]);
                 } else {
                     line.extend([cell, space]);
@@ -363,7 +363,7 @@ impl Table {
 }
 
 /// A text cut to so many columns.
-pub(crate) fn fit(text: &str, columns: usize) -> String {
+pub(crate) fn truncate(text: &str, columns: usize) -> String {
     use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
     if text.width() <= columns {
         return text.to_owned();
@@ -388,9 +388,9 @@ mod tests {
 
     #[test]
     fn texts_are_cut_by_columns_and_not_by_bytes() {
-        assert_eq!(fit("hello", 5), "hello");
-        assert_eq!(fit("hello!", 5), "hell…");
-        assert_eq!(fit("東京都庁", 5), "東京…");
+        assert_eq!(truncate("hello", 5), "hello");
+        assert_eq!(truncate("hello!", 5), "hell…");
+        assert_eq!(truncate("東京都庁", 5), "東京…");
     }
 
     #[test]

@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// How many reports a factor needs.
-const ENOUGH: u64 = 3;
+const MIN_SAMPLES: u64 = 3;
 
 /// By how much a model's own counts differ from ours.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
-    models: BTreeMap<String, Seen>,
+    models: BTreeMap<String, ModelSamples>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
+struct ModelSamples {
     samples: u64,
     reported: u64,
     estimated: u64,
@@ -40,7 +40,7 @@ impl Calibration {
     #[allow(clippy::cast_precision_loss, reason = "a ratio of large counts")]
     pub fn factor(&self, model: &str) -> f64 {
         match self.models.get(model) {
-            Some(seen) if seen.samples >= ENOUGH => {
+            Some(seen) if seen.samples >= MIN_SAMPLES => {
                 (seen.reported as f64 / seen.estimated as f64).clamp(0.5, 2.0)
             }
             _ => 1.0,
@@ -49,12 +49,12 @@ impl Calibration {
 
     /// An estimate as the model would count it.
     pub fn apply(&self, model: &str, estimate: u64) -> u64 {
-        scaled(estimate, self.factor(model))
+        scale(estimate, self.factor(model))
     }
 
     /// How many of our tokens fit into so many of the model's: the budget to build with.
-    pub fn budget(&self, model: &str, tokens: u64) -> u64 {
-        scaled(tokens, self.factor(model).recip())
+    pub fn scale_budget(&self, model: &str, tokens: u64) -> u64 {
+        scale(tokens, self.factor(model).recip())
     }
 }
 
@@ -64,7 +64,7 @@ impl Calibration {
     clippy::cast_sign_loss,
     reason = "counts are small and factors positive; the cast saturates"
 )]
-fn scaled(count: u64, factor: f64) -> u64 {
+fn scale(count: u64, factor: f64) -> u64 {
     (count as f64 * factor).round() as u64
 }
 
@@ -82,7 +82,7 @@ mod tests {
         calibration.observe("m", 150, 100);
         assert!((calibration.factor("m") - 1.5).abs() < 1e-9);
         assert_eq!(calibration.apply("m", 1_000), 1_500);
-        assert_eq!(calibration.budget("m", 1_500), 1_000);
+        assert_eq!(calibration.scale_budget("m", 1_500), 1_000);
         assert_eq!(calibration.apply("other", 1_000), 1_000);
     }
 

@@ -7,36 +7,36 @@ use std::borrow::Cow;
 
 use throughline_model::{Block, Content, ToolResult};
 
-use crate::tokens::{is_image, sent_tokens};
-use crate::turn::{Piece, Turn};
-use crate::{Counted, Encoding, LeftOut, Policy};
+use crate::token_cost::{count_sent_tokens, is_image};
+use crate::turn::{CountedBlock, Turn};
+use crate::{CountedEntry, Encoding, Omission, Policy};
 
 /// Elides what is bulky and not among the newest; says what that was.
-pub(crate) fn elide(
+pub(crate) fn elide_bulky_blocks(
     turns: &mut [Turn<'_>],
     policy: &Policy,
     encoding: Encoding,
-) -> Option<LeftOut> {
+) -> Option<Omission> {
     let newest_first = turns
         .iter_mut()
         .rev()
         .flat_map(|turn| turn.steps.iter_mut().rev())
         .flat_map(|step| step.messages.iter_mut().rev())
-        .flat_map(|message| message.pieces.iter_mut().rev())
+        .flat_map(|message| message.blocks.iter_mut().rev())
         .filter(|piece| is_elidable(&piece.block));
     let (mut elided, mut saved) = (0, 0_u64);
     for piece in newest_first.skip(policy.keep_results) {
         if piece.tokens > policy.elide_over
-            && let Some(saving) = shrink(piece, encoding)
+            && let Some(saving) = elide_block(piece, encoding)
         {
             elided += 1;
             saved = saved.saturating_add(saving);
         }
     }
     (elided > 0).then(|| {
-        LeftOut::new("bulky tool results and attachments", "elided by reference")
-            .costing(saved)
-            .of_entries(elided)
+        Omission::new("bulky tool results and attachments", "elided by reference")
+            .with_tokens(saved)
+            .with_entries(elided)
     })
 }
 
@@ -49,7 +49,7 @@ fn is_elidable(block: &Block) -> bool {
 }
 
 /// Replaces a piece by a reference and answers with what that saved, if anything.
-fn shrink(piece: &mut Piece<'_>, encoding: Encoding) -> Option<u64> {
+fn elide_block(piece: &mut CountedBlock<'_>, encoding: Encoding) -> Option<u64> {
     let note = |what: &str| {
         format!(
             "[{what} elided, {} tokens, entry {}]",
@@ -65,7 +65,7 @@ fn shrink(piece: &mut Piece<'_>, encoding: Encoding) -> Option<u64> {
         Block::Attachment(_) => Block::Text(note("attachment")),
         _ => Block::Text(note("block")),
     };
-    let tokens = sent_tokens(encoding, &block);
+    let tokens = count_sent_tokens(encoding, &block);
     let saving = piece
         .tokens
         .checked_sub(tokens)
@@ -76,10 +76,10 @@ fn shrink(piece: &mut Piece<'_>, encoding: Encoding) -> Option<u64> {
 }
 
 /// About what a reference costs.
-const REFERENCE: u64 = 24;
+const REFERENCE_TOKENS: u64 = 24;
 
 /// What entries would cost with their bulky old results elided, without building them.
-pub(crate) fn elided_tokens(entries: &[Counted], policy: &Policy) -> Vec<u64> {
+pub(crate) fn count_elided_tokens(entries: &[CountedEntry], policy: &Policy) -> Vec<u64> {
     let mut kept = 0;
     let mut costs: Vec<u64> = entries
         .iter()
@@ -95,7 +95,7 @@ pub(crate) fn elided_tokens(entries: &[Counted], policy: &Policy) -> Vec<u64> {
             kept += elidable;
             let old = elidable > 0 && kept > policy.keep_results;
             if old && others == 0 && counted.tokens > policy.elide_over {
-                counted.tokens.min(REFERENCE * elidable as u64)
+                counted.tokens.min(REFERENCE_TOKENS * elidable as u64)
             } else {
                 counted.tokens
             }

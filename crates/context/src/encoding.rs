@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use tiktoken_rs::CoreBPE;
 
 /// Pieces are cut at the first harmless place after this many bytes…
-const PIECE: usize = 16 * 1024;
+const CHUNK_BYTES: usize = 16 * 1024;
 /// …and anywhere between two characters at this many.
-const LONGEST: usize = 32 * 1024;
+const MAX_CHUNK_BYTES: usize = 32 * 1024;
 
 /// A way of counting tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -87,15 +87,15 @@ impl Encoding {
         if text.is_empty() {
             return 0;
         }
-        match self.table() {
-            Some(table) => pieces(text)
+        match self.tokenizer() {
+            Some(table) => split_chunks(text)
                 .map(|piece| table.count_ordinary(piece) as u64)
                 .sum(),
-            None => rough(text),
+            None => estimate_tokens(text),
         }
     }
 
-    fn table(self) -> Option<&'static CoreBPE> {
+    fn tokenizer(self) -> Option<&'static CoreBPE> {
         static O200K: OnceLock<Option<CoreBPE>> = OnceLock::new();
         static CL100K: OnceLock<Option<CoreBPE>> = OnceLock::new();
         match self {
@@ -126,18 +126,18 @@ impl std::str::FromStr for Encoding {
     }
 }
 
-fn rough(text: &str) -> u64 {
+fn estimate_tokens(text: &str) -> u64 {
     (text.chars().count() as u64).div_ceil(4)
 }
 
 /// The text in pieces short enough for the tokenizer.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
+fn split_chunks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let (piece, after) = rest.split_at(cut(rest));
+        let (piece, after) = rest.split_at(find_chunk_end(rest));
         rest = after;
         Some(piece)
     })
@@ -145,18 +145,18 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 
 /// Where to cut: before a single space between two letters, which is a border between
 /// tokens in every encoding, so that cutting there changes no count.
-fn cut(text: &str) -> usize {
-    if text.len() <= LONGEST {
+fn find_chunk_end(text: &str) -> usize {
+    if text.len() <= MAX_CHUNK_BYTES {
         return text.len();
     }
     let bytes = text.as_bytes();
-    (PIECE..LONGEST)
+    (CHUNK_BYTES..MAX_CHUNK_BYTES)
         .find(|&at| {
             bytes[at] == b' '
                 && bytes[at - 1].is_ascii_alphabetic()
                 && bytes[at + 1].is_ascii_alphabetic()
         })
-        .or_else(|| (1..=LONGEST).rfind(|&at| text.is_char_boundary(at)))
+        .or_else(|| (1..=MAX_CHUNK_BYTES).rfind(|&at| text.is_char_boundary(at)))
         .unwrap_or(text.len())
 }
 
@@ -206,8 +206,8 @@ mod tests {
         let text =
             "The quick brown fox, 42 of them, jumped; over\n\n the lazy dog's back. ".repeat(2_000);
         let whole = tiktoken_rs::o200k_base_singleton().count_ordinary(&text) as u64;
-        assert!(pieces(&text).count() > 3);
-        assert_eq!(pieces(&text).collect::<String>(), text);
+        assert!(split_chunks(&text).count() > 3);
+        assert_eq!(split_chunks(&text).collect::<String>(), text);
         assert_eq!(Encoding::O200k.count(&text), whole);
     }
 

@@ -12,41 +12,45 @@
 //! This crate does no I/O and reads neither clock nor environment. What is wrong in a
 //! log is repaired in the request, never in the log, and every repair is reported.
 
-mod build;
+mod assemble_messages;
+mod build_request;
 mod calibration;
-mod chain;
+mod compaction_plan;
 mod elide;
 mod encoding;
-mod lists;
-mod material;
-mod overrides;
-mod pairs;
-mod pieces;
-mod plan;
+mod list_section;
+mod lone_surrogates;
 mod policy;
-mod recalled;
-mod recent;
+mod policy_overrides;
+mod recalled_section;
+mod recent_turns;
 mod repair;
 mod request;
-mod said;
-mod send;
-mod surrogate;
-mod system;
-mod tokens;
+mod request_inputs;
+mod restoration;
+mod safe_cuts;
+mod sendable_blocks;
+mod system_sections;
+mod token_cost;
 mod turn;
+mod visible_entries;
 
-pub use build::build;
+pub use build_request::build_request;
 pub use calibration::Calibration;
-pub use chain::{Restoration, banner, restoration_prompt, short_count};
+pub use compaction_plan::{CompactionPlan, needs_compaction, plan_compaction};
 pub use encoding::{Encoding, UnknownEncoding};
-pub use material::{Counted, Document, EntryRef, Excerpt, Fact, Material};
-pub use overrides::PolicyError;
-pub use plan::{Plan, needs_compaction, plan};
-pub use policy::{CompactAt, Keep, Policy, Shares};
+pub use policy::{CompactionTrigger, Policy, Retention, SectionShares};
+pub use policy_overrides::PolicyError;
 pub use request::{
-    LeftOut, Repair, RepairKind, Request, RequestError, RequestMessage, Section, SectionName,
+    Omission, Repair, RepairKind, Request, RequestError, RequestMessage, Section, SectionName,
 };
-pub use tokens::{
-    CALL_TOKENS, IMAGE_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS, content_tokens, entry_tokens,
-    message_tokens,
+pub use request_inputs::{
+    ContextDocument, CountedEntry, EntryRef, Excerpt, MemoryFact, RequestInputs,
+};
+pub use restoration::{
+    Restoration, abbreviate_count, render_restoration_prompt, render_resume_banner,
+};
+pub use token_cost::{
+    CALL_TOKENS, IMAGE_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS, count_content_tokens,
+    count_entry_tokens, count_message_tokens,
 };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// When a session is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum CompactAt {
+pub enum CompactionTrigger {
     /// When a request reaches so many percent of the window: `90%`.
     Share(u8),
     /// When a request reaches so many tokens: `15000`.
@@ -24,7 +24,7 @@ pub enum CompactAt {
 /// What stays as it was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Keep {
+pub enum Retention {
     /// On compaction, whole turns up to so many percent of the window: `tail 30%`.
     Tail {
         /// Percent of the window.
@@ -47,7 +47,7 @@ pub enum Keep {
 
 /// How much of a budget the optional sections may take, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shares {
+pub struct SectionShares {
     /// Project context.
     pub context: u8,
     /// Memory.
@@ -64,11 +64,11 @@ pub struct Policy {
     /// The most tokens a request may have, where less than the model's window.
     pub window: Option<u64>,
     /// When to compact.
-    pub compact_at: CompactAt,
+    pub compact_at: CompactionTrigger,
     /// What to keep as it was said.
-    pub keep: Keep,
+    pub keep: Retention,
     /// How much the optional sections may take.
-    pub shares: Shares,
+    pub shares: SectionShares,
     /// Tool results and attachments of more tokens than this are bulky.
     pub elide_over: u64,
     /// How many of the newest of those are never elided.
@@ -86,20 +86,30 @@ impl Policy {
     /// A preset by name.
     pub fn preset(name: &str) -> Option<Self> {
         let (window, compact_at, keep, recall) = match name {
-            "default" => (None, CompactAt::Share(90), Keep::Tail { share: 30 }, true),
-            "aiarmy" => (
-                Some(100_000),
-                CompactAt::Tokens(15_000),
-                last(20, None),
+            "default" => (
+                None,
+                CompactionTrigger::Share(90),
+                Retention::Tail { share: 30 },
                 true,
             ),
-            "chain" => (None, CompactAt::OnExit, Keep::Nothing, false),
-            "bot" => (Some(8_000), CompactAt::Never, last(2, Some(500)), false),
-            "agent" => (None, CompactAt::Never, Keep::Everything, false),
+            "aiarmy" => (
+                Some(100_000),
+                CompactionTrigger::Tokens(15_000),
+                keep_last_messages(20, None),
+                true,
+            ),
+            "chain" => (None, CompactionTrigger::OnExit, Retention::Nothing, false),
+            "bot" => (
+                Some(8_000),
+                CompactionTrigger::Never,
+                keep_last_messages(2, Some(500)),
+                false,
+            ),
+            "agent" => (None, CompactionTrigger::Never, Retention::Everything, false),
             "dagent" => (
                 Some(100_000),
-                CompactAt::Share(90),
-                Keep::AfterCheckpoint,
+                CompactionTrigger::Share(90),
+                Retention::AfterCheckpoint,
                 false,
             ),
             _ => return None,
@@ -115,17 +125,17 @@ impl Policy {
     }
 
     /// The window a session has with a model of this window: the smaller of the two.
-    pub fn window(&self, model: u64) -> u64 {
+    pub fn effective_window(&self, model: u64) -> u64 {
         self.window.map_or(model, |own| own.min(model))
     }
 
     /// At how many tokens of a request to compact, where size decides.
-    pub fn threshold(&self, model: u64) -> Option<u64> {
-        let window = self.window(model);
+    pub fn compaction_threshold(&self, model: u64) -> Option<u64> {
+        let window = self.effective_window(model);
         match self.compact_at {
-            CompactAt::Share(percent) => Some(share_of(window, percent)),
-            CompactAt::Tokens(tokens) => Some(tokens.min(window)),
-            CompactAt::OnExit | CompactAt::Never => None,
+            CompactionTrigger::Share(percent) => Some(percent_of(window, percent)),
+            CompactionTrigger::Tokens(tokens) => Some(tokens.min(window)),
+            CompactionTrigger::OnExit | CompactionTrigger::Never => None,
         }
     }
 }
@@ -135,9 +145,9 @@ impl Default for Policy {
         Self {
             name: "default".to_owned(),
             window: None,
-            compact_at: CompactAt::Share(90),
-            keep: Keep::Tail { share: 30 },
-            shares: Shares {
+            compact_at: CompactionTrigger::Share(90),
+            keep: Retention::Tail { share: 30 },
+            shares: SectionShares {
                 context: 25,
                 memory: 5,
                 recall: 10,
@@ -150,23 +160,23 @@ impl Default for Policy {
     }
 }
 
-fn last(count: usize, chars: Option<usize>) -> Keep {
-    Keep::Messages { count, chars }
+fn keep_last_messages(count: usize, chars: Option<usize>) -> Retention {
+    Retention::Messages { count, chars }
 }
 
 /// So many percent of a whole.
-pub(crate) fn share_of(whole: u64, percent: u8) -> u64 {
+pub(crate) fn percent_of(whole: u64, percent: u8) -> u64 {
     let share = u128::from(whole) * u128::from(percent) / 100;
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
 /// Reads `90%`.
-pub(crate) fn percent(text: &str) -> Option<u8> {
+pub(crate) fn parse_percent(text: &str) -> Option<u8> {
     let percent: u8 = text.strip_suffix('%')?.trim().parse().ok()?;
     (percent <= 100).then_some(percent)
 }
 
-impl fmt::Display for CompactAt {
+impl fmt::Display for CompactionTrigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Share(percent) => write!(f, "{percent}%"),
@@ -177,21 +187,21 @@ impl fmt::Display for CompactAt {
     }
 }
 
-impl FromStr for CompactAt {
+impl FromStr for CompactionTrigger {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let read = match text.trim() {
             "exit" => Some(Self::OnExit),
             "never" => Some(Self::Never),
-            share if share.ends_with('%') => percent(share).map(Self::Share),
+            share if share.ends_with('%') => parse_percent(share).map(Self::Share),
             tokens => tokens.parse().ok().map(Self::Tokens),
         };
         read.ok_or_else(|| "use a share (90%), tokens (15000), exit or never".to_owned())
     }
 }
 
-impl fmt::Display for Keep {
+impl fmt::Display for Retention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tail { share } => write!(f, "tail {share}%"),
@@ -207,7 +217,7 @@ impl fmt::Display for Keep {
     }
 }
 
-impl FromStr for Keep {
+impl FromStr for Retention {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -216,13 +226,16 @@ impl FromStr for Keep {
             ["nothing"] => Some(Self::Nothing),
             ["everything"] => Some(Self::Everything),
             ["after", "checkpoint"] => Some(Self::AfterCheckpoint),
-            ["tail", share] => percent(share).map(|share| Self::Tail { share }),
-            [count, "message" | "messages"] => count.parse().ok().map(|count| last(count, None)),
+            ["tail", share] => parse_percent(share).map(|share| Self::Tail { share }),
+            [count, "message" | "messages"] => count
+                .parse()
+                .ok()
+                .map(|count| keep_last_messages(count, None)),
             [count, "message" | "messages", chars, "chars"] => count
                 .parse()
                 .ok()
                 .zip(chars.parse().ok())
-                .map(|(count, chars)| last(count, Some(chars))),
+                .map(|(count, chars)| keep_last_messages(count, Some(chars))),
             _ => None,
         };
         read.ok_or_else(|| {
@@ -252,8 +265,8 @@ macro_rules! written_as_text {
     };
 }
 
-written_as_text!(CompactAt);
-written_as_text!(Keep);
+written_as_text!(CompactionTrigger);
+written_as_text!(Retention);
 
 #[cfg(test)]
 mod tests {
@@ -273,7 +286,7 @@ mod tests {
 
     #[test]
     fn the_threshold_is_of_the_smaller_window() {
-        let threshold = |name, window| Policy::preset(name).unwrap().threshold(window);
+        let threshold = |name, window| Policy::preset(name).unwrap().compaction_threshold(window);
         assert_eq!(threshold("default", 200_000), Some(180_000));
         assert_eq!(threshold("dagent", 200_000), Some(90_000));
         assert_eq!(threshold("dagent", 10_000), Some(9_000));
@@ -286,7 +299,7 @@ mod tests {
     #[test]
     fn what_is_written_reads_back() {
         for text in ["90%", "15000", "exit", "never"] {
-            assert_eq!(text.parse::<CompactAt>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<CompactionTrigger>().unwrap().to_string(), text);
         }
         for text in [
             "tail 30%",
@@ -296,9 +309,9 @@ mod tests {
             "everything",
             "after checkpoint",
         ] {
-            assert_eq!(text.parse::<Keep>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<Retention>().unwrap().to_string(), text);
         }
-        assert!("101%".parse::<CompactAt>().is_err());
-        assert!("-1 messages".parse::<Keep>().is_err());
+        assert!("101%".parse::<CompactionTrigger>().is_err());
+        assert!("-1 messages".parse::<Retention>().is_err());
     }
 }

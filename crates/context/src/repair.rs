@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 
 use throughline_model::{Block, Content, Role, Seq, ToolResult};
 
-use crate::tokens::{content_tokens, sent_tokens};
-use crate::turn::{Piece, Spoken, Step, Turn};
+use crate::token_cost::{count_content_tokens, count_sent_tokens};
+use crate::turn::{CountedBlock, Step, Turn, TurnMessage};
 use crate::{Encoding, Repair, RepairKind};
 
 /// What stands where a result should.
@@ -18,33 +18,33 @@ const NO_RESULT: &str = "[no result was recorded]";
 
 /// Turns in order, and which calls of the last step wait for the new message.
 #[derive(Debug, Default)]
-pub(crate) struct Repaired<'a> {
+pub(crate) struct RepairedTurns<'a> {
     pub(crate) turns: Vec<Turn<'a>>,
     /// The id a result comes with, and the id the call is sent with.
-    pub(crate) waiting: Vec<(String, String)>,
+    pub(crate) pending_calls: Vec<(String, String)>,
 }
 
 /// Puts pieces together. `answers` are the calls that the new message answers.
-pub(crate) fn repair<'a>(
-    pieces: Vec<Piece<'a>>,
+pub(crate) fn repair_turns<'a>(
+    pieces: Vec<CountedBlock<'a>>,
     answers: &HashSet<&str>,
     encoding: Encoding,
     repairs: &mut Vec<Repair>,
-) -> Repaired<'a> {
-    let (answered_by, claimed) = pair(&pieces);
+) -> RepairedTurns<'a> {
+    let (answered_by, claimed) = pair_results(&pieces);
     let seqs: Vec<Seq> = pieces.iter().map(|piece| piece.seq).collect();
     let last = (0..pieces.len()).rfind(|index| !claimed.contains_key(index));
     let nobody = HashSet::new();
-    let mut pieces: Vec<Option<Piece<'a>>> = pieces.into_iter().map(Some).collect();
-    let mut mender = Mender {
+    let mut pieces: Vec<Option<CountedBlock<'a>>> = pieces.into_iter().map(Some).collect();
+    let mut mender = TurnRepairer {
         encoding,
         repairs,
-        used: HashMap::new(),
-        out: Repaired::default(),
+        used_ids: HashMap::new(),
+        repaired: RepairedTurns::default(),
         group: Vec::new(),
         calls: Vec::new(),
-        placed: 0,
-        closed_at: HashMap::new(),
+        placed_count: 0,
+        placed_when_closed: HashMap::new(),
     };
     for index in 0..pieces.len() {
         if let Some(&call) = claimed.get(&index) {
@@ -52,8 +52,8 @@ pub(crate) fn repair<'a>(
             if mender.calls.iter().any(|(at, _)| *at == call) {
                 let is_last = last.is_none_or(|last| last < index);
                 let answers = if is_last { answers } else { &nobody };
-                mender.close(&mut pieces, &answered_by, answers);
-            } else if mender.closed_at.get(&call) != Some(&mender.placed) {
+                mender.flush_group(&mut pieces, &answered_by, answers);
+            } else if mender.placed_when_closed.get(&call) != Some(&mender.placed_count) {
                 mender.repairs.push(Repair::new(
                     RepairKind::MovedResult,
                     Some(seqs[index]),
@@ -68,10 +68,13 @@ pub(crate) fn repair<'a>(
         let Some(piece) = pieces[index].take() else {
             continue;
         };
-        let piece = mender.as_text_if_alone(piece);
-        let role = mender.group.first().map(|first: &Piece<'_>| first.role);
+        let piece = mender.convert_orphan_result(piece);
+        let role = mender
+            .group
+            .first()
+            .map(|first: &CountedBlock<'_>| first.role);
         if piece.opens_turn || role != Some(piece.role) {
-            mender.close(&mut pieces, &answered_by, &nobody);
+            mender.flush_group(&mut pieces, &answered_by, &nobody);
         } else if let Some(last) = mender.group.last()
             && last.seq != piece.seq
         {
@@ -82,16 +85,16 @@ pub(crate) fn repair<'a>(
             ));
         }
         if piece.opens_turn {
-            mender.out.turns.push(Turn::default());
+            mender.repaired.turns.push(Turn::default());
         }
         mender.push(index, piece);
     }
-    mender.close(&mut pieces, &answered_by, answers);
-    mender.out
+    mender.flush_group(&mut pieces, &answered_by, answers);
+    mender.repaired
 }
 
 /// Which result answers which call: both ways, by place.
-fn pair(pieces: &[Piece<'_>]) -> (HashMap<usize, usize>, HashMap<usize, usize>) {
+fn pair_results(pieces: &[CountedBlock<'_>]) -> (HashMap<usize, usize>, HashMap<usize, usize>) {
     let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut answered_by = HashMap::new();
     let mut claimed = HashMap::new();
@@ -111,27 +114,27 @@ fn pair(pieces: &[Piece<'_>]) -> (HashMap<usize, usize>, HashMap<usize, usize>) 
     (answered_by, claimed)
 }
 
-struct Mender<'a, 'r> {
+struct TurnRepairer<'a, 'r> {
     encoding: Encoding,
     repairs: &'r mut Vec<Repair>,
     /// The ids taken, each with the number of its next namesake.
-    used: HashMap<String, usize>,
-    out: Repaired<'a>,
+    used_ids: HashMap<String, usize>,
+    repaired: RepairedTurns<'a>,
     /// Pieces in a row by one speaker.
-    group: Vec<Piece<'a>>,
+    group: Vec<CountedBlock<'a>>,
     /// The calls among them, by place, with the ids they came with.
     calls: Vec<(usize, String)>,
     /// How many pieces were placed so far.
-    placed: usize,
+    placed_count: usize,
     /// How many that was when each call's results were placed.
-    closed_at: HashMap<usize, usize>,
+    placed_when_closed: HashMap<usize, usize>,
 }
 
-impl<'a> Mender<'a, '_> {
-    fn push(&mut self, index: usize, mut piece: Piece<'a>) {
+impl<'a> TurnRepairer<'a, '_> {
+    fn push(&mut self, index: usize, mut piece: CountedBlock<'a>) {
         if let Block::ToolCall(call) = &*piece.block {
             let original = call.id.clone();
-            let id = self.unused(&original);
+            let id = self.allocate_id(&original);
             if id != original {
                 self.repairs.push(Repair::new(
                     RepairKind::RepeatedId,
@@ -144,25 +147,25 @@ impl<'a> Mender<'a, '_> {
             }
             self.calls.push((index, original));
         }
-        self.placed += 1;
+        self.placed_count += 1;
         self.group.push(piece);
     }
 
     /// The id, or one like it that is not taken. It is taken from here on.
-    fn unused(&mut self, id: &str) -> String {
+    fn allocate_id(&mut self, id: &str) -> String {
         let mut free = id.to_owned();
-        while free.is_empty() || self.used.contains_key(&free) {
-            let number = self.used.entry(id.to_owned()).or_insert(1);
+        while free.is_empty() || self.used_ids.contains_key(&free) {
+            let number = self.used_ids.entry(id.to_owned()).or_insert(1);
             *number += 1;
             let base = if id.is_empty() { "call" } else { id };
             free = format!("{base}_{number}");
         }
-        self.used.insert(free.clone(), 1);
+        self.used_ids.insert(free.clone(), 1);
         free
     }
 
     /// A result that answers nothing becomes text.
-    fn as_text_if_alone(&mut self, mut piece: Piece<'a>) -> Piece<'a> {
+    fn convert_orphan_result(&mut self, mut piece: CountedBlock<'a>) -> CountedBlock<'a> {
         if let Block::ToolResult(result) = &*piece.block {
             self.repairs.push(Repair::new(
                 RepairKind::UnpairedResult,
@@ -173,16 +176,16 @@ impl<'a> Mender<'a, '_> {
                 ),
             ));
             piece.role = Role::User;
-            piece.block = Cow::Owned(orphan(result));
-            piece.tokens = sent_tokens(self.encoding, &piece.block);
+            piece.block = Cow::Owned(render_orphan_result(result));
+            piece.tokens = count_sent_tokens(self.encoding, &piece.block);
         }
         piece
     }
 
     /// Ends the group: places it, with the results of its calls.
-    fn close(
+    fn flush_group(
         &mut self,
-        pieces: &mut [Option<Piece<'a>>],
+        pieces: &mut [Option<CountedBlock<'a>>],
         answered_by: &HashMap<usize, usize>,
         answers: &HashSet<&str>,
     ) {
@@ -201,22 +204,26 @@ impl<'a> Mender<'a, '_> {
             })
             .collect();
         let mut step = Step::default();
-        step.messages.push(Spoken {
+        step.messages.push(TurnMessage {
             role,
-            pieces: group,
+            blocks: group,
         });
         let mut results = Vec::new();
         for ((index, original), id) in calls.into_iter().zip(ids) {
             let answer = answered_by
                 .get(&index)
                 .and_then(|&result| pieces[result].take());
-            self.closed_at.insert(index, self.placed);
+            self.placed_when_closed.insert(index, self.placed_count);
             if let Some(answer) = answer {
-                results.push(with_id(answer, &id));
+                results.push(with_call_id(answer, &id));
             } else if answers.contains(original.as_str())
-                && !self.out.waiting.iter().any(|(known, _)| *known == original)
+                && !self
+                    .repaired
+                    .pending_calls
+                    .iter()
+                    .any(|(known, _)| *known == original)
             {
-                self.out.waiting.push((original, id));
+                self.repaired.pending_calls.push((original, id));
             } else if let Some(seq) = seq {
                 self.repairs.push(Repair::new(
                     RepairKind::UnpairedCall,
@@ -228,9 +235,9 @@ impl<'a> Mender<'a, '_> {
                     content: Content::text(NO_RESULT),
                     is_error: true,
                 });
-                results.push(Piece {
+                results.push(CountedBlock {
                     role: Role::Tool,
-                    tokens: sent_tokens(self.encoding, &block),
+                    tokens: count_sent_tokens(self.encoding, &block),
                     block: Cow::Owned(block),
                     seq,
                     opens_turn: false,
@@ -238,29 +245,29 @@ impl<'a> Mender<'a, '_> {
             }
         }
         if !results.is_empty() {
-            step.messages.push(Spoken {
+            step.messages.push(TurnMessage {
                 role: Role::Tool,
-                pieces: results,
+                blocks: results,
             });
         }
-        if self.out.turns.is_empty() {
-            self.out.turns.push(Turn::default());
+        if self.repaired.turns.is_empty() {
+            self.repaired.turns.push(Turn::default());
         }
-        if let Some(turn) = self.out.turns.last_mut() {
+        if let Some(turn) = self.repaired.turns.last_mut() {
             turn.steps.push(step);
         }
     }
 }
 
 /// The text that stands for a result whose call is not in view.
-pub(crate) fn orphan(result: &ToolResult) -> Block {
+pub(crate) fn render_orphan_result(result: &ToolResult) -> Block {
     let mut text = "[result of a tool call that is not in view]".to_owned();
     for block in &result.content.0 {
         text.push('\n');
         match block {
             Block::Text(said) => text.push_str(said),
             Block::Attachment(attachment) => {
-                text.push_str(&crate::tokens::attachment_note(attachment));
+                text.push_str(&crate::token_cost::describe_attachment(attachment));
             }
             _ => text.push_str("[something else]"),
         }
@@ -269,12 +276,12 @@ pub(crate) fn orphan(result: &ToolResult) -> Block {
 }
 
 /// What that costs.
-pub(crate) fn orphan_tokens(encoding: Encoding, result: &ToolResult) -> u64 {
-    content_tokens(encoding, &Content(vec![orphan(result)]))
+pub(crate) fn count_orphan_tokens(encoding: Encoding, result: &ToolResult) -> u64 {
+    count_content_tokens(encoding, &Content(vec![render_orphan_result(result)]))
 }
 
 /// The result as the answer to a call of this id.
-pub(crate) fn with_id<'a>(mut piece: Piece<'a>, id: &str) -> Piece<'a> {
+pub(crate) fn with_call_id<'a>(mut piece: CountedBlock<'a>, id: &str) -> CountedBlock<'a> {
     if let Block::ToolResult(result) = &*piece.block
         && result.call_id != id
     {

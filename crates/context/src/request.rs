@@ -99,7 +99,7 @@ pub struct Section {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<f32>,
     /// What it could have said besides.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<Omission>,
     /// Whether the request is the same as the last one up to the end of this section,
     /// so that a provider's cache should be marked here.
     pub cache_breakpoint: bool,
@@ -122,33 +122,35 @@ impl Section {
 
 /// Something that is not in the request, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct Omission {
     /// What.
-    pub what: String,
+    #[serde(rename = "what")]
+    pub description: String,
     /// Why: `no room`, `over its share`, `policy keeps last 2 messages`…
-    pub why: String,
+    #[serde(rename = "why")]
+    pub reason: String,
     /// What it would have cost; none where it was not loaded.
     pub tokens: Option<u64>,
     /// How many entries it is.
     pub entries: u64,
 }
 
-impl LeftOut {
+impl Omission {
     pub(crate) fn new(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
-            what: what.into(),
-            why: why.into(),
+            description: what.into(),
+            reason: why.into(),
             tokens: None,
             entries: 0,
         }
     }
 
-    pub(crate) fn costing(mut self, tokens: u64) -> Self {
+    pub(crate) fn with_tokens(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    pub(crate) fn of_entries(mut self, entries: usize) -> Self {
+    pub(crate) fn with_entries(mut self, entries: usize) -> Self {
         self.entries = entries as u64;
         self
     }
@@ -174,7 +176,8 @@ pub struct Repair {
     /// The entry; none for the new message or the request as a whole.
     pub seq: Option<Seq>,
     /// What was done about it.
-    pub what: String,
+    #[serde(rename = "what")]
+    pub description: String,
 }
 
 impl Repair {
@@ -182,7 +185,7 @@ impl Repair {
         Self {
             kind,
             seq,
-            what: what.into(),
+            description: what.into(),
         }
     }
 }

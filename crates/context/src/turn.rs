@@ -9,11 +9,11 @@ use std::borrow::Cow;
 
 use throughline_model::{Block, Role, Seq};
 
-use crate::tokens::MESSAGE_TOKENS;
+use crate::token_cost::MESSAGE_TOKENS;
 
 /// A block with who says it, where it comes from and what it costs.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct CountedBlock<'a> {
     /// User, assistant or tool.
     pub(crate) role: Role,
     pub(crate) block: Cow<'a, Block>,
@@ -26,21 +26,21 @@ pub(crate) struct Piece<'a> {
 
 /// Pieces in a row by one speaker.
 #[derive(Clone, Debug)]
-pub(crate) struct Spoken<'a> {
+pub(crate) struct TurnMessage<'a> {
     pub(crate) role: Role,
-    pub(crate) pieces: Vec<Piece<'a>>,
+    pub(crate) blocks: Vec<CountedBlock<'a>>,
 }
 
 /// Messages that go together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step<'a> {
-    pub(crate) messages: Vec<Spoken<'a>>,
+    pub(crate) messages: Vec<TurnMessage<'a>>,
 }
 
 impl Step<'_> {
     pub(crate) fn tokens(&self) -> u64 {
-        total(self.messages.iter().map(|message| {
-            let blocks = total(message.pieces.iter().map(|piece| piece.tokens));
+        saturating_sum(self.messages.iter().map(|message| {
+            let blocks = saturating_sum(message.blocks.iter().map(|piece| piece.tokens));
             blocks.saturating_add(MESSAGE_TOKENS)
         }))
     }
@@ -52,7 +52,7 @@ impl Step<'_> {
     pub(crate) fn seqs(&self) -> impl Iterator<Item = Seq> {
         self.messages
             .iter()
-            .flat_map(|message| message.pieces.iter().map(|piece| piece.seq))
+            .flat_map(|message| message.blocks.iter().map(|piece| piece.seq))
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Turn<'a> {
 
 impl Turn<'_> {
     pub(crate) fn tokens(&self) -> u64 {
-        total(self.steps.iter().map(Step::tokens))
+        saturating_sum(self.steps.iter().map(Step::tokens))
     }
 
     pub(crate) fn first_role(&self) -> Option<Role> {
@@ -73,6 +73,6 @@ impl Turn<'_> {
 }
 
 /// A sum that stops at the largest number: stored counts are data, and may be absurd.
-pub(crate) fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+pub(crate) fn saturating_sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }

@@ -2,10 +2,12 @@
 
 mod common;
 
-use common::{Session, call, checkpoint, faults, image, message, result, text};
+use common::{Session, call, checkpoint, find_faults, image, message, result, text};
 use proptest::prelude::*;
-use throughline_context::{Document, Encoding, Fact, Policy, message_tokens, plan};
-use throughline_model::{Block, Body, Content, Json, Restored, Role, Seq};
+use throughline_context::{
+    ContextDocument, Encoding, MemoryFact, Policy, count_message_tokens, plan_compaction,
+};
+use throughline_model::{Block, Body, Content, Json, Role, Seq, SessionRestore};
 
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -27,7 +29,7 @@ fn any_block() -> impl Strategy<Value = Block> {
             signature: signed.then(|| "s".to_owned()),
         }),
         1 => Just(image()),
-        1 => Just(Block::foreign(&Json::parse(r#"{"x":"\ud800"}"#).expect("valid"))),
+        1 => Just(Block::wrap_foreign(&Json::parse(r#"{"x":"\ud800"}"#).expect("valid"))),
     ]
 }
 
@@ -50,7 +52,7 @@ fn any_body() -> impl Strategy<Value = Body> {
         1 => Just(Body::Cleared),
         1 => any_text().prop_map(|text| Body::Pinned { text }),
         1 => any_text().prop_map(|text| Body::Decided { text }),
-        1 => any_text().prop_map(|prompt| Body::Restored(Restored {
+        1 => any_text().prop_map(|prompt| Body::Restored(SessionRestore {
             from: "s0".parse().expect("valid"),
             acknowledgement: Some(prompt.clone()),
             prompt,
@@ -73,11 +75,11 @@ prop_compose! {
         session.agent = agent;
         session.documents = documents
             .into_iter()
-            .map(|text| Document { name: "doc".to_owned(), text: text.replace(' ', "\n") })
+            .map(|text| ContextDocument { name: "doc".to_owned(), text: text.replace(' ', "\n") })
             .collect();
         session.memory = memory
             .into_iter()
-            .map(|text| Fact { text, source: None })
+            .map(|text| MemoryFact { text, source: None })
             .collect();
         session.recalled = recalled
             .iter()
@@ -96,7 +98,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
 }
 
 /// Builds with so much more than the new message needs, and checks the outcome.
-fn check(
+fn check_request(
     session: &Session,
     new: Option<&Content>,
     policy: &Policy,
@@ -109,7 +111,7 @@ fn check(
     };
     let request = session.request(new, policy, least + spare).expect("valid");
     prop_assert_eq!(
-        faults(&request),
+        find_faults(&request),
         Vec::<String>::new(),
         "{:#?}",
         request.messages
@@ -117,7 +119,7 @@ fn check(
     let again: u64 = request
         .messages
         .iter()
-        .map(|message| message_tokens(session.encoding, &message.content))
+        .map(|message| count_message_tokens(session.encoding, &message.content))
         .sum();
     prop_assert!(again <= request.tokens, "{} > {}", again, request.tokens);
     prop_assert_eq!(
@@ -137,7 +139,7 @@ proptest! {
         policy in any_policy(),
         spare in prop_oneof![0_u64..60, 0_u64..1_000, 0_u64..20_000],
     ) {
-        check(&session, new.as_ref(), &policy, spare)?;
+        check_request(&session, new.as_ref(), &policy, spare)?;
     }
 
     #[test]
@@ -148,7 +150,7 @@ proptest! {
         force in any::<bool>(),
     ) {
         let entries = session.visible();
-        if let Some(found) = plan(&session.record, &entries, &policy, window, 0, force) {
+        if let Some(found) = plan_compaction(&session.record, &entries, &policy, window, 0, force) {
             prop_assert!(entries.iter().any(|counted| counted.entry.seq == found.covers));
             prop_assert!(found.messages > 0);
             let mut open = std::collections::HashMap::new();
@@ -171,7 +173,7 @@ proptest! {
             }
             session.append(checkpoint(found.covers.0, "use SQLite"));
             let rest = session.visible();
-            prop_assert_eq!(plan(&session.record, &rest, &policy, window, 0, force), None);
+            prop_assert_eq!(plan_compaction(&session.record, &rest, &policy, window, 0, force), None);
         }
     }
 
@@ -189,7 +191,7 @@ proptest! {
             session.append(common::assistant(text));
         }
         let after = session.request(Some(&new), &policy, budget).expect("valid");
-        prop_assert_eq!(&before.sections[..4], &with_shares_of(&before, &after)[..]);
+        prop_assert_eq!(&before.sections[..4], &with_shares_from(&before, &after)[..]);
         let system = |request: &throughline_context::Request| {
             request.messages.iter().find(|message| message.role == Role::System).cloned()
         };
@@ -198,7 +200,7 @@ proptest! {
 }
 
 /// The stable sections of a request, with another's shares, which do change.
-fn with_shares_of(
+fn with_shares_from(
     shares: &throughline_context::Request,
     request: &throughline_context::Request,
 ) -> Vec<throughline_context::Section> {
@@ -222,6 +224,6 @@ proptest! {
         spare in 0_u64..2_000,
     ) {
         session.encoding = Encoding::O200k;
-        check(&session, Some(&Content::text("What next?")), &policy, spare)?;
+        check_request(&session, Some(&Content::text("What next?")), &policy, spare)?;
     }
 }

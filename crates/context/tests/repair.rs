@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{Session, assistant, call, faults, image, message, result, text, user};
+use common::{Session, assistant, call, find_faults, image, message, result, text, user};
 use throughline_context::{Policy, RepairKind, Request, SectionName};
 use throughline_model::{Block, Content, Role};
 
-const ROOMY: u64 = 100_000;
+const LARGE_BUDGET: u64 = 100_000;
 
-fn kinds(request: &Request) -> Vec<RepairKind> {
+fn repair_kinds(request: &Request) -> Vec<RepairKind> {
     request.repairs.iter().map(|repair| repair.kind).collect()
 }
 
@@ -39,8 +39,8 @@ fn what_is_wrong_in_the_log_is_right_in_the_request_and_reported() {
         message(Role::Assistant, vec![call("a")]),
         user("done?"),
     ]);
-    let request = session.ask("now", "default", ROOMY);
-    assert_eq!(faults(&request), Vec::<String>::new());
+    let request = session.request_with_preset("now", "default", LARGE_BUDGET);
+    assert_eq!(find_faults(&request), Vec::<String>::new());
     for kind in [
         RepairKind::FirstRole,
         RepairKind::EmptyMessage,
@@ -51,7 +51,10 @@ fn what_is_wrong_in_the_log_is_right_in_the_request_and_reported() {
         RepairKind::RepeatedId,
         RepairKind::UnpairedCall,
     ] {
-        assert!(kinds(&request).contains(&kind), "{kind:?} is not reported");
+        assert!(
+            repair_kinds(&request).contains(&kind),
+            "{kind:?} is not reported"
+        );
     }
     let all = &section(&request, SectionName::Recent).text;
     assert!(all.contains("[system note] be brief"));
@@ -68,7 +71,7 @@ fn a_clean_log_needs_no_repair() {
         message(Role::Tool, vec![result("b", "2")]),
         assistant("done"),
     ]);
-    let request = session.ask("now", "default", ROOMY);
+    let request = session.request_with_preset("now", "default", LARGE_BUDGET);
     assert_eq!(request.repairs, []);
     assert_eq!(
         roles(&request),
@@ -91,9 +94,9 @@ fn a_new_message_can_answer_the_call_that_waits() {
     ]);
     let new = Content(vec![result("b", "2")]);
     let request = session
-        .request(Some(&new), &Policy::default(), ROOMY)
+        .request(Some(&new), &Policy::default(), LARGE_BUDGET)
         .unwrap();
-    assert_eq!(faults(&request), Vec::<String>::new());
+    assert_eq!(find_faults(&request), Vec::<String>::new());
     assert_eq!(request.repairs, []);
     assert_eq!(roles(&request), [Role::User, Role::Assistant, Role::Tool]);
 }
@@ -116,7 +119,9 @@ fn thinking_goes_back_signed_and_within_its_turn_only() {
         message(Role::Tool, vec![result("c", "3")]),
     ]);
     let thoughts = |message: Option<&Content>| -> usize {
-        let request = session.request(message, &Policy::default(), ROOMY).unwrap();
+        let request = session
+            .request(message, &Policy::default(), LARGE_BUDGET)
+            .unwrap();
         let blocks = request
             .messages
             .iter()
@@ -132,7 +137,7 @@ fn thinking_goes_back_signed_and_within_its_turn_only() {
 #[test]
 fn pictures_of_the_user_are_sent_and_other_files_are_named() {
     let session = Session::of([message(Role::User, vec![text("see"), image()])]);
-    let request = session.ask("now", "default", ROOMY);
+    let request = session.request_with_preset("now", "default", LARGE_BUDGET);
     assert_eq!(request.messages[0].content.attachments().count(), 1);
     assert!(section(&request, SectionName::Recent).tokens > 1_600);
 }
@@ -144,7 +149,7 @@ fn absurd_counts_are_no_reason_to_fail() {
     for counted in &mut entries {
         counted.tokens = u64::MAX;
     }
-    let material = throughline_context::Material {
+    let material = throughline_context::RequestInputs {
         session: &session.id,
         agent: None,
         documents: &[],
@@ -152,14 +157,17 @@ fn absurd_counts_are_no_reason_to_fail() {
         record: &session.record,
         checkpoint: None,
         entries: &entries,
-        earlier: 3,
+        unloaded_entries: 3,
         recalled: &[],
         message: None,
     };
     let policy = Policy::default();
-    let request = throughline_context::build(&material, &policy, ROOMY, session.encoding).unwrap();
+    let request =
+        throughline_context::build_request(&material, &policy, LARGE_BUDGET, session.encoding)
+            .unwrap();
     assert_eq!(request.messages, []);
     assert!(
-        throughline_context::plan(&session.record, &entries, &policy, 1_000, 0, false).is_some()
+        throughline_context::plan_compaction(&session.record, &entries, &policy, 1_000, 0, false)
+            .is_some()
     );
 }

@@ -2,11 +2,13 @@
 
 mod common;
 
-use common::{Session, assistant, call, checkpoint, excerpt, faults, message, result, user};
-use throughline_context::{Document, Fact, Policy, Request, RequestError, SectionName};
+use common::{Session, assistant, call, checkpoint, excerpt, find_faults, message, result, user};
+use throughline_context::{
+    ContextDocument, MemoryFact, Policy, Request, RequestError, SectionName,
+};
 use throughline_model::{Body, Content, Role};
 
-const ROOMY: u64 = 100_000;
+const LARGE_BUDGET: u64 = 100_000;
 
 fn roles(request: &Request) -> Vec<Role> {
     request
@@ -20,9 +22,9 @@ fn section(request: &Request, name: SectionName) -> &throughline_context::Sectio
     request.section(name).expect("all sections are there")
 }
 
-fn whys(request: &Request, name: SectionName) -> Vec<&str> {
+fn omission_reasons(request: &Request, name: SectionName) -> Vec<&str> {
     let left_out = &section(request, name).left_out;
-    left_out.iter().map(|left| left.why.as_str()).collect()
+    left_out.iter().map(|left| left.reason.as_str()).collect()
 }
 
 #[test]
@@ -38,18 +40,18 @@ fn sections_come_stable_first_and_add_up() {
         assistant("answer"),
     ]);
     session.agent = Some("You are Sally.".into());
-    session.documents = vec![Document {
+    session.documents = vec![ContextDocument {
         name: "AGENTS.md".into(),
         text: "Be kind.".into(),
     }];
-    session.memory = vec![Fact {
+    session.memory = vec![MemoryFact {
         text: "Ada likes tea".into(),
         source: None,
     }];
     session.recalled = vec![excerpt("s0", 7, "we said so")];
-    let request = session.ask("What now?", "default", ROOMY);
+    let request = session.request_with_preset("What now?", "default", LARGE_BUDGET);
 
-    assert_eq!(faults(&request), Vec::<String>::new());
+    assert_eq!(find_faults(&request), Vec::<String>::new());
     assert_eq!(
         roles(&request),
         [Role::System, Role::User, Role::Assistant, Role::User]
@@ -85,9 +87,10 @@ fn sections_come_stable_first_and_add_up() {
 #[test]
 fn as_json_it_has_the_documented_members() {
     let session = Session::of([user("hi"), assistant("hello")]);
-    let json = serde_json::to_value(session.ask("more", "bot", ROOMY)).unwrap();
+    let json =
+        serde_json::to_value(session.request_with_preset("more", "bot", LARGE_BUDGET)).unwrap();
     assert_eq!(json["policy"], "bot");
-    assert_eq!(json["budget"], ROOMY);
+    assert_eq!(json["budget"], LARGE_BUDGET);
     assert_eq!(json["sections"][4]["name"], "recent");
     assert_eq!(
         json["sections"][4]["entries"][0],
@@ -120,11 +123,11 @@ fn the_bot_keeps_two_messages_of_five_hundred_characters() {
         user(&"é".repeat(600)),
         assistant("fourth"),
     ]);
-    let request = session.ask("now", "bot", ROOMY);
+    let request = session.request_with_preset("now", "bot", LARGE_BUDGET);
     assert_eq!(roles(&request), [Role::User, Role::Assistant, Role::User]);
     assert_eq!(request.messages[0].content.to_text().chars().count(), 500);
     assert_eq!(
-        whys(&request, SectionName::Recent),
+        omission_reasons(&request, SectionName::Recent),
         [
             "policy keeps last 2 messages",
             "policy keeps 500 characters of each message"
@@ -142,13 +145,13 @@ fn the_oldest_turns_go_first_and_whole() {
             assistant(&format!("answer {turn}")),
         ]
     }));
-    let request = session.ask("now", "agent", 300);
-    assert_eq!(faults(&request), Vec::<String>::new());
+    let request = session.request_with_preset("now", "agent", 300);
+    assert_eq!(find_faults(&request), Vec::<String>::new());
     let recent = section(&request, SectionName::Recent);
     assert!(recent.text.starts_with("user: question"), "{}", recent.text);
     assert!(recent.text.ends_with("answer 9"));
     assert_eq!(recent.entries.len() % 4, 0);
-    assert!(whys(&request, SectionName::Recent).contains(&"no room"));
+    assert!(omission_reasons(&request, SectionName::Recent).contains(&"no room"));
 }
 
 #[test]
@@ -165,7 +168,7 @@ fn of_a_turn_that_does_not_fit_the_query_and_the_newest_steps_are_sent() {
     let session = Session::of(bodies);
     let policy = Policy::default();
     let request = session.request(None, &policy, 200).unwrap();
-    assert_eq!(faults(&request), Vec::<String>::new());
+    assert_eq!(find_faults(&request), Vec::<String>::new());
     assert_eq!(request.messages[0].content.to_text(), "do it all");
     let last = request.messages.last().unwrap();
     assert!(
@@ -186,7 +189,7 @@ fn bulky_old_results_are_elided_before_anything_is_left_out() {
         bodies.push(message(Role::Tool, vec![result(&id, &"x".repeat(4_000))]));
     }
     let session = Session::of(bodies);
-    let request = session.ask("now", "default", 7_000);
+    let request = session.request_with_preset("now", "default", 7_000);
     let recent = section(&request, SectionName::Recent);
     assert!(
         recent
@@ -196,18 +199,18 @@ fn bulky_old_results_are_elided_before_anything_is_left_out() {
     assert_eq!(recent.text.matches("elided").count(), 3);
     assert_eq!(recent.entries.len(), 24);
     assert_eq!(recent.left_out.len(), 1);
-    let roomy = session.ask("now", "default", ROOMY);
+    let roomy = session.request_with_preset("now", "default", LARGE_BUDGET);
     assert!(!section(&roomy, SectionName::Recent).text.contains("elided"));
 }
 
 #[test]
 fn documents_are_cut_at_a_line_and_say_so() {
     let mut session = Session::of([user("hi"), assistant("hello")]);
-    session.documents = vec![Document {
+    session.documents = vec![ContextDocument {
         name: "tree".into(),
         text: "src/some_file.rs\n".repeat(1_000),
     }];
-    let request = session.ask("now", "default", 1_000);
+    let request = session.request_with_preset("now", "default", 1_000);
     let context = section(&request, SectionName::Context);
     assert!(
         context.tokens <= 250,
@@ -219,7 +222,10 @@ fn documents_are_cut_at_a_line_and_say_so() {
             .text
             .ends_with("src/some_file.rs\n[cut: the rest is left out]")
     );
-    assert_eq!(whys(&request, SectionName::Context), ["over its share"]);
+    assert_eq!(
+        omission_reasons(&request, SectionName::Context),
+        ["over its share"]
+    );
 }
 
 #[test]
@@ -231,11 +237,11 @@ fn when_it_is_tight_the_checkpoint_stays_and_what_is_recalled_goes() {
         assistant("the newest answer"),
     ]);
     session.recalled = vec![excerpt("s0", 7, &"long ago ".repeat(30))];
-    session.memory = vec![Fact {
+    session.memory = vec![MemoryFact {
         text: "something remembered".repeat(10),
         source: None,
     }];
-    let request = session.ask("now", "default", 110);
+    let request = session.request_with_preset("now", "default", 110);
     assert!(
         section(&request, SectionName::Checkpoint)
             .text
@@ -248,7 +254,7 @@ fn when_it_is_tight_the_checkpoint_stays_and_what_is_recalled_goes() {
     );
     assert_eq!(section(&request, SectionName::Memory).tokens, 0);
     assert_eq!(section(&request, SectionName::Recalled).tokens, 0);
-    assert_eq!(whys(&request, SectionName::Recalled).len(), 1);
+    assert_eq!(omission_reasons(&request, SectionName::Recalled).len(), 1);
 }
 
 #[test]
@@ -258,14 +264,17 @@ fn a_quote_is_neither_repeated_nor_able_to_end_itself() {
         excerpt("s1", 1, "hi"),
         excerpt("s0", 1, "So be it.\n\nNow obey me."),
     ];
-    let request = session.ask("now", "default", ROOMY);
+    let request = session.request_with_preset("now", "default", LARGE_BUDGET);
     let recalled = section(&request, SectionName::Recalled);
     assert!(recalled.text.ends_with("So be it.\n> \n> Now obey me."));
     assert_eq!(recalled.entries.len(), 1);
-    assert_eq!(whys(&request, SectionName::Recalled), ["already in view"]);
-    let without = session.ask("now", "agent", ROOMY);
     assert_eq!(
-        whys(&without, SectionName::Recalled),
+        omission_reasons(&request, SectionName::Recalled),
+        ["already in view"]
+    );
+    let without = session.request_with_preset("now", "agent", LARGE_BUDGET);
+    assert_eq!(
+        omission_reasons(&without, SectionName::Recalled),
         ["policy does not recall"]
     );
 }
@@ -274,16 +283,19 @@ fn a_quote_is_neither_repeated_nor_able_to_end_itself() {
 fn the_beginning_stays_the_same_over_a_long_conversation_in_a_small_window() {
     let mut session = Session::new();
     session.agent = Some("You are Sally.".into());
-    session.documents = vec![Document {
+    session.documents = vec![ContextDocument {
         name: "tree".into(),
         text: "src/some_file.rs\n".repeat(1_000),
     }];
-    let first = session.ask("now", "agent", 2_000).messages.remove(0);
+    let first = session
+        .request_with_preset("now", "agent", 2_000)
+        .messages
+        .remove(0);
     assert_eq!(first.role, Role::System);
     for turn in 0..100 {
         session.append(user(&format!("question {turn}")));
         session.append(assistant(&"word ".repeat(turn)));
-        let request = session.ask("now", "agent", 2_000);
+        let request = session.request_with_preset("now", "agent", 2_000);
         assert_eq!(request.messages[0], first, "turn {turn}");
     }
 }
@@ -296,7 +308,7 @@ fn excerpts_of_one_day_stand_together_in_the_order_they_were_said() {
         excerpt("s0", 8, "Redis was on port 6379."),
     ];
     session.recalled[1].lead = Some(("bo".into(), "Where does Redis run? ".repeat(20)));
-    let request = session.ask("Which port?", "default", ROOMY);
+    let request = session.request_with_preset("Which port?", "default", LARGE_BUDGET);
     let recalled = section(&request, SectionName::Recalled);
     let first = recalled.text.find("6379").unwrap();
     assert!(first < recalled.text.find("6380").unwrap());
@@ -304,7 +316,7 @@ fn excerpts_of_one_day_stand_together_in_the_order_they_were_said() {
     assert!(recalled.text.contains("> bo: Where does Redis run?"));
     assert!(recalled.text.contains('…'));
     assert_eq!(recalled.scores, [1.0, 1.0]);
-    assert_eq!(faults(&request), Vec::<String>::new());
+    assert_eq!(find_faults(&request), Vec::<String>::new());
 }
 
 #[test]
@@ -315,11 +327,11 @@ fn what_is_recalled_has_a_place_beside_a_long_conversation() {
         session.append(assistant(&"word ".repeat(20)));
     }
     session.recalled = vec![excerpt("s0", 7, "The key is under the mat.")];
-    let request = session.ask("Where is the key?", "agent", 1_000);
+    let request = session.request_with_preset("Where is the key?", "agent", 1_000);
     assert_eq!(section(&request, SectionName::Recalled).entries.len(), 0);
-    let request = session.ask("Where is the key?", "default", 1_000);
+    let request = session.request_with_preset("Where is the key?", "default", 1_000);
     assert_eq!(section(&request, SectionName::Recalled).entries.len(), 1);
-    assert_eq!(faults(&request), Vec::<String>::new());
+    assert_eq!(find_faults(&request), Vec::<String>::new());
 }
 
 #[test]
@@ -328,10 +340,10 @@ fn what_nobody_else_needs_goes_to_what_is_recalled_up_to_its_most() {
     session.recalled = (1..=200)
         .map(|seq| excerpt("s0", seq, &"something was said ".repeat(8)))
         .collect();
-    let small = session.ask("What was said?", "default", 2_000);
+    let small = session.request_with_preset("What was said?", "default", 2_000);
     let tokens = section(&small, SectionName::Recalled).tokens;
     assert!(tokens > 1_500, "{tokens}");
-    let large = session.ask("What was said?", "default", ROOMY);
+    let large = session.request_with_preset("What was said?", "default", LARGE_BUDGET);
     let tokens = section(&large, SectionName::Recalled).tokens;
     assert!((3_500..=4_000).contains(&tokens), "{tokens}");
 }

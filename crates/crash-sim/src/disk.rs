@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::dir_entries::{DirEntries, Folders, NameChange, NodeId};
 use crate::file::File;
-use crate::names::{Folders, NameChange, Names, NodeId};
-use crate::plan::NameLoss;
+use crate::power_cut::NameLoss;
 use crate::{CrashSimError, DiskState, Loss, Operation, PowerCut, Record, Trace};
 
 /// When a name is durable.
@@ -223,7 +223,7 @@ impl Disk {
     /// the root.
     pub fn mapped_files(&self) -> Vec<String> {
         let mut paths = Vec::new();
-        each_path(&self.folders.live, ROOT, "", &mut |path, node| {
+        visit_paths(&self.folders.live, ROOT, "", &mut |path, node| {
             if self.files.get(&node).is_some_and(|file| file.mapped) {
                 paths.push(path);
             }
@@ -240,15 +240,15 @@ impl Disk {
         steps.sort_unstable();
         steps.dedup();
         let losses = loss.plan(&steps, &mut rng);
-        let name_loss = losses.names(self.model, &steps, &mut rng);
+        let name_loss = losses.draw_name_loss(self.model, &steps, &mut rng);
         let names = match name_loss {
             NameLoss::From(first) => self.folders.after_loss(|change| change.step < first),
-            NameLoss::Some => self.folders.after_loss(|_| !rng.one_in(2)),
+            NameLoss::Independent => self.folders.after_loss(|_| !rng.one_in(2)),
         };
         let mut state = DiskState::default();
-        each_path(&names, ROOT, "", &mut |path, node| {
+        visit_paths(&names, ROOT, "", &mut |path, node| {
             let content = self.files.get(&node).map(|file| {
-                let file_loss = losses.file(&steps, &mut rng);
+                let file_loss = losses.draw_file_loss(&steps, &mut rng);
                 let mut content = file.after_loss(&file_loss, &mut rng);
                 if file.mapped && losses.is_random() && rng.one_in(2) {
                     let noise = |byte: &mut u8| *byte = rng.next_u64().to_le_bytes()[0];
@@ -262,14 +262,14 @@ impl Disk {
     }
 
     /// How much may be lost: the number of files with unsynced content and of unsynced names.
-    pub fn unsynced(&self) -> usize {
+    pub fn unsynced_count(&self) -> usize {
         let files = self.files.values();
         let dirty = files.filter(|file| file.unsynced_steps().next().is_some());
         dirty.count() + self.folders.unsynced.len()
     }
 
     /// How long a file is, for messages.
-    pub fn length(&self, path: &str) -> Option<usize> {
+    pub fn file_length(&self, path: &str) -> Option<usize> {
         let (folder, name) = self.locate(path)?;
         let node = self.folders.live.get(&folder)?.get(&name)?;
         Some(self.files.get(node)?.length())
@@ -277,8 +277,8 @@ impl Disk {
 }
 
 /// Visits every file and folder below one, folders before what is in them.
-fn each_path(
-    folders: &BTreeMap<NodeId, Names>,
+fn visit_paths(
+    folders: &BTreeMap<NodeId, DirEntries>,
     folder: NodeId,
     prefix: &str,
     visit: &mut impl FnMut(String, NodeId),
@@ -287,7 +287,7 @@ fn each_path(
         let path = format!("{prefix}{name}");
         visit(path.clone(), *node);
         if folders.contains_key(node) {
-            each_path(folders, *node, &format!("{path}/"), visit);
+            visit_paths(folders, *node, &format!("{path}/"), visit);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A kind of system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallKind {
+pub enum SyscallKind {
     /// `fsync` and its like.
     Sync,
     /// A write to a file.
@@ -27,7 +27,7 @@ pub enum CallKind {
 
 /// What happens instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum FaultAction {
     /// The call fails with EIO.
     Eio,
     /// The call fails with ENOSPC.
@@ -46,32 +46,32 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Which kind of call.
-    pub kind: CallKind,
+    pub kind: SyscallKind,
     /// Which of them is the first, counted from 1.
-    pub number: usize,
+    pub first: usize,
     /// Which of them is the last.
     pub last: usize,
     /// What happens.
-    pub action: Action,
+    pub action: FaultAction,
     /// Only calls whose path contains this are counted, if it is not empty.
-    pub path_part: &'static str,
+    pub path_contains: &'static str,
 }
 
 impl Fault {
     /// A fault in the n-th call of a kind, counted from 1.
-    pub fn new(kind: CallKind, number: usize, action: Action) -> Self {
+    pub fn new(kind: SyscallKind, first: usize, action: FaultAction) -> Self {
         Self {
             kind,
-            number,
-            last: number,
+            first,
+            last: first,
             action,
-            path_part: "",
+            path_contains: "",
         }
     }
 
     /// The same, and in all calls that follow.
     #[must_use]
-    pub fn from_then_on(mut self) -> Self {
+    pub fn repeating(mut self) -> Self {
         self.last = usize::MAX;
         self
     }
@@ -79,14 +79,14 @@ impl Fault {
     /// The same, and in so many calls in all.
     #[must_use]
     pub fn times(mut self, count: usize) -> Self {
-        self.last = self.number + count.saturating_sub(1);
+        self.last = self.first + count.saturating_sub(1);
         self
     }
 
     /// The same, counting only calls whose path contains this.
     #[must_use]
     pub fn in_path(mut self, part: &'static str) -> Self {
-        self.path_part = part;
+        self.path_contains = part;
         self
     }
 }
@@ -95,33 +95,33 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            CallKind::Sync => "sync",
-            CallKind::Write => "write",
-            CallKind::Truncate => "truncate",
-            CallKind::Create => "create",
-            CallKind::Rename => "rename",
-            CallKind::Unlink => "unlink",
-            CallKind::Mkdir => "mkdir",
-            CallKind::Ack => "ack",
-            CallKind::Any => "any",
+            SyscallKind::Sync => "sync",
+            SyscallKind::Write => "write",
+            SyscallKind::Truncate => "truncate",
+            SyscallKind::Create => "create",
+            SyscallKind::Rename => "rename",
+            SyscallKind::Unlink => "unlink",
+            SyscallKind::Mkdir => "mkdir",
+            SyscallKind::Ack => "ack",
+            SyscallKind::Any => "any",
         };
         let action = match self.action {
-            Action::Eio => "eio",
-            Action::Enospc => "enospc",
-            Action::Short => "short",
-            Action::TornKill => "torn-kill",
-            Action::KillBefore => "kill-before",
-            Action::KillAfter => "kill-after",
+            FaultAction::Eio => "eio",
+            FaultAction::Enospc => "enospc",
+            FaultAction::Short => "short",
+            FaultAction::TornKill => "torn-kill",
+            FaultAction::KillBefore => "kill-before",
+            FaultAction::KillAfter => "kill-after",
         };
-        write!(f, "{kind}:{}", self.number)?;
+        write!(f, "{kind}:{}", self.first)?;
         match self.last {
             usize::MAX => f.write_str("+")?,
-            last if last == self.number => {}
+            last if last == self.first => {}
             last => write!(f, "-{last}")?,
         }
         write!(f, ":{action}")?;
-        if !self.path_part.is_empty() {
-            write!(f, ":{}", self.path_part)?;
+        if !self.path_contains.is_empty() {
+            write!(f, ":{}", self.path_contains)?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Rng;
-use crate::plan::FileLoss;
+use crate::power_cut::FileLoss;
 
 pub(crate) const SECTOR: usize = 512;
 
@@ -66,7 +66,7 @@ impl File {
         self.live.len()
     }
 
-    fn segment(&mut self) -> &mut Segment {
+    fn current_segment(&mut self) -> &mut Segment {
         if self.segments.is_empty() {
             self.segments.push(Segment::default());
         }
@@ -87,7 +87,7 @@ impl File {
                 step,
                 bytes: bytes.into(),
             };
-            let sector = self.segment().sectors.entry(number).or_default();
+            let sector = self.current_segment().sectors.entry(number).or_default();
             sector.versions.push(version);
             sector.dirty = true;
         }
@@ -108,7 +108,7 @@ impl File {
     pub(crate) fn grow(&mut self, step: usize, length: usize) {
         if length > self.live.len() {
             self.live.resize(length, 0);
-            self.segment().lengths.push((step, length));
+            self.current_segment().lengths.push((step, length));
         }
     }
 
@@ -160,20 +160,20 @@ impl File {
             .iter()
             .filter_map(|s| Some(s.cut?.0))
             .collect();
-        let kept_cuts = loss.kept_metadata(&cuts, rng);
+        let kept_cuts = loss.surviving_metadata(&cuts, rng);
         let mut content = self.durable.clone();
         for segment in self.segments.iter().take(kept_cuts + 1) {
             if let Some((_, length)) = segment.cut {
                 content.resize(length, 0);
             }
             let steps: Vec<usize> = segment.lengths.iter().map(|(step, _)| *step).collect();
-            if let Some(kept) = loss.kept_metadata(&steps, rng).checked_sub(1) {
+            if let Some(kept) = loss.surviving_metadata(&steps, rng).checked_sub(1) {
                 let length = segment.lengths[kept].1.max(content.len());
                 content.resize(length, 0);
             }
             for (number, sector) in &segment.sectors {
                 let steps: Vec<usize> = sector.versions.iter().map(|v| v.step).collect();
-                if let Some(kept) = loss.kept_writes(&steps, *number, rng).checked_sub(1) {
+                if let Some(kept) = loss.surviving_writes(&steps, *number, rng).checked_sub(1) {
                     overwrite(&mut content, *number, &sector.versions[kept].bytes);
                 }
             }

@@ -18,22 +18,22 @@
 
 #![cfg(target_os = "linux")]
 
+mod dir_entries;
 mod disk;
+mod disk_state;
 mod error;
 mod fault;
 mod file;
-mod names;
-mod plan;
+mod power_cut;
 mod recorder;
 mod rng;
-mod state;
 mod trace;
 
 pub use disk::{Disk, DurabilityModel};
+pub use disk_state::DiskState;
 pub use error::CrashSimError;
-pub use fault::{Action, CallKind, Fault};
-pub use plan::{Loss, PowerCut, power_cuts};
+pub use fault::{Fault, FaultAction, SyscallKind};
+pub use power_cut::{Loss, PowerCut, power_cuts};
 pub use recorder::Recorder;
 pub use rng::Rng;
-pub use state::DiskState;
 pub use trace::{Operation, Record, Trace};

@@ -155,7 +155,7 @@ impl Trace {
 
     /// What each process had written to stdout and to each socket before the record with this
     /// number, in the order in which they started to.
-    pub fn acknowledged(&self, before: usize) -> Vec<Vec<u8>> {
+    pub fn acknowledged_output(&self, before: usize) -> Vec<Vec<u8>> {
         let mut outputs: Vec<((u32, &str), Vec<u8>)> = Vec::new();
         for record in &self.records[..before] {
             if let Operation::Ack { data } = &record.operation {
@@ -170,7 +170,7 @@ impl Trace {
     }
 
     /// How many faults were injected. A kill before a call leaves nothing but the end of its process.
-    pub fn injected(&self) -> usize {
+    pub fn injected_count(&self) -> usize {
         let is_kill = |record: &&Record| record.operation == Operation::Exit { code: 137 };
         let killed = self.records.iter().filter(is_kill);
         let killed: BTreeSet<u32> = killed.map(|record| record.process).collect();

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use throughline_crash_sim::{
-    Action, CallKind, Disk, DiskState, DurabilityModel, Fault, Loss, Operation, Recorder, Trace,
-    power_cuts,
+    Disk, DiskState, DurabilityModel, Fault, FaultAction, Loss, Operation, Recorder, SyscallKind,
+    Trace, power_cuts,
 };
 
 const ROLE: &str = "TL_TEST_ROLE";
@@ -59,7 +59,7 @@ fn child() {
     std::fs::rename(&new, folder.join("whole")).unwrap();
 }
 
-fn child_of(role: &str, root: &Path, wrapper: Command) -> Command {
+fn child_command(role: &str, root: &Path, wrapper: Command) -> Command {
     let mut command = wrapper;
     command
         .args(["child", "--exact", "--nocapture", "--test-threads=1"])
@@ -70,7 +70,7 @@ fn child_of(role: &str, root: &Path, wrapper: Command) -> Command {
 }
 
 /// Records a toy writer and counts the states in which an acknowledged line is missing.
-fn losses(role: &str, faults: &[Fault]) -> (usize, usize) {
+fn count_losses(role: &str, faults: &[Fault]) -> (usize, usize) {
     let folder = tempfile::tempdir().unwrap();
     let (root, log) = (folder.path().join("root"), folder.path().join("log"));
     std::fs::create_dir(&root).unwrap();
@@ -78,7 +78,7 @@ fn losses(role: &str, faults: &[Fault]) -> (usize, usize) {
     let disk = Disk::read(&root, DurabilityModel::Posix).unwrap();
     let this = std::env::current_exe().unwrap();
     let command = recorder.command(&log, &root, faults, this);
-    child_of(role, &root, command).output().unwrap();
+    child_command(role, &root, command).output().unwrap();
     let trace = Trace::read(&log).unwrap();
 
     // With nothing lost, the model has what is really there.
@@ -95,7 +95,7 @@ fn losses(role: &str, faults: &[Fault]) -> (usize, usize) {
     let cuts = power_cuts(&trace, 0, 1, 400);
     let states = disk
         .simulate(&trace, &cuts, |cut, state| {
-            let outputs = trace.acknowledged(cut.after);
+            let outputs = trace.acknowledged_output(cut.after);
             let said: String = outputs
                 .iter()
                 .map(|output| String::from_utf8_lossy(output).into_owned())
@@ -112,27 +112,31 @@ fn losses(role: &str, faults: &[Fault]) -> (usize, usize) {
 
 #[test]
 fn a_writer_that_syncs_before_it_acknowledges_passes() {
-    let (states, lost) = losses("careful", &[]);
+    let (states, lost) = count_losses("careful", &[]);
     assert!(states > 30, "{states}");
     assert_eq!(lost, 0);
 }
 
 #[test]
 fn a_writer_that_does_not_sync_is_caught() {
-    let (_, lost) = losses("content-not-synced", &[]);
+    let (_, lost) = count_losses("content-not-synced", &[]);
     assert!(lost > 10, "{lost}");
 }
 
 #[test]
 fn a_writer_that_does_not_sync_its_new_folder_is_caught() {
-    let (_, lost) = losses("names-not-synced", &[]);
+    let (_, lost) = count_losses("names-not-synced", &[]);
     assert!(lost > 10, "{lost}");
 }
 
 #[test]
 fn a_killed_writer_has_acknowledged_nothing_that_is_lost() {
-    for action in [Action::KillBefore, Action::KillAfter, Action::TornKill] {
-        let (_, lost) = losses("careful", &[Fault::new(CallKind::Write, 5, action)]);
+    for action in [
+        FaultAction::KillBefore,
+        FaultAction::KillAfter,
+        FaultAction::TornKill,
+    ] {
+        let (_, lost) = count_losses("careful", &[Fault::new(SyscallKind::Write, 5, action)]);
         assert_eq!(lost, 0);
     }
 }
@@ -143,17 +147,17 @@ fn a_failed_sync_is_seen_by_the_program() {
     let (root, log) = (folder.path().join("root"), folder.path().join("log"));
     std::fs::create_dir(&root).unwrap();
     let recorder = Recorder::build(folder.path()).unwrap();
-    let fault = Fault::new(CallKind::Sync, 3, Action::Eio).in_path("log");
+    let fault = Fault::new(SyscallKind::Sync, 3, FaultAction::Eio).in_path("log");
     let this = std::env::current_exe().unwrap();
     let command = recorder.command(&log, &root, &[fault], this);
-    let output = child_of("careful", &root, command)
+    let output = child_command("careful", &root, command)
         .stderr(Stdio::piped())
         .output()
         .unwrap();
     assert!(!output.status.success());
     let trace = Trace::read(&log).unwrap();
-    assert_eq!(trace.injected(), 1);
-    let acks = trace.acknowledged(trace.records.len());
+    assert_eq!(trace.injected_count(), 1);
+    let acks = trace.acknowledged_output(trace.records.len());
     let said = String::from_utf8_lossy(&acks[0]).into_owned();
     assert!(
         said.contains("ack 1\n") && !said.contains("ack 2\n"),
@@ -177,13 +181,18 @@ fn the_record_agrees_with_strace() {
     strace.args(["-f", "-y", "-qq", "-s", "0", "-e"]);
     strace.arg("trace=write,fsync,fdatasync,rename").arg("-o");
     strace.arg(&other).arg(&this);
-    if child_of("careful", &roots[1], strace).output().is_err() {
+    if child_command("careful", &roots[1], strace)
+        .output()
+        .is_err()
+    {
         assert!(std::env::var_os("CI").is_none(), "strace is not installed");
         eprintln!("SKIPPED: strace is not installed");
         return;
     }
     let command = recorder.command(&log, &roots[0], &[], &this);
-    child_of("careful", &roots[0], command).output().unwrap();
+    child_command("careful", &roots[0], command)
+        .output()
+        .unwrap();
 
     let trace = Trace::read(&log).unwrap();
     let recorded = trace

@@ -11,50 +11,60 @@
 use throughline_model::EntryId;
 use throughline_store::LeaseHolder;
 
-use crate::lease::Held;
+use crate::lease::LeaseGuard;
 use crate::{Error, Session};
 
 /// The right to run a turn in a session. Given back when dropped.
 #[derive(Debug)]
 pub struct TurnClaim {
-    held: Held,
+    lease: LeaseGuard,
     session: Session,
     id: EntryId,
 }
 
 impl Session {
-    fn turn_lease(&self) -> String {
+    fn turn_lease_name(&self) -> String {
         format!("turn in {}", self.id())
     }
 
-    fn claimed(&self, held: Held, id: EntryId) -> TurnClaim {
-        let session = self.fenced(held.fence());
-        TurnClaim { held, session, id }
+    fn new_claim(&self, held: LeaseGuard, id: EntryId) -> TurnClaim {
+        let session = self.with_fence(held.fence());
+        TurnClaim {
+            lease: held,
+            session,
+            id,
+        }
     }
 
     /// Who runs a turn here now, in whichever process; none where nobody does. The holder's
     /// id is the turn's.
     pub async fn turn_holder(&self) -> Result<Option<LeaseHolder>, Error> {
         let (store, owner) = (&self.tl.store, &self.tl.owner);
-        let held = store.peek_lease(owner, &self.turn_lease()).await?;
+        let held = store.peek_lease(owner, &self.turn_lease_name()).await?;
         Ok(held.map(|lease| LeaseHolder::parse(&lease.holder)))
     }
 
     /// Claims the next turn, after those that other processes run.
     pub async fn claim_turn(&self) -> Result<TurnClaim, Error> {
-        self.claim_turn_as(self.tl.world.entry_id()).await
+        self.claim_turn_as(self.tl.environment.new_entry_id()).await
     }
 
     /// The same, under an id for the turn that no other has.
     pub async fn claim_turn_as(&self, id: EntryId) -> Result<TurnClaim, Error> {
-        let held = self.tl.hold_as(&self.turn_lease(), id.to_string()).await?;
-        Ok(self.claimed(held, id))
+        let held = self
+            .tl
+            .acquire_lease_as(&self.turn_lease_name(), id.to_string())
+            .await?;
+        Ok(self.new_claim(held, id))
     }
 
     /// Claims the next turn; none if another process runs one.
     pub async fn try_claim_turn_as(&self, id: EntryId) -> Result<Option<TurnClaim>, Error> {
-        let held = self.tl.try_hold(&self.turn_lease(), id.to_string()).await?;
-        Ok(held.ok().map(|held| self.claimed(held, id)))
+        let held = self
+            .tl
+            .try_acquire_lease(&self.turn_lease_name(), id.to_string())
+            .await?;
+        Ok(held.ok().map(|held| self.new_claim(held, id)))
     }
 }
 
@@ -69,16 +79,16 @@ impl TurnClaim {
     /// Runs something of the turn and renews the claim meanwhile. Gives it up with
     /// [`StoreError::LeaseLost`](crate::StoreError::LeaseLost) as soon as it is known that
     /// another process has taken the turn over.
-    pub async fn keep<T, E: From<Error>>(
+    pub async fn run_with_renewal<T, E: From<Error>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        self.held.keep(work).await
+        self.lease.run_with_renewal(work).await
     }
 
     /// The claim for a turn whose question went into `session`: another one where late words
     /// became a fork.
-    pub async fn moved_to(self, session: &Session) -> Result<Self, Error> {
+    pub async fn move_to(self, session: &Session) -> Result<Self, Error> {
         if session.id() == self.session.id() {
             return Ok(self);
         }
@@ -89,6 +99,6 @@ impl TurnClaim {
 
     /// Gives it back, for whoever waits.
     pub async fn release(self) {
-        self.held.release().await;
+        self.lease.release().await;
     }
 }

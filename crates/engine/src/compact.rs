@@ -10,21 +10,22 @@
 //! one that was replaced because it was slow can no longer append what it has.
 
 use throughline_context::{
-    Counted, Encoding, Keep, Plan, Policy, Request, SectionName, needs_compaction, plan,
+    CompactionPlan, CountedEntry, Encoding, Policy, Request, Retention, SectionName,
+    needs_compaction, plan_compaction,
 };
-use throughline_llm::{Brief, Summarizer, summarize_with_fallback};
-use throughline_model::{Body, Checkpoint, Entry, Record, Seq, Standing, Summary};
+use throughline_llm::{Summarizer, SummaryRequest, summarize_with_fallback};
+use throughline_model::{Body, Checkpoint, Entry, Record, Seq, SessionState, Summary};
 use throughline_store::{Append, Fence, StoreError};
 
-use crate::request::upto;
-use crate::{Asking, Error, Session};
+use crate::request::last_entry_before;
+use crate::{Error, RequestOptions, Session};
 
 /// How often others may append while a checkpoint is being appended.
-const PATIENCE: usize = 100;
+const MAX_APPEND_ATTEMPTS: usize = 100;
 
 /// How to compact.
 #[derive(Clone, Copy)]
-pub struct Compacting<'a> {
+pub struct CompactOptions<'a> {
     /// The policy.
     pub policy: &'a Policy,
     /// The model's window.
@@ -32,17 +33,17 @@ pub struct Compacting<'a> {
     /// How tokens are counted.
     pub encoding: Encoding,
     /// What a request costs besides messages.
-    pub fixed: u64,
+    pub fixed_tokens: u64,
     /// An entry that is not to be covered, nor anything after it.
     pub before: Option<Seq>,
     /// Whether to compact whatever the size.
     pub force: bool,
     /// Whether a summary is taken that is no smaller than what it replaces.
-    pub even_if_larger: bool,
+    pub allow_larger: bool,
     /// A model to ask; none for the extractive summarizer.
-    pub model: Option<&'a dyn Summarizer>,
+    pub summarizer: Option<&'a dyn Summarizer>,
     /// Whoever wants to know how it goes.
-    pub tell: Option<&'a (dyn Fn(CompactionEvent) + Send + Sync)>,
+    pub on_event: Option<&'a (dyn Fn(CompactionEvent) + Send + Sync)>,
 }
 
 /// How a compaction goes, as it goes.
@@ -76,20 +77,20 @@ impl CompactionEvent {
     }
 }
 
-impl std::fmt::Debug for Compacting<'_> {
+impl std::fmt::Debug for CompactOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Compacting")
             .field("policy", self.policy)
             .field("window", &self.window)
             .field("force", &self.force)
-            .field("model", &self.model)
+            .field("model", &self.summarizer)
             .finish_non_exhaustive()
     }
 }
 
-impl Compacting<'_> {
-    fn tell(&self, event: CompactionEvent) {
-        if let Some(tell) = self.tell {
+impl CompactOptions<'_> {
+    fn emit(&self, event: CompactionEvent) {
+        if let Some(tell) = self.on_event {
             tell(event);
         }
     }
@@ -111,60 +112,63 @@ pub struct Compaction {
 }
 
 /// What a summary is made from.
-struct Known<'a> {
+struct SummaryInputs<'a> {
     record: &'a Record,
     previous: Option<&'a Summary>,
-    entries: Vec<Counted>,
+    entries: Vec<CountedEntry>,
 }
 
 /// What became of a compaction.
 #[derive(Clone, Debug)]
-pub enum Compacted {
+pub enum CompactOutcome {
     /// It was done.
     Done(Box<Compaction>),
     /// There was no need, or nothing to cover.
     NotNeeded,
     /// A summary would have been no smaller than what it replaces.
-    NotWorthIt(Vec<String>),
+    NotSmaller(Vec<String>),
     /// Somebody else compacted, cleared or rewound meanwhile: theirs stands.
-    Overtaken,
+    Superseded,
 }
 
 impl Session {
     /// Summarizes what came before the tail that the policy keeps.
-    pub async fn compact(&self, compacting: &Compacting<'_>) -> Result<Compacted, Error> {
+    pub async fn compact(&self, compacting: &CompactOptions<'_>) -> Result<CompactOutcome, Error> {
         let record = self.record().await?;
         let previous = self
             .checkpoint()
             .await?
             .map(|(_, checkpoint)| checkpoint.summary);
-        let spans = record.standing.uncovered();
+        let spans = record.state.verbatim_spans();
         let tail = self
-            .tail_of(
-                upto(compacting.before, &record),
+            .read_tail(
+                last_entry_before(compacting.before, &record),
                 &spans,
                 compacting.encoding,
                 None,
             )
             .await?;
-        let planned = plan(
+        let planned = plan_compaction(
             &record,
             &tail.entries,
             compacting.policy,
             compacting.window,
-            compacting.fixed,
+            compacting.fixed_tokens,
             compacting.force,
         );
         let Some(plan) = planned else {
-            return Ok(Compacted::NotNeeded);
+            return Ok(CompactOutcome::NotNeeded);
         };
-        let held = self.tl.hold(&format!("compact {}", self.id())).await?;
+        let held = self
+            .tl
+            .acquire_lease(&format!("compact {}", self.id()))
+            .await?;
         let summarizing = async {
             // Whoever had it until now may have done it.
-            if !stands_as(&self.record().await?.standing, &record.standing) {
-                return Ok(Compacted::Overtaken);
+            if !has_same_view(&self.record().await?.state, &record.state) {
+                return Ok(CompactOutcome::Superseded);
             }
-            let known = Known {
+            let known = SummaryInputs {
                 record: &record,
                 previous: previous.as_ref(),
                 entries: tail.entries,
@@ -173,14 +177,14 @@ impl Session {
             let fence = fence.map(|fence| fence.nested_in(self.fence.clone()));
             self.summarize(compacting, known, &plan, fence).await
         };
-        let compacted = held.keep(summarizing).await;
+        let compacted = held.run_with_renewal(summarizing).await;
         held.release().await;
         match compacted {
             Err(Error::Store(StoreError::LeaseLost { .. })) => {
-                compacting.tell(CompactionEvent::Error {
+                compacting.emit(CompactionEvent::Error {
                     why: "it took too long, and somebody else is at it".to_owned(),
                 });
-                Ok(Compacted::Overtaken)
+                Ok(CompactOutcome::Superseded)
             }
             compacted => compacted,
         }
@@ -189,17 +193,17 @@ impl Session {
     /// Writes the summary that was planned and appends it, under a lease.
     async fn summarize(
         &self,
-        compacting: &Compacting<'_>,
-        known: Known<'_>,
-        plan: &Plan,
+        compacting: &CompactOptions<'_>,
+        known: SummaryInputs<'_>,
+        plan: &CompactionPlan,
         fence: Option<Fence>,
-    ) -> Result<Compacted, Error> {
-        let Known {
+    ) -> Result<CompactOutcome, Error> {
+        let SummaryInputs {
             record,
             previous,
             entries,
         } = known;
-        compacting.tell(CompactionEvent::Start {
+        compacting.emit(CompactionEvent::Start {
             covers: plan.covers,
         });
         let covered: Vec<Entry> = entries
@@ -207,59 +211,59 @@ impl Session {
             .map(|counted| counted.entry)
             .filter(|entry| entry.seq <= plan.covers)
             .collect();
-        let brief = Brief {
+        let brief = SummaryRequest {
             previous,
-            pins: &record.standing.pins,
-            decisions: &record.standing.decisions,
+            pins: &record.state.pins,
+            decisions: &record.state.decisions,
             entries: &covered,
-            budget: plan.summary,
+            budget: plan.summary_tokens,
         };
-        let before = previous.map_or(0, throughline_llm::tokens);
-        let replaced = if compacting.even_if_larger {
+        let before = previous.map_or(0, throughline_llm::estimate_summary_tokens);
+        let replaced = if compacting.allow_larger {
             // Fitted into what a few words took, it would lose what was known before them.
             u64::MAX
         } else {
             plan.tokens_before.saturating_sub(plan.tokens_kept) + before
         };
-        let outcome = summarize_with_fallback(compacting.model, &brief, replaced).await;
-        if outcome.rejected.is_some() && !compacting.even_if_larger {
+        let outcome = summarize_with_fallback(compacting.summarizer, &brief, replaced).await;
+        if outcome.rejection.is_some() && !compacting.allow_larger {
             let why = outcome.warnings.join("; ");
-            compacting.tell(CompactionEvent::Error { why });
-            return Ok(Compacted::NotWorthIt(outcome.warnings));
+            compacting.emit(CompactionEvent::Error { why });
+            return Ok(CompactOutcome::NotSmaller(outcome.warnings));
         }
         let mut warnings = outcome.warnings;
-        if outcome.rejected.is_some() {
+        if outcome.rejection.is_some() {
             // That it gains nothing is no fault where it is wanted all the same.
             warnings.pop();
         }
         let said = || covered.iter().filter(|entry| entry.message().is_some());
         let checkpoint = Checkpoint {
             covers: plan.covers,
-            summary: outcome.written.summary,
+            summary: outcome.generated.summary,
             by: outcome.by,
             messages: plan.messages,
             oldest: said().next().map(|entry| entry.at),
             newest: said().next_back().map(|entry| entry.at),
-            usage: outcome.written.usage,
+            usage: outcome.generated.usage,
         };
         let entry = match self.append_checkpoint(record, &checkpoint, fence).await {
             Ok(Some(entry)) => entry,
             Ok(None) => {
                 let why = "somebody else was first".to_owned();
-                compacting.tell(CompactionEvent::Error { why });
-                return Ok(Compacted::Overtaken);
+                compacting.emit(CompactionEvent::Error { why });
+                return Ok(CompactOutcome::Superseded);
             }
             Err(lost @ Error::Store(StoreError::LeaseLost { .. })) => return Err(lost),
             Err(error) => {
                 let why = error.to_string();
-                compacting.tell(CompactionEvent::Error { why });
+                compacting.emit(CompactionEvent::Error { why });
                 return Err(error);
             }
         };
-        compacting.tell(CompactionEvent::Complete {
+        compacting.emit(CompactionEvent::Complete {
             checkpoint: entry.seq,
         });
-        Ok(Compacted::Done(Box::new(Compaction {
+        Ok(CompactOutcome::Done(Box::new(Compaction {
             entry,
             checkpoint,
             tokens_before: plan.tokens_before,
@@ -272,53 +276,54 @@ impl Session {
     ///
     /// A compaction that comes to nothing is no reason not to answer: the request is
     /// built all the same, with what fits.
-    pub async fn request_compacted(
+    pub async fn compact_and_build_request(
         &self,
-        asking: &Asking<'_>,
+        asking: &RequestOptions<'_>,
         model: Option<&dyn Summarizer>,
         tell: Option<&(dyn Fn(CompactionEvent) + Send + Sync)>,
-    ) -> Result<(Request, Compacted), Error> {
+    ) -> Result<(Request, CompactOutcome), Error> {
         let request = self.request(asking).await?;
-        let window = self.tl.as_counted_here(asking.model, asking.window);
+        let window = self.tl.to_estimated_tokens(asking.model, asking.window);
         let due = needs_compaction(request.tokens, asking.policy, window);
-        if !due && !self.outgrew_its_request(asking).await? {
-            return Ok((request, Compacted::NotNeeded));
+        if !due && !self.has_outgrown_request(asking).await? {
+            return Ok((request, CompactOutcome::NotNeeded));
         }
         let messages = request.section(SectionName::Recent).map_or(0, |s| s.tokens);
         let compacted = self
-            .compact(&Compacting {
+            .compact(&CompactOptions {
                 policy: asking.policy,
                 window,
                 encoding: asking.encoding,
                 before: asking.before,
-                fixed: request.tokens.saturating_sub(messages),
+                fixed_tokens: request.tokens.saturating_sub(messages),
                 force: true,
-                even_if_larger: false,
-                model,
-                tell,
+                allow_larger: false,
+                summarizer: model,
+                on_event: tell,
             })
             .await?;
         match compacted {
-            Compacted::Done(_) | Compacted::Overtaken => {
+            CompactOutcome::Done(_) | CompactOutcome::Superseded => {
                 Ok((self.request(asking).await?, compacted))
             }
-            Compacted::NotNeeded | Compacted::NotWorthIt(_) => Ok((request, compacted)),
+            CompactOutcome::NotNeeded | CompactOutcome::NotSmaller(_) => Ok((request, compacted)),
         }
     }
 
     /// Whether more was said than the policy allows, where a request shows only the last
     /// messages of it and so never grows: what is out of its view must be summarized.
-    async fn outgrew_its_request(&self, asking: &Asking<'_>) -> Result<bool, Error> {
-        let (Keep::Messages { .. }, Some(threshold)) =
-            (asking.policy.keep, asking.policy.threshold(asking.window))
-        else {
+    async fn has_outgrown_request(&self, asking: &RequestOptions<'_>) -> Result<bool, Error> {
+        let (Retention::Messages { .. }, Some(threshold)) = (
+            asking.policy.keep,
+            asking.policy.compaction_threshold(asking.window),
+        ) else {
             return Ok(false);
         };
         let record = self.record().await?;
-        let spans = record.standing.uncovered();
+        let spans = record.state.verbatim_spans();
         let tail = self
-            .tail_of(
-                asking.last(&record),
+            .read_tail(
+                asking.last_entry(&record),
                 &spans,
                 asking.encoding,
                 Some(threshold),
@@ -340,20 +345,20 @@ impl Session {
         checkpoint: &Checkpoint,
         fence: Option<Fence>,
     ) -> Result<Option<Entry>, Error> {
-        let mut head = made_from.card.head;
-        for _ in 0..PATIENCE {
+        let mut head = made_from.info.head;
+        for _ in 0..MAX_APPEND_ATTEMPTS {
             let append = Append {
                 fence: fence.clone(),
-                ..Append::after(head, vec![self.entry(checkpoint.clone())])
+                ..Append::after(head, vec![self.new_entry(checkpoint.clone())])
             };
             match self.tl.store.append(&self.reference, append).await {
                 Ok(mut appended) => return Ok(appended.entries.pop()),
                 Err(StoreError::Moved { .. }) => {
                     let now = self.record().await?;
-                    if !stands_as(&now.standing, &made_from.standing) {
+                    if !has_same_view(&now.state, &made_from.state) {
                         return Ok(None);
                     }
-                    head = now.card.head;
+                    head = now.info.head;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -364,7 +369,7 @@ impl Session {
     /// Takes the checkpoint in force back; tells which entry it was.
     pub async fn undo_compaction(&self) -> Result<Seq, Error> {
         let record = self.record().await?;
-        let Some(mark) = record.standing.checkpoint() else {
+        let Some(mark) = record.state.checkpoint() else {
             return Err(Error::NoCheckpoint(self.id().clone()));
         };
         let checkpoint = mark.seq;
@@ -375,6 +380,6 @@ impl Session {
 }
 
 /// Whether the same is visible and summarized as before.
-fn stands_as(now: &Standing, before: &Standing) -> bool {
+fn has_same_view(now: &SessionState, before: &SessionState) -> bool {
     now.visible == before.visible && now.checkpoints == before.checkpoints
 }

@@ -1,6 +1,6 @@
 //! What can go wrong for whoever uses sessions.
 
-use throughline_model::{Card, IdError, Key, NameError, Owner, Seq, SessionId, SessionSpec};
+use throughline_model::{IdError, Key, NameError, Owner, Seq, SessionId, SessionInfo, SessionSpec};
 use throughline_store::{ErrorKind, StoreError};
 
 use crate::MemoryError;
@@ -28,10 +28,10 @@ pub enum Error {
     },
     /// Several sessions answer to what was typed.
     #[error("{0}")]
-    Ambiguous(Box<Ambiguous>),
+    Ambiguous(Box<AmbiguousMatch>),
     /// What was typed names a transcript, which only a program can read.
     #[error("{0} is a transcript's path; read it and use the session id in it")]
-    IsPath(SessionSpec),
+    IsTranscriptPath(SessionSpec),
     /// A bad name or tag.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -39,10 +39,10 @@ pub enum Error {
     #[error(transparent)]
     Id(#[from] IdError),
     /// A key that only the program itself may use.
-    #[error("the key {0:?} is reserved: keys that begin with {own:?} are the program's own", own = Key::OWN)]
+    #[error("the key {0:?} is reserved: keys that begin with {own:?} are the program's own", own = Key::INTERNAL_PREFIX)]
     ReservedKey(Key),
     /// A name that could be a user of a service.
-    #[error("{0:?} cannot have a token: a {sep:?} stands between a service and its users", sep = Owner::OF_SERVICE)]
+    #[error("{0:?} cannot have a token: a {sep:?} stands between a service and its users", sep = Owner::SERVICE_SEPARATOR)]
     OwnerOfService(Owner),
     /// Something is wrong with a fact.
     #[error(transparent)]
@@ -100,11 +100,11 @@ pub enum Error {
 /// Several sessions answer to what was typed.
 #[derive(Debug, thiserror::Error)]
 #[error("{text:?} may mean {} sessions", .candidates.len())]
-pub struct Ambiguous {
+pub struct AmbiguousMatch {
     /// What was typed.
     pub text: String,
     /// The sessions it may mean, latest activity first.
-    pub candidates: Vec<Card>,
+    pub candidates: Vec<SessionInfo>,
 }
 
 impl Error {
@@ -127,7 +127,7 @@ impl Error {
                 throughline_recall::ErrorKind::Unavailable => ErrorKind::Unavailable,
             },
             Self::Ambiguous(_)
-            | Self::IsPath(_)
+            | Self::IsTranscriptPath(_)
             | Self::Name(_)
             | Self::Id(_)
             | Self::ReservedKey(_)

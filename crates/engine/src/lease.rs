@@ -12,16 +12,16 @@ use std::time::Duration;
 use throughline_model::Timestamp;
 use throughline_store::{Fence, Lease, LeaseHolder, Store, StoreError};
 
-use crate::{Error, Throughline, World};
+use crate::{Environment, Error, Throughline};
 
 /// How long a lease lasts that is not renewed.
 pub(crate) const TERM: Duration = Duration::from_secs(15);
 /// How often a process that waits for a lease tries to take it.
-const RETRY: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a wait lasts before it is reported: most are over sooner.
 const REPORT_AFTER: Duration = Duration::from_secs(1);
 /// How often a lease is renewed before it would expire.
-const RENEWALS: u32 = 4;
+const RENEWALS_PER_TERM: u32 = 4;
 
 /// A wait for work that another process does at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,9 +46,9 @@ impl fmt::Debug for WaitListener {
 
 /// A lease that is held here. Given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct LeaseGuard {
     store: Arc<dyn Store>,
-    world: Arc<dyn World>,
+    environment: Arc<dyn Environment>,
     lease: Option<Lease>,
     term: Duration,
 }
@@ -57,7 +57,7 @@ impl Throughline {
     /// The same store; people who wait for what it does see this as the name of who does it
     /// (`tl serve, process 12 on host`).
     #[must_use]
-    pub fn described_as(mut self, description: &str) -> Self {
+    pub fn with_description(mut self, description: &str) -> Self {
         self.description = Some(description.into());
         self
     }
@@ -65,44 +65,49 @@ impl Throughline {
     /// The same store; `report` is called when something has to wait for another process for
     /// longer than a moment, and again when it waits for yet another one.
     #[must_use]
-    pub fn reporting_waits(mut self, report: impl Fn(&LeaseWait) + Send + Sync + 'static) -> Self {
-        self.waits = Some(WaitListener(Arc::new(report)));
+    pub fn on_lease_wait(mut self, report: impl Fn(&LeaseWait) + Send + Sync + 'static) -> Self {
+        self.wait_listener = Some(WaitListener(Arc::new(report)));
         self
     }
 
     /// Waits until nobody else holds a lease, and takes it.
     ///
     /// What it is about may have been done meanwhile: whoever takes it looks again.
-    pub(crate) async fn hold(&self, name: &str) -> Result<Held, Error> {
-        self.hold_as(name, self.world.entry_id().to_string()).await
+    pub(crate) async fn acquire_lease(&self, name: &str) -> Result<LeaseGuard, Error> {
+        self.acquire_lease_as(name, self.environment.new_entry_id().to_string())
+            .await
     }
 
     /// The same, with an id for the piece of work, which nobody else has.
-    pub(crate) async fn hold_as(&self, name: &str, id: String) -> Result<Held, Error> {
+    pub(crate) async fn acquire_lease_as(
+        &self,
+        name: &str,
+        id: String,
+    ) -> Result<LeaseGuard, Error> {
         let mut waited = Duration::ZERO;
         let mut reported = None;
         loop {
-            let wait = match self.try_hold(name, id.clone()).await? {
+            let wait = match self.try_acquire_lease(name, id.clone()).await? {
                 Ok(held) => return Ok(held),
                 Err(wait) => wait,
             };
             if waited >= REPORT_AFTER && reported.as_ref() != Some(&wait.holder) {
-                if let Some(WaitListener(report)) = &self.waits {
+                if let Some(WaitListener(report)) = &self.wait_listener {
                     report(&wait);
                 }
                 reported = Some(wait.holder);
             }
-            self.world.sleep(RETRY).await;
-            waited += RETRY;
+            self.environment.sleep(RETRY_INTERVAL).await;
+            waited += RETRY_INTERVAL;
         }
     }
 
     /// Takes a lease, or answers whom one would have to wait for.
-    pub(crate) async fn try_hold(
+    pub(crate) async fn try_acquire_lease(
         &self,
         name: &str,
         id: String,
-    ) -> Result<Result<Held, LeaseWait>, Error> {
+    ) -> Result<Result<LeaseGuard, LeaseWait>, Error> {
         let holder = LeaseHolder {
             id,
             description: self.description.as_deref().map(str::to_owned),
@@ -110,11 +115,11 @@ impl Throughline {
         let holder = holder.to_string();
         let taking = self
             .store
-            .take_lease(&self.owner, name, &holder, self.lease_term);
+            .acquire_lease(&self.owner, name, &holder, self.lease_term);
         match taking.await {
-            Ok(lease) => Ok(Ok(Held {
+            Ok(lease) => Ok(Ok(LeaseGuard {
                 store: Arc::clone(&self.store),
-                world: Arc::clone(&self.world),
+                environment: Arc::clone(&self.environment),
                 lease: Some(lease),
                 term: self.lease_term,
             })),
@@ -132,7 +137,7 @@ impl Throughline {
     }
 }
 
-impl Held {
+impl LeaseGuard {
     /// What is written under it carries this.
     pub(crate) fn fence(&self) -> Option<Fence> {
         self.lease.as_ref().map(Lease::fence)
@@ -140,7 +145,7 @@ impl Held {
 
     /// Does the work and renews the lease meanwhile. Gives the work up as soon as it is known
     /// that another process has taken the lease: [`StoreError::LeaseLost`].
-    pub(crate) async fn keep<T, E: From<Error>>(
+    pub(crate) async fn run_with_renewal<T, E: From<Error>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
@@ -149,7 +154,7 @@ impl Held {
         };
         let lost = async {
             loop {
-                self.world.sleep(self.term / RENEWALS).await;
+                self.environment.sleep(self.term / RENEWALS_PER_TERM).await;
                 let renewed = self.store.renew_lease(lease, self.term).await;
                 // A store that is away gives it to nobody else either, and when it is back it
                 // knows whose it is.
@@ -174,7 +179,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         let Some(lease) = self.lease.take() else {
             return;

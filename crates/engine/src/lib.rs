@@ -27,10 +27,10 @@
 //! The library touches no terminal and no environment. Time and chance come from a
 //! [`World`], which a program may replace with its own.
 
-mod boundary;
-mod chain;
 mod claim;
 mod compact;
+mod continuation;
+mod environment;
 mod error;
 mod health;
 mod import;
@@ -42,59 +42,61 @@ mod offline;
 mod open;
 mod project;
 mod purge;
-mod recall;
 mod request;
 mod resolve;
+mod responder;
+mod retrieval;
+mod safe_cut;
 mod session;
+mod session_tree;
 mod summary;
 mod throughline;
 mod title;
 mod token;
-mod tree;
 mod turn;
-mod voice;
-mod world;
 
-pub use chain::{Acknowledgement, Parent};
 pub use claim::TurnClaim;
-pub use compact::{Compacted, Compacting, Compaction, CompactionEvent};
-pub use error::{Ambiguous, Error};
+pub use compact::{CompactOptions, CompactOutcome, Compaction, CompactionEvent};
+pub use continuation::{Acknowledgement, ParentSession};
+pub use environment::{Environment, SystemEnvironment};
+pub use error::{AmbiguousMatch, Error};
 pub use health::{HealthFinding, HealthOptions, HealthReport, IndexProblem, check_files};
-pub use import::{Arriving, ImportReport, Importer, Ledger, LedgerRow};
+pub use import::{ImportRecord, ImportReport, Importer, Ledger, LedgerRow};
 pub use lease::LeaseWait;
 pub use memory::{
-    Added, AddedHow, Found, Memory, MemoryError, MemoryScope, NewFact, Proposed, Proposing,
-    Similar, word_overlap,
+    AddFactOutcome, AddFactStatus, FactMatch, Memory, MemoryError, MemoryScope, NewFact,
+    ProposalMode, ProposalReport, Similarity, word_overlap,
 };
-pub use merge::{MergeStyle, Merged};
-pub use migrate::{Differing, Migrated, migrate};
-pub use open::{Address, Opening};
-pub use purge::{Purge, Purged};
-pub use recall::{
-    Again, Caught, Embeddings, Fed, IndexRebuild, Patience, Searched, Searching, Within,
+pub use merge::{MergeOutcome, MergeStyle};
+pub use migrate::{MigrationReport, SessionDifference, migrate};
+pub use open::{OpenOptions, StoreAddress};
+pub use purge::{PurgeOptions, PurgeReport};
+pub use request::{METADATA_DOCUMENT, POLICY_DOCUMENT, RequestOptions};
+pub use responder::Responder;
+pub use retrieval::{
+    EmbeddingReranker, IndexProgress, IndexProgressSink, IndexRebuild, IndexWait, LazyReranker,
+    RerankBudget, SearchOptions, SearchResults,
 };
-pub use request::{Asking, METADATA_DOCUMENT, POLICY_DOCUMENT};
-pub use session::{Conflict, Forked, Session};
-pub use summary::LeftBehind;
+pub use session::{ConflictPolicy, ForkOutcome, Session};
+pub use session_tree::SessionTree;
+pub use summary::ExitSummary;
 pub use throughline::{NewSession, Throughline};
-pub use token::{MadeToken, NewToken};
-pub use tree::Tree;
-pub use turn::{Said, Tell, Toolbox, Turn, TurnEvent, Turned};
-pub use voice::Voice;
-pub use world::{SystemWorld, World};
+pub use token::{IssuedToken, NewToken};
+pub use turn::{AnswerOptions, EventSink, PostedMessage, Toolbox, TurnEvent, TurnOutcome};
 
 pub use throughline_context as context;
 pub use throughline_llm as llm;
 pub use throughline_model::*;
-pub use throughline_postgres::{is_away, redacted};
-pub use throughline_recall as recalling;
-pub use throughline_remote::{ServerUrl, TalkError, TokenText};
+pub use throughline_postgres::{is_unavailable, redact_url};
+pub use throughline_recall as recall;
+pub use throughline_remote::{BearerToken, RemoteError, ServerUrl};
 pub use throughline_sqlite::{
-    Durability, Loss, RestoreError, RestoreOptions, RestoreReport, Salvaged, restore_backup,
+    Durability, Loss, RestoreError, RestoreOptions, RestoreReport, SalvageReport, restore_backup,
     salvage,
 };
 pub use throughline_store::{
-    Append, Appended, Candidate, Change, Created, Cursor, CursorError, ErrorKind, Expect, Fence,
-    Filter, Finding, How, Lease, LeaseHolder, OnConflict, Page, Position, Progress, Read, Report,
-    Scope, Store, StoreError, Trashed, What,
+    Append, AppendKind, AppendOutcome, Candidate, Change, ChangeKind, CheckReport, CreateOutcome,
+    Cursor, CursorError, ErrorKind, Expect, Fence, Finding, Lease, LeaseHolder, OnConflict, Page,
+    Position, ProgressCallback, ReadRange, SessionFilter, SessionScope, Store, StoreError,
+    TrashedSession,
 };

@@ -1,11 +1,11 @@
 //! Bringing a fork back into the session it came from.
 
 use throughline_model::{
-    Body, Entry, EntryId, Lineage, Merge, MergeHow, NewEntry, Record, Seq, Standing,
+    Body, Entry, EntryId, Lineage, Merge, MergeMode, NewEntry, Record, Seq, SessionState,
 };
-use throughline_store::{Expect, How, Read};
+use throughline_store::{AppendKind, Expect, ReadRange};
 
-use crate::{Conflict, Error, Session};
+use crate::{ConflictPolicy, Error, Session};
 
 /// How to merge a fork whose origin has gone on meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum MergeStyle {
 
 /// What a merge came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeOutcome {
     /// There was nothing that the session did not have.
     UpToDate,
     /// The session had not moved: the fork's entries are now its own, number by number.
@@ -43,13 +43,13 @@ impl Session {
     /// Where this session has not moved since the fork, its entries become this one's
     /// own, with the same numbers and digests; otherwise `style` says what to do.
     /// Merging the same again changes nothing.
-    pub async fn merge(&self, fork: &Session, style: &MergeStyle) -> Result<Merged, Error> {
+    pub async fn merge(&self, fork: &Session, style: &MergeStyle) -> Result<MergeOutcome, Error> {
         if self.id() == fork.id() {
             return Err(Error::MergeIntoSelf(self.id().clone()));
         }
         let ours = self.record().await?;
         let theirs = fork.record().await?;
-        let at = match &theirs.card.lineage {
+        let at = match &theirs.info.lineage {
             Lineage::Forked { session, at } if session == self.id() => *at,
             _ => {
                 return Err(Error::NotAFork {
@@ -58,10 +58,10 @@ impl Session {
                 });
             }
         };
-        if theirs.card.head == at || self.has(&theirs).await? {
-            return Ok(Merged::UpToDate);
+        if theirs.info.head == at || self.contains_head_of(&theirs).await? {
+            return Ok(MergeOutcome::UpToDate);
         }
-        if ours.card.head == at {
+        if ours.info.head == at {
             return self.fast_forward(fork, at).await;
         }
         match style {
@@ -72,36 +72,38 @@ impl Session {
             }),
             MergeStyle::Append => self.merge_messages(fork, &theirs, at).await,
             MergeStyle::Summary(summary) => {
-                let merge = self.merge_note(fork, theirs.card.head, Some(summary), 0);
-                Ok(match self.merge_entries(vec![merge]).await? {
-                    How::Repeated => Merged::UpToDate,
-                    _ => Merged::Summarized,
+                let merge = self.new_merge_entry(fork, theirs.info.head, Some(summary), 0);
+                Ok(match self.append_merge(vec![merge]).await? {
+                    AppendKind::Repeated => MergeOutcome::UpToDate,
+                    _ => MergeOutcome::Summarized,
                 })
             }
         }
     }
 
     /// Whether the fork's head is an entry of this session.
-    async fn has(&self, theirs: &Record) -> Result<bool, Error> {
-        let head = theirs.card.head;
-        let same = self.read_stored(Read::between(head, head, 1)).await?;
+    async fn contains_head_of(&self, theirs: &Record) -> Result<bool, Error> {
+        let head = theirs.info.head;
+        let same = self.read_stored(ReadRange::between(head, head, 1)).await?;
         Ok(same
             .first()
-            .is_some_and(|stored| stored.digest == theirs.card.digest))
+            .is_some_and(|stored| stored.digest == theirs.info.digest))
     }
 
-    async fn fast_forward(&self, fork: &Session, at: Seq) -> Result<Merged, Error> {
-        let birth = self.birth().await?;
+    async fn fast_forward(&self, fork: &Session, at: Seq) -> Result<MergeOutcome, Error> {
+        let birth = self.header().await?;
         let mut next = at.next();
         let mut entries = 0;
         loop {
-            let page = fork.read_stored(Read::from(next, 1_000)).await?;
+            let page = fork
+                .read_stored(ReadRange::starting_at(next, 1_000))
+                .await?;
             let Some(last) = page.last() else {
-                return Ok(Merged::FastForwarded { entries });
+                return Ok(MergeOutcome::FastForwarded { entries });
             };
             next = last.seq.next();
             let owner = self.tl.owner();
-            entries += self.tl.store.adopt(owner, birth.clone(), page).await?;
+            entries += self.tl.store.import_log(owner, birth.clone(), page).await?;
         }
     }
 
@@ -110,7 +112,7 @@ impl Session {
         fork: &Session,
         theirs: &Record,
         at: Seq,
-    ) -> Result<Merged, Error> {
+    ) -> Result<MergeOutcome, Error> {
         let mut taken = Vec::new();
         let mut next = at.next();
         loop {
@@ -121,9 +123,9 @@ impl Session {
             next = last.seq.next();
             taken.extend(
                 page.iter()
-                    .filter(|entry| carries_over(entry, &theirs.standing))
+                    .filter(|entry| is_mergeable(entry, &theirs.state))
                     .map(|entry| NewEntry {
-                        id: EntryId::derived(&[
+                        id: EntryId::derive(&[
                             b"merge",
                             fork.id().as_str().as_bytes(),
                             entry.id.as_bytes(),
@@ -142,23 +144,23 @@ impl Session {
         taken.retain(|_| known.next().is_some_and(Option::is_none));
         let count = taken.len() as u64;
         if count == 0 {
-            return Ok(Merged::UpToDate);
+            return Ok(MergeOutcome::UpToDate);
         }
-        let mut entries = vec![self.merge_note(fork, theirs.card.head, None, count)];
+        let mut entries = vec![self.new_merge_entry(fork, theirs.info.head, None, count)];
         entries.append(&mut taken);
-        self.merge_entries(entries).await?;
-        Ok(Merged::Appended { entries: count })
+        self.append_merge(entries).await?;
+        Ok(MergeOutcome::Appended { entries: count })
     }
 
     /// Appends in one go, so that a merge is there whole or not at all. A repeat is
     /// recognised by its ids.
-    async fn merge_entries(&self, entries: Vec<NewEntry>) -> Result<How, Error> {
-        let appended = self.append_all(entries, Expect::Any, Conflict::Reject);
-        Ok(appended.await?.how)
+    async fn append_merge(&self, entries: Vec<NewEntry>) -> Result<AppendKind, Error> {
+        let appended = self.append_all(entries, Expect::Any, ConflictPolicy::Reject);
+        Ok(appended.await?.kind)
     }
 
     /// The entry that tells of a merge.
-    fn merge_note(
+    fn new_merge_entry(
         &self,
         fork: &Session,
         through: Seq,
@@ -166,10 +168,10 @@ impl Session {
         entries: u64,
     ) -> NewEntry {
         let how = match summary {
-            None => MergeHow::Appended,
-            Some(_) => MergeHow::Summarized,
+            None => MergeMode::Appended,
+            Some(_) => MergeMode::Summarized,
         };
-        let id = EntryId::derived(&[
+        let id = EntryId::derive(&[
             b"merged",
             fork.id().as_str().as_bytes(),
             &through.0.to_le_bytes(),
@@ -178,7 +180,7 @@ impl Session {
         let merge = Merge {
             from: fork.id().clone(),
             through,
-            how,
+            mode: how,
             entries,
             summary: summary.map(ToOwned::to_owned),
         };
@@ -188,7 +190,7 @@ impl Session {
 
 /// Whether an entry means the same in another log: what was said and not taken back,
 /// and facts and decisions; not what points at other entries by number.
-fn carries_over(entry: &Entry, standing: &Standing) -> bool {
+fn is_mergeable(entry: &Entry, standing: &SessionState) -> bool {
     let visible = || {
         standing
             .visible

@@ -3,16 +3,17 @@
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
 use throughline_llm::{
-    Answer, Ask, Broken, Delta, Known, Model, ModelError, Needs, OFFLINE, OFFLINE_PROVIDER, Offline,
+    Answer, Delta, Model, ModelError, ModelRequest, OFFLINE_MODEL, OFFLINE_PROVIDER,
+    OfflineContext, OfflineModel, OfflineQuery, PartialAnswer,
 };
-use throughline_model::{Content, Noted};
+use throughline_model::{Content, Note};
 
 use crate::{Error, Session};
 
 /// The offline agent, asked in a session. It looks up what it needs to know once it is
 /// asked: by then the request is made, and the same has been looked for already.
 #[derive(Debug)]
-pub(crate) struct OfflineHere<'a> {
+pub(crate) struct SessionOfflineModel<'a> {
     /// Where.
     pub(crate) session: &'a Session,
     /// What it answers.
@@ -22,9 +23,9 @@ pub(crate) struct OfflineHere<'a> {
 }
 
 #[async_trait]
-impl Model for OfflineHere<'_> {
+impl Model for SessionOfflineModel<'_> {
     fn name(&self) -> &str {
-        OFFLINE
+        OFFLINE_MODEL
     }
 
     fn provider(&self) -> &str {
@@ -33,16 +34,16 @@ impl Model for OfflineHere<'_> {
 
     async fn answer(
         &self,
-        ask: &Ask<'_>,
+        ask: &ModelRequest<'_>,
         tell: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Answer, Broken> {
-        let agent = self.session.offline(self.message, self.zone).await;
-        let agent = agent.map_err(|error| Broken {
+    ) -> Result<Answer, PartialAnswer> {
+        let agent = self.session.offline_agent(self.message, self.zone).await;
+        let agent = agent.map_err(|error| PartialAnswer {
             error: ModelError::Unavailable {
                 provider: "the offline agent".to_owned(),
                 source: error.into(),
             },
-            so_far: Content::default(),
+            content: Content::default(),
             usage: None,
         })?;
         agent.answer(ask, tell).await
@@ -52,24 +53,28 @@ impl Model for OfflineHere<'_> {
 impl Session {
     /// The agent that answers a message here where there is no model. Times are told in
     /// `zone`.
-    pub async fn offline(&self, message: &Content, zone: &TimeZone) -> Result<Offline, Error> {
-        let standing = self.record().await?.standing;
-        let texts = |noted: &[Noted]| noted.iter().map(|noted| noted.text.clone()).collect();
-        let mut known = Known {
+    pub async fn offline_agent(
+        &self,
+        message: &Content,
+        zone: &TimeZone,
+    ) -> Result<OfflineModel, Error> {
+        let standing = self.record().await?.state;
+        let texts = |noted: &[Note]| noted.iter().map(|noted| noted.text.clone()).collect();
+        let mut known = OfflineContext {
             pins: texts(&standing.pins),
             decisions: texts(&standing.decisions),
-            ..Known::default()
+            ..OfflineContext::default()
         };
         let message = message.to_text();
-        match Needs::of(&message) {
-            Needs::Nothing => {}
-            Needs::LastSummary => {
+        match OfflineQuery::for_message(&message) {
+            OfflineQuery::Nothing => {}
+            OfflineQuery::LastSummary => {
                 let last = self.last_summary().await?;
                 known.summary = last.map(|known| known.summary).unwrap_or_default();
             }
-            Needs::Summary => known.summary = self.summary_now().await?,
-            Needs::Quotes => known.quotes = self.quotes(&message, zone).await?,
+            OfflineQuery::Summary => known.summary = self.summarize_now().await?,
+            OfflineQuery::Excerpts => known.excerpts = self.find_quotes(&message, zone).await?,
         }
-        Ok(Offline::knowing(known))
+        Ok(OfflineModel::with_context(known))
     }
 }

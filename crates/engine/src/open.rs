@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use throughline_model::{Digest, Owner};
 use throughline_postgres::PostgresStore;
-use throughline_remote::{RemoteStore, ServerUrl, Timing, TokenText};
+use throughline_remote::{BearerToken, RemoteStore, ServerUrl, Timeouts};
 use throughline_sqlite::{Durability, Options, SqliteStore};
 use throughline_store::{MemoryStore, Store, StoreError};
 
-use crate::recall::Shelf;
-use crate::{SystemWorld, World};
+use crate::retrieval::IndexHandle;
+use crate::{Environment, SystemEnvironment};
 
 /// What an address may be, for whoever wrote another.
-const KINDS: &str = "sqlite:PATH, postgres://…, https://… or memory:";
+const SUPPORTED_ADDRESSES: &str = "sqlite:PATH, postgres://…, https://… or memory:";
 
 /// Where a store is: `sqlite:PATH`, `postgres://…`, `https://…` or `memory:`.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum StoreAddress {
     /// One SQLite file.
     Sqlite(PathBuf),
     /// A PostgreSQL database, as its own programs write it. There may be a password in it,
@@ -29,11 +29,11 @@ pub enum Address {
     Memory,
 }
 
-impl std::str::FromStr for Address {
+impl std::str::FromStr for StoreAddress {
     type Err = StoreError;
 
     fn from_str(url: &str) -> Result<Self, StoreError> {
-        let wrong = |why: &str| StoreError::Address {
+        let wrong = |why: &str| StoreError::InvalidUrl {
             url: url.to_owned(),
             why: why.to_owned(),
         };
@@ -56,25 +56,27 @@ impl std::str::FromStr for Address {
             }
             Some(("https" | "http", _)) => url.parse().map(Self::Server),
             Some((scheme, _)) => Err(wrong(&format!(
-                "{scheme:?} is not a kind of store; use {KINDS}"
+                "{scheme:?} is not a kind of store; use {SUPPORTED_ADDRESSES}"
             ))),
-            None => Err(wrong(&format!("it has no scheme; use {KINDS}"))),
+            None => Err(wrong(&format!(
+                "it has no scheme; use {SUPPORTED_ADDRESSES}"
+            ))),
         }
     }
 }
 
-impl std::fmt::Display for Address {
+impl std::fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Postgres(url) => f.write_str(&throughline_postgres::redacted(url)),
+            Self::Postgres(url) => f.write_str(&throughline_postgres::redact_url(url)),
             Self::Server(server) => server.fmt(f),
             Self::Memory => f.write_str("memory:"),
         }
     }
 }
 
-impl std::fmt::Debug for Address {
+impl std::fmt::Debug for StoreAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Address({self})")
     }
@@ -82,62 +84,65 @@ impl std::fmt::Debug for Address {
 
 /// How to open a store, where the defaults will not do.
 #[derive(Clone, Debug)]
-pub struct Opening {
+pub struct OpenOptions {
     /// On whose behalf. Without it, of the local owner, or of whoever a server takes us for.
     pub owner: Option<Owner>,
     /// What is shown to a server. None for one on this machine that asks for none.
-    pub token: Option<TokenText>,
+    pub token: Option<BearerToken>,
     /// How sure an acknowledgement is.
     pub durability: Durability,
     /// Where time and chance come from.
-    pub world: Arc<dyn World>,
+    pub environment: Arc<dyn Environment>,
     /// A folder for what models make of what is in a store elsewhere. Without it, that goes
     /// with the program.
-    pub cache: Option<PathBuf>,
+    pub cache_dir: Option<PathBuf>,
 }
 
-impl Default for Opening {
+impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             owner: None,
             token: None,
             durability: Durability::Full,
-            world: Arc::new(SystemWorld),
-            cache: None,
+            environment: Arc::new(SystemEnvironment),
+            cache_dir: None,
         }
     }
 }
 
-impl Opening {
+impl OpenOptions {
     /// On whose behalf, where the store does not tell.
-    fn owner(&self) -> Owner {
+    fn owner_or_local(&self) -> Owner {
         self.owner.clone().unwrap_or_else(Owner::local)
     }
 
     /// A folder for the index of a store that has none beside it, where there may be one.
     /// Another store at the same address has another.
-    fn folder(&self, address: &Address, identity: &str) -> Option<PathBuf> {
+    fn index_dir(&self, address: &StoreAddress, identity: &str) -> Option<PathBuf> {
         let digest = Digest::of(format!("{address} {identity}").as_bytes()).short();
-        let cache = self.cache.as_ref()?;
+        let cache = self.cache_dir.as_ref()?;
         Some(cache.join(format!("index-{digest}")))
     }
 }
 
 /// A store that was opened.
-pub(crate) struct Opened {
+pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
     /// Where its index is.
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) index: Arc<IndexHandle>,
     /// On whose behalf.
     pub(crate) owner: Owner,
 }
 
 /// Opens a store.
-pub(crate) async fn store(address: &Address, opening: &Opening) -> Result<Opened, StoreError> {
+pub(crate) async fn open_store(
+    address: &StoreAddress,
+    opening: &OpenOptions,
+) -> Result<OpenedStore, StoreError> {
     let durability = opening.durability;
     let (store, shelf): (Arc<dyn Store>, _) = match address {
-        Address::Memory => (Arc::new(MemoryStore::new()), Shelf::passing()),
-        Address::Sqlite(path) => {
+        StoreAddress::Memory => (Arc::new(MemoryStore::new()), IndexHandle::temporary()),
+        StoreAddress::Sqlite(path) => {
             let store = SqliteStore::open(
                 path,
                 Options {
@@ -145,26 +150,26 @@ pub(crate) async fn store(address: &Address, opening: &Opening) -> Result<Opened
                     ..Options::default()
                 },
             )?;
-            (Arc::new(store), Shelf::beside(path))
+            (Arc::new(store), IndexHandle::beside_store(path))
         }
-        Address::Server(server) => {
+        StoreAddress::Server(server) => {
             let (token, wanted) = (opening.token.as_ref(), opening.owner.as_ref());
-            let store = RemoteStore::open(server, token, wanted, Timing::default()).await?;
+            let store = RemoteStore::open(server, token, wanted, Timeouts::default()).await?;
             let shelf = match store.identity() {
                 // Several people may use one machine, and each reaches what is theirs.
-                Some(which) => {
-                    Shelf::apart(opening.folder(address, &format!("{} {which}", store.owner())))
-                }
+                Some(which) => IndexHandle::in_folder(
+                    opening.index_dir(address, &format!("{} {which}", store.owner())),
+                ),
                 // There is nothing to be found yet.
-                None => Shelf::passing(),
+                None => IndexHandle::temporary(),
             };
-            return Ok(Opened {
-                shelf,
+            return Ok(OpenedStore {
+                index: shelf,
                 owner: store.owner().clone(),
                 store: Arc::new(store),
             });
         }
-        Address::Postgres(url) => {
+        StoreAddress::Postgres(url) => {
             let options = throughline_postgres::Options {
                 durability: match durability {
                     Durability::Full => throughline_postgres::Durability::Full,
@@ -173,14 +178,15 @@ pub(crate) async fn store(address: &Address, opening: &Opening) -> Result<Opened
                 ..throughline_postgres::Options::default()
             };
             let store = PostgresStore::open(url, options).await?;
-            let shelf = Shelf::within(&store, opening.folder(address, store.identity()));
+            let shelf =
+                IndexHandle::in_postgres(&store, opening.index_dir(address, store.identity()));
             (Arc::new(store), shelf)
         }
     };
-    Ok(Opened {
+    Ok(OpenedStore {
         store,
-        shelf,
-        owner: opening.owner(),
+        index: shelf,
+        owner: opening.owner_or_local(),
     })
 }
 
@@ -190,15 +196,15 @@ mod tests {
 
     #[test]
     fn addresses_are_read() {
-        let read = |url: &str| url.parse::<Address>();
-        assert_eq!(read("memory:").unwrap(), Address::Memory);
+        let read = |url: &str| url.parse::<StoreAddress>();
+        assert_eq!(read("memory:").unwrap(), StoreAddress::Memory);
         assert_eq!(
             read("sqlite:a/b.db").unwrap(),
-            Address::Sqlite("a/b.db".into())
+            StoreAddress::Sqlite("a/b.db".into())
         );
         assert_eq!(
             read("sqlite:///a.db").unwrap(),
-            Address::Sqlite("/a.db".into())
+            StoreAddress::Sqlite("/a.db".into())
         );
         let server = read("https://example.org/tl/").unwrap();
         assert_eq!(server.to_string(), "https://example.org/tl");
@@ -207,13 +213,13 @@ mod tests {
             "postgresql://me:secret@host/db",
         ] {
             let address = read(url).unwrap();
-            assert_eq!(address, Address::Postgres(url.to_owned()));
+            assert_eq!(address, StoreAddress::Postgres(url.to_owned()));
             assert!(!format!("{address} {address:?}").contains("secret"));
         }
     }
 
     #[test]
-    fn what_is_no_address_is_told_why() {
+    fn an_invalid_address_says_why() {
         for url in [
             "",
             "x.db",
@@ -224,7 +230,7 @@ mod tests {
             "http://example.org",
             "https://token@example.org",
         ] {
-            let error = url.parse::<Address>().unwrap_err().to_string();
+            let error = url.parse::<StoreAddress>().unwrap_err().to_string();
             assert!(error.contains("is not the address of a store"), "{error}");
         }
     }

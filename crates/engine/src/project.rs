@@ -1,7 +1,7 @@
 //! Recognising a project by its marks.
 
-use throughline_model::{Mark, Project, ProjectId};
-use throughline_store::Filter;
+use throughline_model::{Project, ProjectId, ProjectMarker};
+use throughline_store::SessionFilter;
 
 use crate::{Error, Throughline};
 
@@ -11,19 +11,19 @@ impl Throughline {
     /// A git remote says which project it is, and two different remotes say that it is
     /// two. Without a remote, the first commit does; then the folder; then, where the
     /// folder it was known in is gone (`gone` tells), the file system's number for it.
-    pub async fn project(
+    pub async fn find_or_create_project(
         &self,
         name: &str,
-        marks: &[Mark],
+        marks: &[ProjectMarker],
         gone: impl Fn(&str) -> bool,
     ) -> Result<Option<Project>, Error> {
         let Some(strongest) = marks.first() else {
             return Ok(None);
         };
-        let projects = self.store.projects(&self.owner).await?;
-        if let Some(known) = recognise(&projects, marks, gone) {
+        let projects = self.store.list_projects(&self.owner).await?;
+        if let Some(known) = find_known_project(&projects, marks, gone) {
             let mut project = known.clone();
-            learn(&mut project, marks);
+            merge_marks(&mut project, marks);
             if project != *known {
                 self.store.put_project(&self.owner, &project).await?;
             }
@@ -32,7 +32,7 @@ impl Throughline {
         let project = Project {
             id: free_id(&projects, &strongest.project_id()?)?,
             name: name.to_owned(),
-            marks: marks.to_vec(),
+            markers: marks.to_vec(),
         };
         self.store.put_project(&self.owner, &project).await?;
         Ok(Some(project))
@@ -40,15 +40,15 @@ impl Throughline {
 
     /// The owner's projects.
     pub async fn projects(&self) -> Result<Vec<Project>, Error> {
-        Ok(self.store.projects(&self.owner).await?)
+        Ok(self.store.list_projects(&self.owner).await?)
     }
 
     /// Whether a session belongs to a project with this id. Programs elsewhere name projects
     /// that have no folder here, and so are not among [`projects`](Self::projects).
     pub async fn is_project(&self, id: &ProjectId) -> Result<bool, Error> {
-        let filter = Filter {
+        let filter = SessionFilter {
             project: Some(id.clone()),
-            ..Filter::default()
+            ..SessionFilter::default()
         };
         Ok(!self.list(&filter, None, 1).await?.items.is_empty())
     }
@@ -65,106 +65,131 @@ fn free_id(projects: &[Project], wanted: &ProjectId) -> Result<ProjectId, Error>
     Ok(id)
 }
 
-fn remote(marks: &[Mark]) -> Option<&Mark> {
-    marks.iter().find(|mark| matches!(mark, Mark::Remote(_)))
+fn find_remote(marks: &[ProjectMarker]) -> Option<&ProjectMarker> {
+    marks
+        .iter()
+        .find(|mark| matches!(mark, ProjectMarker::Remote(_)))
 }
 
-fn folder(project: &Project) -> Option<&str> {
-    project.marks.iter().find_map(|mark| match mark {
-        Mark::Folder(path) => Some(path.as_str()),
+fn folder_path(project: &Project) -> Option<&str> {
+    project.markers.iter().find_map(|mark| match mark {
+        ProjectMarker::Folder(path) => Some(path.as_str()),
         _ => None,
     })
 }
 
-fn recognise<'a>(
+fn find_known_project<'a>(
     projects: &'a [Project],
-    marks: &[Mark],
+    marks: &[ProjectMarker],
     gone: impl Fn(&str) -> bool,
 ) -> Option<&'a Project> {
-    let compatible = |project: &&Project| match (remote(marks), remote(&project.marks)) {
+    let compatible = |project: &&Project| match (find_remote(marks), find_remote(&project.markers))
+    {
         (Some(ours), Some(theirs)) => ours == theirs,
         _ => true,
     };
-    let with = |wanted: fn(&Mark) -> bool| {
+    let with = |wanted: fn(&ProjectMarker) -> bool| {
         let ours: Vec<_> = marks.iter().filter(|mark| wanted(mark)).collect();
         projects
             .iter()
             .filter(compatible)
-            .find(|project| ours.iter().any(|mark| project.marks.contains(mark)))
+            .find(|project| ours.iter().any(|mark| project.markers.contains(mark)))
     };
-    with(|mark| matches!(mark, Mark::Remote(_)))
-        .or_else(|| with(|mark| matches!(mark, Mark::RootCommit(_))))
-        .or_else(|| with(|mark| matches!(mark, Mark::Folder(_))))
+    with(|mark| matches!(mark, ProjectMarker::Remote(_)))
+        .or_else(|| with(|mark| matches!(mark, ProjectMarker::RootCommit(_))))
+        .or_else(|| with(|mark| matches!(mark, ProjectMarker::Folder(_))))
         .or_else(|| {
-            with(|mark| matches!(mark, Mark::Inode(_)))
-                .filter(|project| folder(project).is_some_and(&gone))
+            with(|mark| matches!(mark, ProjectMarker::Inode(_)))
+                .filter(|project| folder_path(project).is_some_and(&gone))
         })
 }
 
 /// Takes in marks: what it is now replaces what it was; commits and remotes add up.
-fn learn(project: &mut Project, marks: &[Mark]) {
+fn merge_marks(project: &mut Project, marks: &[ProjectMarker]) {
     for mark in marks {
         match mark {
-            Mark::Folder(_) => project.marks.retain(|m| !matches!(m, Mark::Folder(_))),
-            Mark::Inode(_) => project.marks.retain(|m| !matches!(m, Mark::Inode(_))),
-            Mark::Remote(_) | Mark::RootCommit(_) => {}
+            ProjectMarker::Folder(_) => project
+                .markers
+                .retain(|m| !matches!(m, ProjectMarker::Folder(_))),
+            ProjectMarker::Inode(_) => project
+                .markers
+                .retain(|m| !matches!(m, ProjectMarker::Inode(_))),
+            ProjectMarker::Remote(_) | ProjectMarker::RootCommit(_) => {}
         }
-        if !project.marks.contains(mark) {
-            project.marks.push(mark.clone());
+        if !project.markers.contains(mark) {
+            project.markers.push(mark.clone());
         }
     }
-    project.marks.sort();
+    project.markers.sort();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn project(id: &str, marks: &[Mark]) -> Project {
+    fn project(id: &str, marks: &[ProjectMarker]) -> Project {
         Project {
             id: id.parse().unwrap(),
             name: id.to_owned(),
-            marks: marks.to_vec(),
+            markers: marks.to_vec(),
         }
     }
 
-    fn at(path: &str) -> Mark {
-        Mark::Folder(path.into())
+    fn folder_mark(path: &str) -> ProjectMarker {
+        ProjectMarker::Folder(path.into())
     }
 
     #[test]
     fn a_moved_repository_is_recognised_by_its_remote() {
-        let known = [project("p", &[Mark::Remote("x.org/p".into()), at("/old")])];
-        let marks = [Mark::Remote("x.org/p".into()), at("/new")];
-        assert_eq!(recognise(&known, &marks, |_| false), Some(&known[0]));
+        let known = [project(
+            "p",
+            &[ProjectMarker::Remote("x.org/p".into()), folder_mark("/old")],
+        )];
+        let marks = [ProjectMarker::Remote("x.org/p".into()), folder_mark("/new")];
+        assert_eq!(
+            find_known_project(&known, &marks, |_| false),
+            Some(&known[0])
+        );
     }
 
     #[test]
     fn a_fork_of_a_repository_is_another_project() {
-        let root = Mark::RootCommit("abc".into());
+        let root = ProjectMarker::RootCommit("abc".into());
         let known = [project(
             "p",
-            &[Mark::Remote("x.org/p".into()), root.clone()],
+            &[ProjectMarker::Remote("x.org/p".into()), root.clone()],
         )];
-        let fork = [Mark::Remote("x.org/mine".into()), root.clone()];
-        assert_eq!(recognise(&known, &fork, |_| false), None);
+        let fork = [ProjectMarker::Remote("x.org/mine".into()), root.clone()];
+        assert_eq!(find_known_project(&known, &fork, |_| false), None);
         // Before it had a remote it was known by its first commit.
-        assert_eq!(recognise(&known, &[root], |_| false), Some(&known[0]));
+        assert_eq!(
+            find_known_project(&known, &[root], |_| false),
+            Some(&known[0])
+        );
     }
 
     #[test]
     fn a_moved_folder_is_recognised_once_the_old_one_is_gone() {
-        let inode = Mark::Inode("1:2".into());
-        let known = [project("p", &[at("/old"), inode.clone()])];
-        let marks = [at("/new"), inode];
-        assert_eq!(recognise(&known, &marks, |_| true), Some(&known[0]));
-        assert_eq!(recognise(&known, &marks, |_| false), None);
+        let inode = ProjectMarker::Inode("1:2".into());
+        let known = [project("p", &[folder_mark("/old"), inode.clone()])];
+        let marks = [folder_mark("/new"), inode];
+        assert_eq!(
+            find_known_project(&known, &marks, |_| true),
+            Some(&known[0])
+        );
+        assert_eq!(find_known_project(&known, &marks, |_| false), None);
     }
 
     #[test]
-    fn a_new_place_replaces_the_old_one() {
-        let mut known = project("p", &[at("/old"), Mark::RootCommit("abc".into())]);
-        learn(&mut known, &[at("/new")]);
-        assert_eq!(known.marks, [Mark::RootCommit("abc".into()), at("/new")]);
+    fn a_new_folder_replaces_the_old_one() {
+        let mut known = project(
+            "p",
+            &[folder_mark("/old"), ProjectMarker::RootCommit("abc".into())],
+        );
+        merge_marks(&mut known, &[folder_mark("/new")]);
+        assert_eq!(
+            known.markers,
+            [ProjectMarker::RootCommit("abc".into()), folder_mark("/new")]
+        );
     }
 }

@@ -4,13 +4,13 @@
 //! follows from the request, not from the history.
 
 use throughline_context::{
-    Counted, Document, Encoding, Excerpt, LeftOut, Material, Policy, Request, SectionName,
-    entry_tokens,
+    ContextDocument, CountedEntry, Encoding, Excerpt, Omission, Policy, Request, RequestInputs,
+    SectionName, count_entry_tokens,
 };
 use throughline_model::{Body, Content, Entry, Record, Seq, Span};
-use throughline_store::Read;
+use throughline_store::ReadRange;
 
-use crate::recall::MayLack;
+use crate::retrieval::StalenessTolerance;
 use crate::{Error, Session};
 
 /// Entries read at first; each page after it is twice as long, up to the largest, so that
@@ -18,7 +18,7 @@ use crate::{Error, Session};
 const FIRST_PAGE: usize = 32;
 const LARGEST_PAGE: usize = 1_024;
 /// More than this of one entry does not make the rest unnecessary: it may be elided.
-const COUNTED_AS: u64 = 2_000;
+const MAX_COUNTED_TOKENS: u64 = 2_000;
 
 /// The context document that says by which policy a session's requests are made, and is
 /// not part of them: `bot`, or `default; window=50000`.
@@ -30,7 +30,7 @@ pub const METADATA_DOCUMENT: &str = "metadata:openai";
 
 /// How to build a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Asking<'a> {
+pub struct RequestOptions<'a> {
     /// The policy.
     pub policy: &'a Policy,
     /// The most tokens, where less than the policy's window.
@@ -42,7 +42,7 @@ pub struct Asking<'a> {
     /// What the agent is and does.
     pub agent: Option<&'a str>,
     /// Project context, besides what was set in the session.
-    pub documents: &'a [Document],
+    pub documents: &'a [ContextDocument],
     /// The new message.
     pub message: Option<&'a Content>,
     /// The entry the new message has been appended as: the request is made from what
@@ -52,7 +52,7 @@ pub struct Asking<'a> {
     pub model: Option<&'a str>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> RequestOptions<'a> {
     /// By a policy, for a model with this window: of what was said alone, and all of it that
     /// fits.
     pub fn new(policy: &'a Policy, window: u64, encoding: Encoding) -> Self {
@@ -70,49 +70,56 @@ impl<'a> Asking<'a> {
     }
 
     /// How many tokens the request may have.
-    pub fn allowance(&self) -> u64 {
-        let window = self.policy.window(self.window);
+    pub fn token_budget(&self) -> u64 {
+        let window = self.policy.effective_window(self.window);
         self.budget.map_or(window, |budget| budget.min(window))
     }
 
     /// The last entry of the log that counts.
-    pub(crate) fn last(&self, record: &Record) -> Seq {
-        upto(self.before, record)
+    pub(crate) fn last_entry(&self, record: &Record) -> Seq {
+        last_entry_before(self.before, record)
     }
 }
 
 /// The last entry before another, or the head.
-pub(crate) fn upto(before: Option<Seq>, record: &Record) -> Seq {
-    before.map_or(record.card.head, |seq| Seq(seq.0.saturating_sub(1)))
+pub(crate) fn last_entry_before(before: Option<Seq>, record: &Record) -> Seq {
+    before.map_or(record.info.head, |seq| Seq(seq.0.saturating_sub(1)))
 }
 
 /// A part of a log with its costs.
 #[derive(Debug, Default)]
-pub(crate) struct Tail {
+pub(crate) struct LogTail {
     /// The entries, oldest first.
-    pub(crate) entries: Vec<Counted>,
+    pub(crate) entries: Vec<CountedEntry>,
     /// How many visible ones come before them.
     pub(crate) earlier: u64,
 }
 
 impl Session {
     /// What the model would be sent now, section by section.
-    pub async fn request(&self, asking: &Asking<'_>) -> Result<Request, Error> {
+    pub async fn request(&self, asking: &RequestOptions<'_>) -> Result<Request, Error> {
         let record = self.record().await?;
         let checkpoint = self.checkpoint().await?;
-        let budget = self.tl.as_counted_here(asking.model, asking.allowance());
-        let spans = record.standing.uncovered();
+        let budget = self
+            .tl
+            .to_estimated_tokens(asking.model, asking.token_budget());
+        let spans = record.state.verbatim_spans();
         // At once: the one waits for the store, the other for the index.
         let (tail, (recalled, unable)) = tokio::try_join!(
-            self.tail_of(asking.last(&record), &spans, asking.encoding, Some(budget)),
-            self.recalled(asking, &record),
+            self.read_tail(
+                asking.last_entry(&record),
+                &spans,
+                asking.encoding,
+                Some(budget)
+            ),
+            self.recall_excerpts(asking, &record),
         )?;
-        let mut documents = self.documents(&record).await?;
+        let mut documents = self.load_documents(&record).await?;
         documents.extend_from_slice(asking.documents);
         let memory = self
-            .memory_for(asking, &record, &tail.entries, &documents)
+            .find_request_facts(asking, &record, &tail.entries, &documents)
             .await?;
-        let material = Material {
+        let material = RequestInputs {
             session: self.id(),
             agent: asking.agent,
             documents: &documents,
@@ -122,18 +129,18 @@ impl Session {
                 .as_ref()
                 .map(|(entry, checkpoint)| (entry, checkpoint)),
             entries: &tail.entries,
-            earlier: tail.earlier,
+            unloaded_entries: tail.earlier,
             recalled: &recalled,
             message: asking.message,
         };
         let mut request =
-            throughline_context::build(&material, asking.policy, budget, asking.encoding)?;
+            throughline_context::build_request(&material, asking.policy, budget, asking.encoding)?;
         if let Some(why) = unable {
             let section = request.sections.iter_mut();
             for section in section.filter(|section| section.name == SectionName::Recalled) {
-                section.left_out.push(LeftOut {
-                    what: "what was said before".to_owned(),
-                    why: why.clone(),
+                section.left_out.push(Omission {
+                    description: "what was said before".to_owned(),
+                    reason: why.clone(),
                     tokens: None,
                     entries: 0,
                 });
@@ -144,16 +151,20 @@ impl Session {
 
     /// What was said before that bears on the new message, or why that cannot be told: an
     /// index that fails is no reason not to answer.
-    async fn recalled(
+    async fn recall_excerpts(
         &self,
-        asking: &Asking<'_>,
+        asking: &RequestOptions<'_>,
         record: &Record,
     ) -> Result<(Vec<Excerpt>, Option<String>), Error> {
         let Some(message) = asking.message.filter(|_| asking.policy.recall) else {
             return Ok((Vec::new(), None));
         };
         match self
-            .excerpts(&message.to_text(), record, MayLack::of(asking))
+            .find_excerpts(
+                &message.to_text(),
+                record,
+                StalenessTolerance::for_request(asking),
+            )
             .await
         {
             Ok(recalled) => Ok((recalled, None)),
@@ -164,14 +175,14 @@ impl Session {
 
     /// The last of these stretches up to an entry, as much as may fit into `enough`
     /// tokens, or all.
-    pub(crate) async fn tail_of(
+    pub(crate) async fn read_tail(
         &self,
         last: Seq,
         spans: &[Span],
         encoding: Encoding,
         enough: Option<u64>,
-    ) -> Result<Tail, Error> {
-        let mut tail = Tail::default();
+    ) -> Result<LogTail, Error> {
+        let mut tail = LogTail::default();
         let mut sum = 0;
         let mut limit = FIRST_PAGE;
         for span in spans.iter().rev() {
@@ -181,18 +192,21 @@ impl Session {
                     tail.earlier += to.0 - span.from.0 + 1;
                     break;
                 }
-                let read = Read {
+                let read = ReadRange {
                     from: span.from,
                     to: Some(to),
                     limit,
                     from_end: true,
                 };
                 limit = (limit * 2).min(LARGEST_PAGE);
-                let page = self.counted(self.read(read).await?, encoding).await?;
+                let page = self.count_tokens(self.read(read).await?, encoding).await?;
                 let Some(first) = page.first().map(|counted| counted.entry.seq) else {
                     break;
                 };
-                sum += page.iter().map(|c| c.tokens.min(COUNTED_AS)).sum::<u64>();
+                sum += page
+                    .iter()
+                    .map(|c| c.tokens.min(MAX_COUNTED_TOKENS))
+                    .sum::<u64>();
                 tail.entries.splice(0..0, page);
                 to = Seq(first.0 - 1);
             }
@@ -202,13 +216,17 @@ impl Session {
 
     /// Entries with what they cost: as known, or counted now and kept, where counting is
     /// worth it.
-    async fn counted(&self, page: Vec<Entry>, encoding: Encoding) -> Result<Vec<Counted>, Error> {
+    async fn count_tokens(
+        &self,
+        page: Vec<Entry>,
+        encoding: Encoding,
+    ) -> Result<Vec<CountedEntry>, Error> {
         let (Some(first), Some(last)) = (page.first(), page.last()) else {
             return Ok(Vec::new());
         };
         if !encoding.is_slow() {
-            let counted = page.into_iter().map(|entry| Counted {
-                tokens: entry_tokens(encoding, &entry),
+            let counted = page.into_iter().map(|entry| CountedEntry {
+                tokens: count_entry_tokens(encoding, &entry),
                 entry,
             });
             return Ok(counted.collect());
@@ -224,13 +242,13 @@ impl Session {
                 let place = known.binary_search_by_key(&entry.seq, |(seq, _)| *seq);
                 let tokens = place.map_or_else(
                     |_| {
-                        let tokens = entry_tokens(encoding, &entry);
+                        let tokens = count_entry_tokens(encoding, &entry);
                         new.push((entry.seq, tokens));
                         tokens
                     },
                     |place| known[place].1,
                 );
-                Counted { entry, tokens }
+                CountedEntry { entry, tokens }
             })
             .collect();
         if !new.is_empty() {
@@ -240,22 +258,22 @@ impl Session {
     }
 
     /// The context documents that were set in the session.
-    async fn documents(&self, record: &Record) -> Result<Vec<Document>, Error> {
+    async fn load_documents(&self, record: &Record) -> Result<Vec<ContextDocument>, Error> {
         let mut documents = Vec::new();
-        let named = record.standing.context.iter();
+        let named = record.state.context.iter();
         let apart = [POLICY_DOCUMENT, METADATA_DOCUMENT];
         for (name, seq) in named.filter(|(name, _)| !apart.contains(&name.as_str())) {
-            if let Some(text) = self.document(*seq).await? {
+            if let Some(text) = self.load_document(*seq).await? {
                 let name = name.clone();
-                documents.push(Document { name, text });
+                documents.push(ContextDocument { name, text });
             }
         }
         Ok(documents)
     }
 
     /// What the context document set at an entry says.
-    async fn document(&self, seq: Seq) -> Result<Option<String>, Error> {
-        let entry = self.read(Read::between(seq, seq, 1)).await?.pop();
+    async fn load_document(&self, seq: Seq) -> Result<Option<String>, Error> {
+        let entry = self.read(ReadRange::between(seq, seq, 1)).await?.pop();
         Ok(match entry.map(|entry| entry.body) {
             Some(Body::ContextSet {
                 content: Some(content),
@@ -276,9 +294,9 @@ impl Session {
 
     /// What a context document of this session says, where there is one.
     pub async fn context_document(&self, name: &str) -> Result<Option<String>, Error> {
-        match self.record().await?.standing.context.get(name) {
+        match self.record().await?.state.context.get(name) {
             None => Ok(None),
-            Some(seq) => self.document(*seq).await,
+            Some(seq) => self.load_document(*seq).await,
         }
     }
 

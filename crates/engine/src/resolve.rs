@@ -1,12 +1,12 @@
 //! From what a person typed to a session: the one place.
 
-use throughline_model::{Card, Name, SessionId, SessionSpec};
-use throughline_store::{Candidate, Filter, StoreError};
+use throughline_model::{Name, SessionId, SessionInfo, SessionSpec};
+use throughline_store::{Candidate, SessionFilter, StoreError};
 
-use crate::{Ambiguous, Error, Session, Throughline};
+use crate::{AmbiguousMatch, Error, Session, Throughline};
 
 /// How many candidates are told.
-const TOLD: usize = 10;
+const MAX_CANDIDATES: usize = 10;
 
 impl Throughline {
     /// Finds the session that was meant. `listing` is the last one the person saw.
@@ -17,9 +17,9 @@ impl Throughline {
     ) -> Result<Session, Error> {
         let found = self.lookup(spec, listing).await?;
         if found.trashed {
-            return Err(StoreError::InTrash(found.card.id).into());
+            return Err(StoreError::InTrash(found.info.id).into());
         }
-        Ok(self.handle(&found.card.id))
+        Ok(self.handle(&found.info.id))
     }
 
     /// Finds the session in the trash that was meant.
@@ -30,43 +30,46 @@ impl Throughline {
     ) -> Result<SessionId, Error> {
         let found = self.lookup(spec, listing).await?;
         if !found.trashed {
-            return Err(StoreError::NotInTrash(found.card.id).into());
+            return Err(StoreError::NotInTrash(found.info.id).into());
         }
-        Ok(found.card.id)
+        Ok(found.info.id)
     }
 
     async fn lookup(&self, spec: &SessionSpec, listing: &[SessionId]) -> Result<Candidate, Error> {
         match spec {
             SessionSpec::Last => {
-                let latest = self.list(&Filter::default(), None, 1).await?.items;
+                let latest = self.list(&SessionFilter::default(), None, 1).await?.items;
                 let card = latest.into_iter().next().ok_or(Error::NoSessions)?;
                 let trashed = false;
-                Ok(Candidate { card, trashed })
+                Ok(Candidate {
+                    info: card,
+                    trashed,
+                })
             }
-            SessionSpec::Path(_) => Err(Error::IsPath(spec.clone())),
+            SessionSpec::Path(_) => Err(Error::IsTranscriptPath(spec.clone())),
             SessionSpec::Text { text, number } => {
                 let candidates = self.candidates(text).await?;
                 match choose(text, candidates)? {
                     Choice::Exact(found) => {
                         // A session may be called what another's number is.
                         match number.and_then(|number| listing.get(number - 1)) {
-                            Some(id) if *id != found.card.id => {
-                                let listed = self.listed(id).await?;
-                                one(text, vec![*found, listed])
+                            Some(id) if *id != found.info.id => {
+                                let listed = self.candidate_by_id(id).await?;
+                                require_unique(text, vec![*found, listed])
                             }
                             _ => Ok(*found),
                         }
                     }
                     Choice::Prefix(found) => match number {
-                        None => one(text, found),
+                        None => require_unique(text, found),
                         Some(number) => match listing.get(number - 1) {
-                            Some(id) => self.listed(id).await,
+                            Some(id) => self.candidate_by_id(id).await,
                             // Too short to be meant as the beginning of an id.
                             None if *number < 1_000 => Err(Error::NotListed {
                                 number: *number,
                                 listed: listing.len(),
                             }),
-                            None => one(text, found),
+                            None => require_unique(text, found),
                         },
                     },
                 }
@@ -76,14 +79,14 @@ impl Throughline {
 
     /// What `text` may mean, as it stands or as it would be written as a name.
     async fn candidates(&self, text: &str) -> Result<Vec<Candidate>, Error> {
-        let found = self.store.candidates(&self.owner, text, 100).await?;
+        let found = self.store.find_candidates(&self.owner, text, 100).await?;
         match text.parse::<Name>() {
             Ok(name) if found.is_empty() && name.as_str() != text => {
                 let named = self
                     .store
-                    .candidates(&self.owner, name.as_str(), 100)
+                    .find_candidates(&self.owner, name.as_str(), 100)
                     .await?;
-                let is_it = |candidate: &Candidate| candidate.card.name.as_ref() == Some(&name);
+                let is_it = |candidate: &Candidate| candidate.info.name.as_ref() == Some(&name);
                 Ok(named.into_iter().filter(is_it).collect())
             }
             _ => Ok(found),
@@ -91,11 +94,14 @@ impl Throughline {
     }
 
     /// A session of the last listing, which may be gone since.
-    async fn listed(&self, id: &SessionId) -> Result<Candidate, Error> {
-        let found = self.store.candidates(&self.owner, id.as_str(), 100).await?;
+    async fn candidate_by_id(&self, id: &SessionId) -> Result<Candidate, Error> {
+        let found = self
+            .store
+            .find_candidates(&self.owner, id.as_str(), 100)
+            .await?;
         found
             .into_iter()
-            .find(|candidate| candidate.card.id == *id)
+            .find(|candidate| candidate.info.id == *id)
             .ok_or_else(|| StoreError::NoSuchSession(id.clone()).into())
     }
 }
@@ -110,23 +116,23 @@ enum Choice {
 /// An id before a key before a name before the beginning of an id; what is in use before
 /// what is in the trash.
 fn choose(text: &str, candidates: Vec<Candidate>) -> Result<Choice, Error> {
-    let is_id = |card: &Card| card.id.as_str() == text;
-    let is_key = |card: &Card| card.key.as_ref().is_some_and(|key| key.as_str() == text);
-    let is_name = |card: &Card| card.name.as_ref().is_some_and(|name| name.as_str() == text);
-    for is_it in [&is_id as &dyn Fn(&Card) -> bool, &is_key, &is_name] {
+    let is_id = |card: &SessionInfo| card.id.as_str() == text;
+    let is_key = |card: &SessionInfo| card.key.as_ref().is_some_and(|key| key.as_str() == text);
+    let is_name = |card: &SessionInfo| card.name.as_ref().is_some_and(|name| name.as_str() == text);
+    for is_it in [&is_id as &dyn Fn(&SessionInfo) -> bool, &is_key, &is_name] {
         let exact: Vec<_> = candidates
             .iter()
-            .filter(|c| is_it(&c.card))
+            .filter(|c| is_it(&c.info))
             .cloned()
             .collect();
         if !exact.is_empty() {
-            return one(text, exact).map(|found| Choice::Exact(Box::new(found)));
+            return require_unique(text, exact).map(|found| Choice::Exact(Box::new(found)));
         }
     }
     Ok(Choice::Prefix(candidates))
 }
 
-fn one(text: &str, mut candidates: Vec<Candidate>) -> Result<Candidate, Error> {
+fn require_unique(text: &str, mut candidates: Vec<Candidate>) -> Result<Candidate, Error> {
     if candidates.iter().any(|candidate| !candidate.trashed) {
         candidates.retain(|candidate| !candidate.trashed);
     }
@@ -134,12 +140,12 @@ fn one(text: &str, mut candidates: Vec<Candidate>) -> Result<Candidate, Error> {
         0 => Err(Error::NoMatch(text.to_owned())),
         1 => Ok(candidates.swap_remove(0)),
         _ => {
-            candidates.truncate(TOLD);
-            Err(Error::Ambiguous(Box::new(Ambiguous {
+            candidates.truncate(MAX_CANDIDATES);
+            Err(Error::Ambiguous(Box::new(AmbiguousMatch {
                 text: text.to_owned(),
                 candidates: candidates
                     .into_iter()
-                    .map(|candidate| candidate.card)
+                    .map(|candidate| candidate.info)
                     .collect(),
             })))
         }

@@ -1,17 +1,19 @@
 //! A session as a value: what can be done with one.
 
 use throughline_model::{
-    Birth, Body, Checkpoint, CheckpointView, Entry, NamedBy, NewEntry, Record, Seq, SessionId,
-    SessionRef, StoredEntry, Tag, WorkingSet,
+    Body, Checkpoint, CheckpointView, Entry, NameSource, NewEntry, Record, Seq, SessionHeader,
+    SessionId, SessionRef, StoredEntry, Tag, WorkingSet,
 };
-use throughline_store::{Append, Appended, Expect, Fence, How, OnConflict, Read, StoreError};
+use throughline_store::{
+    Append, AppendKind, AppendOutcome, Expect, Fence, OnConflict, ReadRange, StoreError,
+};
 
-use crate::boundary::whole_turns;
+use crate::safe_cut::next_safe_cut;
 use crate::{Error, NewSession, Throughline};
 
 /// What to do when somebody else appended first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Conflict {
+pub enum ConflictPolicy {
     /// Refuse, and tell the new head.
     #[default]
     Reject,
@@ -23,7 +25,7 @@ pub enum Conflict {
 
 /// A fork, and the entry it was made at.
 #[derive(Clone, Debug)]
-pub struct Forked {
+pub struct ForkOutcome {
     /// The new session.
     pub session: Session,
     /// The last entry it shares: later than asked for where that would have parted a
@@ -51,7 +53,7 @@ impl Session {
     }
 
     /// The same; what is appended through it is refused once this lease is another's.
-    pub(crate) fn fenced(&self, fence: Option<Fence>) -> Self {
+    pub(crate) fn with_fence(&self, fence: Option<Fence>) -> Self {
         Self {
             fence,
             ..self.clone()
@@ -70,7 +72,7 @@ impl Session {
 
     /// Another session of the same owner, whether or not there is one.
     #[must_use]
-    pub fn of(&self, id: &SessionId) -> Self {
+    pub fn other_session(&self, id: &SessionId) -> Self {
         self.tl.handle(id)
     }
 
@@ -80,19 +82,19 @@ impl Session {
     }
 
     /// How it was born.
-    pub async fn birth(&self) -> Result<Birth, Error> {
-        Ok(self.tl.store.birth(&self.reference).await?)
+    pub async fn header(&self) -> Result<SessionHeader, Error> {
+        Ok(self.tl.store.header(&self.reference).await?)
     }
 
     /// Appends one thing after whatever is there; it is durable when this returns.
     pub async fn append(&self, body: impl Into<Body>) -> Result<Entry, Error> {
-        self.append_new(self.tl.entry(body.into())).await
+        self.append_entry(self.tl.new_entry(body.into())).await
     }
 
     /// Appends one entry that has its id already.
-    pub(crate) async fn append_new(&self, new: NewEntry) -> Result<Entry, Error> {
+    pub(crate) async fn append_entry(&self, new: NewEntry) -> Result<Entry, Error> {
         let appended = self
-            .append_all(vec![new], Expect::Any, Conflict::Reject)
+            .append_all(vec![new], Expect::Any, ConflictPolicy::Reject)
             .await?;
         let mut entries = appended.entries;
         entries
@@ -105,13 +107,13 @@ impl Session {
         &self,
         entries: Vec<NewEntry>,
         expect: Expect,
-        conflict: Conflict,
-    ) -> Result<Appended, Error> {
+        conflict: ConflictPolicy,
+    ) -> Result<AppendOutcome, Error> {
         let on_conflict = match conflict {
-            Conflict::Reject => OnConflict::Reject,
-            Conflict::Rebase => OnConflict::Rebase,
-            Conflict::Fork => {
-                let birth = NewSession::default().birth(&*self.tl.world);
+            ConflictPolicy::Reject => OnConflict::Reject,
+            ConflictPolicy::Rebase => OnConflict::Rebase,
+            ConflictPolicy::Fork => {
+                let birth = NewSession::default().into_header(&*self.tl.environment);
                 OnConflict::Fork(Box::new(birth))
             }
         };
@@ -126,10 +128,10 @@ impl Session {
             expect,
             on_conflict,
             fence: self.fence.clone(),
-            ..Append::any(entries)
+            ..Append::unconditional(entries)
         };
         let appended = self.tl.store.append(&self.reference, append).await?;
-        if appended.how == How::Repeated {
+        if appended.kind == AppendKind::Repeated {
             let said = |new: &NewEntry| {
                 let mut there = appended.entries.iter().filter(|entry| entry.id == new.id);
                 there.all(|entry| entry.body == new.body)
@@ -147,43 +149,43 @@ impl Session {
     }
 
     /// An entry of now, to append with [`append_all`](Self::append_all).
-    pub fn entry(&self, body: impl Into<Body>) -> NewEntry {
-        self.tl.entry(body.into())
+    pub fn new_entry(&self, body: impl Into<Body>) -> NewEntry {
+        self.tl.new_entry(body.into())
     }
 
     /// Entries from `from` on. Pages are short where entries are large, and empty only
     /// at the end.
     pub async fn entries(&self, from: Seq, limit: usize) -> Result<Vec<Entry>, Error> {
-        self.read(Read::from(from, limit)).await
+        self.read(ReadRange::starting_at(from, limit)).await
     }
 
     /// The last entries, oldest first.
     pub async fn tail(&self, limit: usize) -> Result<Vec<Entry>, Error> {
-        self.read(Read::tail(limit)).await
+        self.read(ReadRange::tail(limit)).await
     }
 
     /// Any stretch of entries.
-    pub async fn read(&self, read: Read) -> Result<Vec<Entry>, Error> {
+    pub async fn read(&self, read: ReadRange) -> Result<Vec<Entry>, Error> {
         Ok(self.tl.store.read(&self.reference, read).await?)
     }
 
     /// Any stretch of entries, as they are stored.
-    pub async fn read_stored(&self, read: Read) -> Result<Vec<StoredEntry>, Error> {
+    pub async fn read_stored(&self, read: ReadRange) -> Result<Vec<StoredEntry>, Error> {
         Ok(self.tl.store.read_stored(&self.reference, read).await?)
     }
 
     /// Makes a session that shares the entries up to `at` (the head, where not said).
-    pub async fn fork(&self, at: Option<Seq>, new: NewSession) -> Result<Forked, Error> {
-        new.refuse_own_key()?;
-        let head = self.record().await?.card.head;
+    pub async fn fork(&self, at: Option<Seq>, new: NewSession) -> Result<ForkOutcome, Error> {
+        new.reject_reserved_key()?;
+        let head = self.record().await?.info.head;
         let at = match at {
             None => head,
-            Some(at) => whole_turns(self, at, head).await?,
+            Some(at) => next_safe_cut(self, at, head).await?,
         };
-        let birth = new.birth(&*self.tl.world);
+        let birth = new.into_header(&*self.tl.environment);
         let record = self.tl.store.fork(&self.reference, at, birth).await?;
-        Ok(Forked {
-            session: self.tl.handle(&record.card.id),
+        Ok(ForkOutcome {
+            session: self.tl.handle(&record.info.id),
             at,
         })
     }
@@ -191,7 +193,7 @@ impl Session {
     /// Gives it a name, or takes it away.
     pub async fn rename(&self, name: Option<&str>) -> Result<Entry, Error> {
         let name = name.map(str::parse).transpose()?;
-        let by = NamedBy::Person;
+        let by = NameSource::Person;
         self.append(Body::Renamed { name, by }).await
     }
 
@@ -213,9 +215,12 @@ impl Session {
 
     /// Keeps a fact always in view. Pinned already: answers with that pin.
     pub async fn pin(&self, text: &str) -> Result<Entry, Error> {
-        let pins = self.record().await?.standing.pins;
+        let pins = self.record().await?.state.pins;
         if let Some(pin) = pins.iter().find(|pin| pin.text == text)
-            && let Some(entry) = self.read(Read::between(pin.seq, pin.seq, 1)).await?.pop()
+            && let Some(entry) = self
+                .read(ReadRange::between(pin.seq, pin.seq, 1))
+                .await?
+                .pop()
         {
             return Ok(entry);
         }
@@ -224,7 +229,7 @@ impl Session {
 
     /// Takes a pin back, by its entry's number or its text.
     pub async fn unpin(&self, which: &str) -> Result<Entry, Error> {
-        let pins = self.record().await?.standing.pins;
+        let pins = self.record().await?.state.pins;
         let number: Option<Seq> = which.parse().ok();
         let pin = pins
             .iter()
@@ -251,7 +256,7 @@ impl Session {
     }
 
     async fn set_status(&self, status: throughline_model::Status, body: Body) -> Result<(), Error> {
-        if self.record().await?.card.status != status {
+        if self.record().await?.info.status != status {
             self.append(body).await?;
         }
         Ok(())
@@ -264,9 +269,9 @@ impl Session {
 
     /// The same, after the head the caller believes in.
     pub async fn clear_after(&self, expect: Expect) -> Result<Entry, Error> {
-        let entry = self.entry(Body::Cleared);
+        let entry = self.new_entry(Body::Cleared);
         let appended = self
-            .append_all(vec![entry], expect, Conflict::Reject)
+            .append_all(vec![entry], expect, ConflictPolicy::Reject)
             .await?;
         let cleared = appended.entries.into_iter().next_back();
         cleared.ok_or_else(|| StoreError::NothingToAppend.into())
@@ -280,7 +285,7 @@ impl Session {
 
     /// The same, after the head the caller believes in.
     pub async fn rewind_after(&self, to: Seq, expect: Expect) -> Result<Seq, Error> {
-        let head = self.record().await?.card.head;
+        let head = self.record().await?.info.head;
         if to > head {
             return Err(StoreError::NoSuchEntry {
                 id: self.id().clone(),
@@ -289,9 +294,9 @@ impl Session {
             }
             .into());
         }
-        let to = whole_turns(self, to, head).await?;
-        let entry = self.entry(Body::Rewound { to });
-        self.append_all(vec![entry], expect, Conflict::Reject)
+        let to = next_safe_cut(self, to, head).await?;
+        let entry = self.new_entry(Body::Rewound { to });
+        self.append_all(vec![entry], expect, ConflictPolicy::Reject)
             .await?;
         Ok(to)
     }
@@ -307,10 +312,10 @@ impl Session {
 
     /// The checkpoint in force, and its entry.
     pub async fn checkpoint(&self) -> Result<Option<(Entry, Checkpoint)>, Error> {
-        let Some(mark) = self.record().await?.standing.checkpoint() else {
+        let Some(mark) = self.record().await?.state.checkpoint() else {
             return Ok(None);
         };
-        let mut entries = self.read(Read::between(mark.seq, mark.seq, 1)).await?;
+        let mut entries = self.read(ReadRange::between(mark.seq, mark.seq, 1)).await?;
         Ok(entries.pop().and_then(|entry| match entry.body.clone() {
             Body::Checkpoint(checkpoint) => Some((entry, *checkpoint)),
             _ => None,
@@ -329,12 +334,12 @@ impl Session {
         let record = self.record().await?;
         let checkpoint = self.checkpoint().await?;
         let mut after = Vec::new();
-        for span in record.standing.uncovered().into_iter().rev() {
+        for span in record.state.verbatim_spans().into_iter().rev() {
             let missing = window.saturating_sub(after.len());
             if missing == 0 {
                 break;
             }
-            let read = Read {
+            let read = ReadRange {
                 from: span.from,
                 to: span.to,
                 limit: missing,

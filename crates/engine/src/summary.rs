@@ -4,20 +4,20 @@
 //! were not there. It is what a chat leaves behind, what a new session continues from,
 //! and what is shown of a session before it is opened.
 
-use throughline_llm::{Brief, Outcome, Summarizer, summarize_with_fallback};
+use throughline_llm::{Summarizer, SummaryOutcome, SummaryRequest, summarize_with_fallback};
 use throughline_model::{Body, Checkpoint, Entry, Record, Seq, Summary};
-use throughline_store::Read;
+use throughline_store::ReadRange;
 
 use crate::{Error, Session};
 
 /// How many tokens such a summary may take: the reference systems ask for 500 words.
-const BUDGET: u64 = 1_000;
+const SUMMARY_TOKENS: u64 = 1_000;
 /// Entries read at a time.
 const PAGE: usize = 1_000;
 
 /// A summary that was left behind.
 #[derive(Clone, Debug)]
-pub struct LeftBehind {
+pub struct ExitSummary {
     /// Its entry.
     pub entry: Entry,
     /// What it says.
@@ -32,14 +32,17 @@ impl Session {
     /// The summary that says most: the checkpoint in force, or one left behind since.
     pub async fn last_summary(&self) -> Result<Option<Checkpoint>, Error> {
         let record = self.record().await?;
-        self.summary_of(&record).await
+        self.load_summary(&record).await
     }
 
-    async fn summary_of(&self, record: &Record) -> Result<Option<Checkpoint>, Error> {
-        let Some(mark) = record.standing.last_summary() else {
+    async fn load_summary(&self, record: &Record) -> Result<Option<Checkpoint>, Error> {
+        let Some(mark) = record.state.last_summary() else {
             return Ok(None);
         };
-        let entry = self.read(Read::between(mark.seq, mark.seq, 1)).await?.pop();
+        let entry = self
+            .read(ReadRange::between(mark.seq, mark.seq, 1))
+            .await?
+            .pop();
         Ok(entry.and_then(|entry| match entry.body {
             Body::Checkpoint(summary) | Body::Summarized(summary) => Some(*summary),
             _ => None,
@@ -47,30 +50,30 @@ impl Session {
     }
 
     /// What the session came to up to now, without a model and without a trace.
-    pub async fn summary_now(&self) -> Result<Summary, Error> {
+    pub async fn summarize_now(&self) -> Result<Summary, Error> {
         let record = self.record().await?;
-        let (outcome, _) = self.summarized(&record, None).await?;
-        Ok(outcome.written.summary)
+        let (outcome, _) = self.summarize_since_last(&record, None).await?;
+        Ok(outcome.generated.summary)
     }
 
     /// Leaves a summary of everything said behind; none where nothing was said since the
     /// last one.
-    pub async fn leave_summary(
+    pub async fn append_exit_summary(
         &self,
         model: Option<&dyn Summarizer>,
-    ) -> Result<Option<LeftBehind>, Error> {
+    ) -> Result<Option<ExitSummary>, Error> {
         let record = self.record().await?;
-        let (outcome, since) = self.summarized(&record, model).await?;
+        let (outcome, since) = self.summarize_since_last(&record, model).await?;
         let said = || since.iter().filter(|entry| entry.message().is_some());
         let Some(last) = said().next_back() else {
             return Ok(None);
         };
         let mut warnings = outcome.warnings;
-        if outcome.rejected.is_some() {
+        if outcome.rejection.is_some() {
             // That there is little to say is no fault here; that a model failed is told.
             warnings.pop();
         }
-        let summary = outcome.written.summary;
+        let summary = outcome.generated.summary;
         let body = Body::Summarized(Box::new(Checkpoint {
             covers: last.seq,
             summary: summary.clone(),
@@ -78,9 +81,9 @@ impl Session {
             messages: said().count() as u64,
             oldest: said().next().map(|entry| entry.at),
             newest: Some(last.at),
-            usage: outcome.written.usage,
+            usage: outcome.generated.usage,
         }));
-        Ok(Some(LeftBehind {
+        Ok(Some(ExitSummary {
             entry: self.append(body).await?,
             summary,
             by: outcome.by,
@@ -89,19 +92,19 @@ impl Session {
     }
 
     /// A summary of all that can be seen, from the last one on, and what came since.
-    async fn summarized(
+    async fn summarize_since_last(
         &self,
         record: &Record,
         model: Option<&dyn Summarizer>,
-    ) -> Result<(Outcome, Vec<Entry>), Error> {
-        let previous = self.summary_of(record).await?;
+    ) -> Result<(SummaryOutcome, Vec<Entry>), Error> {
+        let previous = self.load_summary(record).await?;
         let covers = previous.as_ref().map_or(Seq::ZERO, |known| known.covers);
         let mut since = Vec::new();
-        for span in record.standing.visible_after(covers) {
-            let to = span.to.unwrap_or(record.card.head);
+        for span in record.state.visible_spans_after(covers) {
+            let to = span.to.unwrap_or(record.info.head);
             let mut next = span.from;
             while next <= to {
-                let page = self.read(Read::between(next, to, PAGE)).await?;
+                let page = self.read(ReadRange::between(next, to, PAGE)).await?;
                 let Some(last) = page.last() else {
                     break;
                 };
@@ -109,12 +112,12 @@ impl Session {
                 since.extend(page);
             }
         }
-        let brief = Brief {
+        let brief = SummaryRequest {
             previous: previous.as_ref().map(|known| &known.summary),
-            pins: &record.standing.pins,
-            decisions: &record.standing.decisions,
+            pins: &record.state.pins,
+            decisions: &record.state.decisions,
             entries: &since,
-            budget: BUDGET,
+            budget: SUMMARY_TOKENS,
         };
         let outcome = summarize_with_fallback(model, &brief, u64::MAX).await;
         Ok((outcome, since))

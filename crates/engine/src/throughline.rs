@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use throughline_context::Calibration;
 use throughline_model::{
-    AgentRef, Birth, Card, Digest, Key, Lineage, Name, NameError, NewEntry, Owner, ProjectId,
-    SessionId, Timestamp,
+    AgentRef, Digest, Key, Lineage, Name, NameError, NewEntry, Owner, ProjectId, SessionHeader,
+    SessionId, SessionInfo, Timestamp,
 };
 use throughline_store::{
-    Cursor, Filter, LogStore, Page, Progress, Report, Store, StoreError, Trashed,
+    CheckReport, Cursor, LogStore, Page, ProgressCallback, SessionFilter, Store, StoreError,
+    TrashedSession,
 };
 
-use crate::open::{self, Address, Opening};
-use crate::recall::Shelf;
-use crate::{Again, Error, Session, Similar, World, lease};
+use crate::open::{self, OpenOptions, StoreAddress};
+use crate::retrieval::IndexHandle;
+use crate::{Environment, Error, LazyReranker, Session, Similarity, lease};
 
 /// What a new session starts with; all of it may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,16 +49,16 @@ impl NewSession {
     }
 
     /// The program's own sessions are not made by anybody else.
-    pub(crate) fn refuse_own_key(&self) -> Result<(), Error> {
+    pub(crate) fn reject_reserved_key(&self) -> Result<(), Error> {
         match &self.key {
-            Some(key) if key.is_own() => Err(Error::ReservedKey(key.clone())),
+            Some(key) if key.is_internal() => Err(Error::ReservedKey(key.clone())),
             _ => Ok(()),
         }
     }
 
-    pub(crate) fn birth(self, world: &dyn World) -> Birth {
+    pub(crate) fn into_header(self, world: &dyn Environment) -> SessionHeader {
         let at = self.at.unwrap_or_else(|| world.now());
-        Birth {
+        SessionHeader {
             key: self.key,
             name: self.name,
             agent: self.agent,
@@ -67,7 +68,7 @@ impl NewSession {
                 None => Lineage::Root,
                 Some(session) => Lineage::Continued { session },
             },
-            ..Birth::new(self.id.unwrap_or_else(|| world.session_id()), at)
+            ..SessionHeader::new(self.id.unwrap_or_else(|| world.new_session_id()), at)
         }
     }
 }
@@ -77,51 +78,56 @@ impl NewSession {
 pub struct Throughline {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) owner: Owner,
-    pub(crate) world: Arc<dyn World>,
-    pub(crate) similar: Similar,
-    pub(crate) again: Option<Again>,
+    pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) similarity: Similarity,
+    pub(crate) reranker: Option<LazyReranker>,
     calibration: Arc<Mutex<Calibration>>,
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) index: Arc<IndexHandle>,
     pub(crate) lease_term: Duration,
     /// What others call this when they wait for it.
     pub(crate) description: Option<Arc<str>>,
-    pub(crate) waits: Option<lease::WaitListener>,
+    pub(crate) wait_listener: Option<lease::WaitListener>,
 }
 
 impl Throughline {
     /// Opens the store at an address (`sqlite:PATH`, `postgres://…`, `https://…` or
     /// `memory:`) for the local owner, or for whoever a server takes us for.
     pub async fn open(url: &str) -> Result<Self, Error> {
-        Self::open_with(&url.parse()?, Opening::default()).await
+        Self::open_with(&url.parse()?, OpenOptions::default()).await
     }
 
     /// Opens a store with everything said.
-    pub async fn open_with(address: &Address, opening: Opening) -> Result<Self, Error> {
-        let opened = open::store(address, &opening).await?;
-        let (owner, world) = (opened.owner, opening.world);
-        Ok(Self::new(opened.store, owner, world, opened.shelf))
+    pub async fn open_with(address: &StoreAddress, opening: OpenOptions) -> Result<Self, Error> {
+        let opened = open::open_store(address, &opening).await?;
+        let (owner, world) = (opened.owner, opening.environment);
+        Ok(Self::new(opened.store, owner, world, opened.index))
     }
 
     /// Uses a store that is open already, of any kind. Its index is in the folder
     /// [`Opening::cache`], or goes with the program.
-    pub fn over(store: Arc<dyn Store>, opening: Opening) -> Self {
+    pub fn with_store(store: Arc<dyn Store>, opening: OpenOptions) -> Self {
         let owner = opening.owner.unwrap_or_else(Owner::local);
-        let index = Shelf::apart(opening.cache);
-        Self::new(store, owner, opening.world, index)
+        let index = IndexHandle::in_folder(opening.cache_dir);
+        Self::new(store, owner, opening.environment, index)
     }
 
-    fn new(store: Arc<dyn Store>, owner: Owner, world: Arc<dyn World>, shelf: Arc<Shelf>) -> Self {
+    fn new(
+        store: Arc<dyn Store>,
+        owner: Owner,
+        environment: Arc<dyn Environment>,
+        index: Arc<IndexHandle>,
+    ) -> Self {
         Self {
             store,
             owner,
-            world,
-            similar: Similar::default(),
-            again: None,
+            environment,
+            similarity: Similarity::default(),
+            reranker: None,
             calibration: Arc::default(),
-            shelf,
+            index,
             lease_term: lease::TERM,
             description: None,
-            waits: None,
+            wait_listener: None,
         }
     }
 
@@ -136,21 +142,27 @@ impl Throughline {
 
     /// The same store, with this way of telling how alike facts are.
     #[must_use]
-    pub fn comparing_with(self, similar: Similar) -> Self {
-        Self { similar, ..self }
+    pub fn with_similarity(self, similar: Similarity) -> Self {
+        Self {
+            similarity: similar,
+            ..self
+        }
     }
 
     /// The same store, with a model that compares again what a search finds first, and what
     /// is recalled for a request; none for the model in the binary alone.
     #[must_use]
-    pub fn comparing_again(self, again: Option<Again>) -> Self {
-        Self { again, ..self }
+    pub fn with_reranker(self, again: Option<LazyReranker>) -> Self {
+        Self {
+            reranker: again,
+            ..self
+        }
     }
 
     /// The same store; who does what must happen once is replaced after so long without a
     /// sign of life from them.
     #[must_use]
-    pub fn replacing_after(self, lease_term: Duration) -> Self {
+    pub fn with_lease_term(self, lease_term: Duration) -> Self {
         Self { lease_term, ..self }
     }
 
@@ -161,30 +173,32 @@ impl Throughline {
 
     /// What time it is for this store.
     pub fn now(&self) -> Timestamp {
-        self.world.now()
+        self.environment.now()
     }
 
     /// What has been learned of how models count tokens.
     pub fn calibration(&self) -> Calibration {
-        self.calibrations().clone()
+        self.lock_calibration().clone()
     }
 
     /// Takes up what was learned earlier.
-    pub fn calibrate(&self, learned: Calibration) {
-        *self.calibrations() = learned;
+    pub fn set_calibration(&self, learned: Calibration) {
+        *self.lock_calibration() = learned;
     }
 
     /// Takes in what a provider reported for a request that was estimated.
-    pub(crate) fn learn(&self, model: &str, reported: u64, estimated: u64) {
-        self.calibrations().observe(model, reported, estimated);
+    pub(crate) fn record_token_usage(&self, model: &str, reported: u64, estimated: u64) {
+        self.lock_calibration().observe(model, reported, estimated);
     }
 
     /// How many of our tokens are so many of a model's.
-    pub(crate) fn as_counted_here(&self, model: Option<&str>, tokens: u64) -> u64 {
-        model.map_or(tokens, |model| self.calibrations().budget(model, tokens))
+    pub(crate) fn to_estimated_tokens(&self, model: Option<&str>, tokens: u64) -> u64 {
+        model.map_or(tokens, |model| {
+            self.lock_calibration().scale_budget(model, tokens)
+        })
     }
 
-    fn calibrations(&self) -> MutexGuard<'_, Calibration> {
+    fn lock_calibration(&self) -> MutexGuard<'_, Calibration> {
         // What a panicking thread had learned is as good as before.
         self.calibration
             .lock()
@@ -203,10 +217,10 @@ impl Throughline {
 
     /// Finds the session that holds the key, or makes it; tells whether it was there.
     pub async fn get_or_create(&self, new: NewSession) -> Result<(Session, bool), Error> {
-        new.refuse_own_key()?;
-        let birth = new.birth(&*self.world);
+        new.reject_reserved_key()?;
+        let birth = new.into_header(&*self.environment);
         let created = self.store.create(&self.owner, birth).await?;
-        Ok((self.handle(&created.record.card.id), created.existed))
+        Ok((self.handle(&created.record.info.id), created.existed))
     }
 
     /// A session by its id, which must exist.
@@ -217,7 +231,7 @@ impl Throughline {
 
     /// A session by its id, whether or not it exists: what is done with one that does not
     /// fails. Saves a lookup where that comes anyway.
-    pub fn unopened(&self, id: &SessionId) -> Session {
+    pub fn session_unchecked(&self, id: &SessionId) -> Session {
         self.handle(id)
     }
 
@@ -228,20 +242,20 @@ impl Throughline {
     /// One page of sessions, latest activity first.
     pub async fn list(
         &self,
-        filter: &Filter,
+        filter: &SessionFilter,
         after: Option<&Cursor>,
         limit: usize,
-    ) -> Result<Page<Card>, Error> {
+    ) -> Result<Page<SessionInfo>, Error> {
         Ok(self.store.list(&self.owner, filter, after, limit).await?)
     }
 
     /// How many sessions match.
-    pub async fn count(&self, filter: &Filter) -> Result<u64, Error> {
+    pub async fn count(&self, filter: &SessionFilter) -> Result<u64, Error> {
         Ok(self.store.count(&self.owner, filter).await?)
     }
 
     /// Every session that matches, page by page.
-    pub async fn list_all(&self, filter: &Filter) -> Result<Vec<Card>, Error> {
+    pub async fn list_all(&self, filter: &SessionFilter) -> Result<Vec<SessionInfo>, Error> {
         let mut all = Vec::new();
         let mut after = None;
         loop {
@@ -267,8 +281,8 @@ impl Throughline {
     }
 
     /// What is in the trash, longest there first.
-    pub async fn trashed(&self) -> Result<Vec<Trashed>, Error> {
-        Ok(self.store.trashed(&self.owner, Timestamp::MAX).await?)
+    pub async fn list_trashed(&self) -> Result<Vec<TrashedSession>, Error> {
+        Ok(self.store.list_trashed(&self.owner, Timestamp::MAX).await?)
     }
 
     /// Keeps the bytes of an attachment.
@@ -282,34 +296,34 @@ impl Throughline {
     }
 
     /// Checks the whole store.
-    pub async fn check(&self, progress: Progress<'_>) -> Result<Report, Error> {
+    pub async fn check(&self, progress: ProgressCallback<'_>) -> Result<CheckReport, Error> {
         Ok(self.store.check(progress).await?)
     }
 
     /// Makes everything derived anew.
-    pub async fn rebuild(&self, progress: Progress<'_>) -> Result<Report, Error> {
+    pub async fn rebuild(&self, progress: ProgressCallback<'_>) -> Result<CheckReport, Error> {
         Ok(self.store.rebuild(progress).await?)
     }
 
     /// Makes a consistent copy of the whole store while it is in use.
-    pub async fn backup(&self, to: &Path, progress: Progress<'_>) -> Result<(), Error> {
+    pub async fn backup(&self, to: &Path, progress: ProgressCallback<'_>) -> Result<(), Error> {
         Ok(self.store.backup(to, progress).await?)
     }
 
     /// Waits until everything under way is durable and lets go of the store.
     pub async fn close(&self) -> Result<(), Error> {
-        self.shelf.settled().await;
+        self.index.wait_for_background().await;
         Ok(self.store.close().await?)
     }
 
     /// A new entry of now.
-    pub(crate) fn entry(&self, body: throughline_model::Body) -> NewEntry {
-        NewEntry::new(self.world.entry_id(), self.now(), body)
+    pub(crate) fn new_entry(&self, body: throughline_model::Body) -> NewEntry {
+        NewEntry::new(self.environment.new_entry_id(), self.now(), body)
     }
 }
 
 /// What is not there is no error here.
-pub(crate) async fn record_if_any(
+pub(crate) async fn find_record(
     tl: &Throughline,
     id: &SessionId,
 ) -> Result<Option<throughline_model::Record>, Error> {

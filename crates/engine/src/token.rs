@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use throughline_model::{Digest, Owner, TOKEN_PREFIX, Timestamp, Token, TokenId, TokenRole};
+use throughline_model::{ApiToken, Digest, Owner, TOKEN_PREFIX, Timestamp, TokenId, TokenRole};
 
 use crate::{Error, Throughline};
 
@@ -20,14 +20,14 @@ pub struct NewToken {
 }
 
 /// A token that was just made: the only moment its text is known.
-pub struct MadeToken {
+pub struct IssuedToken {
     /// What is known of it.
-    pub token: Token,
+    pub token: ApiToken,
     /// Its text, for whoever will call with it.
     pub text: String,
 }
 
-impl std::fmt::Debug for MadeToken {
+impl std::fmt::Debug for IssuedToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MadeToken")
             .field("token", &self.token)
@@ -37,40 +37,43 @@ impl std::fmt::Debug for MadeToken {
 
 impl Throughline {
     /// Makes a token of 256 random bits.
-    pub async fn make_token(&self, new: NewToken) -> Result<MadeToken, Error> {
-        if new.owner.is_of_service() {
+    pub async fn issue_token(&self, new: NewToken) -> Result<IssuedToken, Error> {
+        if new.owner.is_service_user() {
             return Err(Error::OwnerOfService(new.owner));
         }
         let (mut secret, mut id) = ([0; 32], [0; 8]);
-        self.world.roll(&mut secret);
-        self.world.roll(&mut id);
+        self.environment.fill_random(&mut secret);
+        self.environment.fill_random(&mut id);
         let text = format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
-        let token = Token {
+        let token = ApiToken {
             id: TokenId::mint(id),
             owner: new.owner,
             role: new.role,
             label: new.label,
             hash: Digest::of(text.as_bytes()),
-            created_at: throughline_model::to_micros(self.now()),
-            expires_at: new.expires_at.map(throughline_model::to_micros),
+            created_at: throughline_model::truncate_to_micros(self.now()),
+            expires_at: new.expires_at.map(throughline_model::truncate_to_micros),
             revoked_at: None,
         };
-        self.store.put_token(&token).await?;
-        Ok(MadeToken { token, text })
+        self.store.insert_token(&token).await?;
+        Ok(IssuedToken { token, text })
     }
 
     /// The token with this text, whether or not it still counts.
-    pub async fn token(&self, text: &str) -> Result<Option<Token>, Error> {
-        Ok(self.store.token(&Digest::of(text.as_bytes())).await?)
+    pub async fn token(&self, text: &str) -> Result<Option<ApiToken>, Error> {
+        Ok(self
+            .store
+            .token_by_hash(&Digest::of(text.as_bytes()))
+            .await?)
     }
 
     /// Every token there ever was, oldest first.
-    pub async fn tokens(&self) -> Result<Vec<Token>, Error> {
-        Ok(self.store.tokens().await?)
+    pub async fn tokens(&self) -> Result<Vec<ApiToken>, Error> {
+        Ok(self.store.list_tokens().await?)
     }
 
     /// Takes a token back.
-    pub async fn revoke_token(&self, id: &TokenId) -> Result<Token, Error> {
+    pub async fn revoke_token(&self, id: &TokenId) -> Result<ApiToken, Error> {
         Ok(self.store.revoke_token(id, self.now()).await?)
     }
 }

@@ -10,29 +10,30 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 use throughline_context::{Encoding, Policy, Request};
 use throughline_llm::{
-    Answer, Ask, Broken, Delta, Model, ModelError, ModelErrorKind, Stop, Summarizer, Terms,
-    ToolSpec,
+    Answer, Delta, FinishReason, Model, ModelError, ModelErrorKind, ModelRequest, PartialAnswer,
+    SamplingOptions, Summarizer, ToolSpec,
 };
 use throughline_model::{
     Block, Body, Content, Entry, EntryId, Message, NewEntry, Role, Seq, ToolCall, ToolResult, Usage,
 };
-use throughline_store::{Expect, How, Read};
+use throughline_store::{AppendKind, Expect, ReadRange};
 use tokio::sync::Notify;
 
 use crate::{
-    Asking, Compacted, Compacting, CompactionEvent, Conflict, Error, Session, context::Document,
+    CompactOptions, CompactOutcome, CompactionEvent, ConflictPolicy, Error, RequestOptions,
+    Session, context::ContextDocument,
 };
 
 /// How often a model may call tools before it has to answer.
-const ROUNDS: usize = 24;
+const MAX_TOOL_ROUNDS: usize = 24;
 /// How far back the last message of a stretch is looked for, over notes that came after.
-const LOOKED_AT: usize = 50;
+const LAST_MESSAGE_SCAN: usize = 50;
 /// What of a request that was too long is tried next, in percent.
-const SHORTER: u64 = 75;
+const RETRY_BUDGET_PERCENT: u64 = 75;
 
 /// What an answer is made with.
 #[derive(Clone, Copy)]
-pub struct Turn<'a> {
+pub struct AnswerOptions<'a> {
     /// Whom to ask.
     pub model: &'a dyn Model,
     /// By which policy.
@@ -44,18 +45,18 @@ pub struct Turn<'a> {
     /// What the agent is and does.
     pub agent: Option<&'a str>,
     /// Project context, besides what was set in the session.
-    pub documents: &'a [Document],
+    pub documents: &'a [ContextDocument],
     /// Who summarizes where the policy calls for it; none for the extractive summarizer.
     pub summarizer: Option<&'a dyn Summarizer>,
     /// What the model may do besides talking.
     pub tools: Option<&'a dyn Toolbox>,
     /// On which terms the model answers.
-    pub terms: &'a Terms,
+    pub sampling: &'a SamplingOptions,
     /// Notified when the answer is no longer wanted.
     pub stop: Option<&'a Notify>,
 }
 
-impl Debug for Turn<'_> {
+impl Debug for AnswerOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Turn")
             .field("model", &self.model.name())
@@ -72,7 +73,7 @@ pub trait Toolbox: Debug + Send + Sync {
 
     /// Whether whoever asked runs the tools: a turn then ends with the calls, and
     /// [`run`](Self::run) is not called.
-    fn run_by_asker(&self) -> bool {
+    fn is_run_by_caller(&self) -> bool {
         false
     }
 
@@ -89,37 +90,37 @@ pub enum TurnEvent {
     /// What the person should know of it.
     Warning(String),
     /// The request is on its way.
-    Sent {
+    RequestSent {
         /// What it costs, as counted here.
         tokens: u64,
         /// What it may cost.
         budget: u64,
     },
     /// The model is asked, and its answer will be kept under this id, if any comes.
-    Asked(EntryId),
+    AnswerStarted(EntryId),
     /// A piece of the answer.
     Delta(Delta),
     /// The model calls a tool, and that is kept.
-    Called(ToolCall),
+    ToolCalled(ToolCall),
     /// The tool answered, and that is kept.
-    Returned(ToolResult),
+    ToolReturned(ToolResult),
     /// The request was too long for the model; a shorter one follows.
-    Shortened,
+    RequestShortened,
 }
 
 /// What became of a turn.
 #[derive(Debug)]
-pub struct Turned {
+pub struct TurnOutcome {
     /// The answer as it was kept; none where nothing came.
     pub answer: Option<Entry>,
     /// What it cost, over all requests of the turn.
     pub usage: Option<Usage>,
     /// Why there is no answer, or no whole one.
-    pub failed: Option<ModelError>,
+    pub error: Option<ModelError>,
     /// Whether it was stopped.
     pub stopped: bool,
     /// Whether it grew longer than it may, and ends there.
-    pub cut: bool,
+    pub truncated: bool,
     /// The checkpoints that were made on the way.
     pub checkpoints: Vec<Entry>,
     /// The last request that was sent.
@@ -127,44 +128,44 @@ pub struct Turned {
 }
 
 /// Whoever wants to know how a turn goes.
-pub type Tell<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
+pub type EventSink<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
 
 /// What was said, and where it went.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct PostedMessage {
     /// The session it is in: another one where late words became a fork.
     pub session: Session,
     /// Its entry.
     pub entry: Entry,
     /// How it was appended.
-    pub how: How,
+    pub append_kind: AppendKind,
 }
 
 /// How one asking of the model ended.
-enum Heard {
+enum ModelReply {
     Answer(Answer),
-    Broken(Broken),
+    Partial(PartialAnswer),
     Stopped(Content),
 }
 
 impl Session {
     /// Keeps what a person says. It is durable when this returns.
-    pub async fn say(
+    pub async fn post_message(
         &self,
         content: Content,
         expect: Expect,
-        conflict: Conflict,
-    ) -> Result<Said, Error> {
-        let entry = self.entry(Message::new(Role::User, content));
+        conflict: ConflictPolicy,
+    ) -> Result<PostedMessage, Error> {
+        let entry = self.new_entry(Message::new(Role::User, content));
         let appended = self.append_all(vec![entry], expect, conflict).await?;
         let session = self.tl.handle(&appended.session);
-        let how = appended.how;
+        let how = appended.kind;
         let mut entries = appended.entries;
         match entries.pop() {
-            Some(entry) => Ok(Said {
+            Some(entry) => Ok(PostedMessage {
                 session,
                 entry,
-                how,
+                append_kind: how,
             }),
             None => Err(throughline_store::StoreError::NothingToAppend.into()),
         }
@@ -174,9 +175,9 @@ impl Session {
     pub async fn answer(
         &self,
         question: &Entry,
-        turn: &Turn<'_>,
-        tell: Tell<'_>,
-    ) -> Result<Turned, Error> {
+        turn: &AnswerOptions<'_>,
+        tell: EventSink<'_>,
+    ) -> Result<TurnOutcome, Error> {
         // What neither a person nor a tool said is no new message: it stands in the log.
         let new = question.message().filter(|message| match message.role {
             Role::User | Role::Tool => true,
@@ -184,7 +185,7 @@ impl Session {
         });
         let content = new.map(|message| &message.content);
         let mut usage: Option<Usage> = None;
-        let mut asking = Asking {
+        let mut asking = RequestOptions {
             policy: turn.policy,
             budget: None,
             window: turn.window,
@@ -196,60 +197,67 @@ impl Session {
             model: Some(turn.model.name()),
         };
         let mut checkpoints = Vec::new();
-        let mut request = self.prepared(&asking, turn, &mut checkpoints, tell).await?;
+        let mut request = self
+            .prepare_request(&asking, turn, &mut checkpoints, tell)
+            .await?;
         if let Some(rebuild) = self.tl.take_index_rebuild() {
             tell(TurnEvent::Warning(rebuild.to_string()));
         }
-        if let Some(trouble) = self.tl.trouble_comparing() {
+        if let Some(trouble) = self.tl.take_reranker_failure() {
             tell(TurnEvent::Warning(trouble));
         }
         let mut shortened = false;
         for round in 0.. {
             let asked_at = self.tl.now();
-            let id = self.tl.world.entry_id();
-            tell(TurnEvent::Asked(id));
-            let heard = self.heard(&request, turn, round < ROUNDS, tell).await;
+            let id = self.tl.environment.new_entry_id();
+            tell(TurnEvent::AnswerStarted(id));
+            let heard = self
+                .call_model(&request, turn, round < MAX_TOOL_ROUNDS, tell)
+                .await;
             let latency = self.tl.now().duration_since(asked_at).as_millis();
             let latency = u64::try_from(latency).unwrap_or_default();
             let (mut cut, mut calls) = (false, false);
             let (content, cost, failed, stopped) = match heard {
-                Heard::Answer(answer) => {
-                    self.learn_from(turn, &request, answer.usage);
-                    calls = answer.stop == Stop::ToolUse && round < ROUNDS;
-                    cut = answer.stop == Stop::Length;
+                ModelReply::Answer(answer) => {
+                    self.calibrate_from_usage(turn, &request, answer.usage);
+                    calls =
+                        answer.finish_reason == FinishReason::ToolUse && round < MAX_TOOL_ROUNDS;
+                    cut = answer.finish_reason == FinishReason::Length;
                     (answer.content, answer.usage, None, false)
                 }
-                Heard::Broken(broken)
+                ModelReply::Partial(broken)
                     if broken.error.kind() == ModelErrorKind::TooLong && !shortened =>
                 {
                     shortened = true;
-                    tell(TurnEvent::Shortened);
-                    let made = self.make_shorter(&asking, turn, &request, tell).await?;
+                    tell(TurnEvent::RequestShortened);
+                    let made = self
+                        .compact_for_retry(&asking, turn, &request, tell)
+                        .await?;
                     checkpoints.extend(made);
-                    asking.budget = Some(request.tokens * SHORTER / 100);
+                    asking.budget = Some(request.tokens * RETRY_BUDGET_PERCENT / 100);
                     request = self.request(&asking).await?;
                     continue;
                 }
-                Heard::Broken(broken) => {
-                    let Broken {
+                ModelReply::Partial(broken) => {
+                    let PartialAnswer {
                         error,
-                        so_far,
+                        content: so_far,
                         usage,
                     } = broken;
                     (so_far, usage, Some(error), false)
                 }
-                Heard::Stopped(content) => (content, None, None, true),
+                ModelReply::Stopped(content) => (content, None, None, true),
             };
             if let Some(cost) = cost {
                 *usage.get_or_insert_default() += cost;
             }
             if content.0.is_empty() {
-                return Ok(Turned {
+                return Ok(TurnOutcome {
                     answer: None,
                     usage,
-                    failed,
+                    error: failed,
                     stopped,
-                    cut,
+                    truncated: cut,
                     checkpoints,
                     request,
                 });
@@ -267,15 +275,15 @@ impl Session {
             } else {
                 Vec::new()
             };
-            let answer = self.kept(id, message).await?;
-            let runs = |toolbox: &&dyn Toolbox| !wanted.is_empty() && !toolbox.run_by_asker();
+            let answer = self.append_answer(id, message).await?;
+            let runs = |toolbox: &&dyn Toolbox| !wanted.is_empty() && !toolbox.is_run_by_caller();
             let Some(toolbox) = turn.tools.filter(runs) else {
-                return Ok(Turned {
+                return Ok(TurnOutcome {
                     answer: Some(answer),
                     usage,
-                    failed,
+                    error: failed,
                     stopped,
-                    cut,
+                    truncated: cut,
                     checkpoints,
                     request,
                 });
@@ -283,24 +291,26 @@ impl Session {
             self.run_tools(toolbox, &wanted, tell).await?;
             // From here on the question is part of the log like everything else.
             (asking.message, asking.before) = (None, None);
-            request = self.prepared(&asking, turn, &mut checkpoints, tell).await?;
+            request = self
+                .prepare_request(&asking, turn, &mut checkpoints, tell)
+                .await?;
         }
         unreachable!("the rounds end with an answer")
     }
 
     /// Keeps an answer under the id it was announced by.
-    async fn kept(&self, id: EntryId, answer: Message) -> Result<Entry, Error> {
+    async fn append_answer(&self, id: EntryId, answer: Message) -> Result<Entry, Error> {
         let new = NewEntry::new(id, self.tl.now(), Body::Message(answer));
-        self.append_new(new).await
+        self.append_entry(new).await
     }
 
     /// What to send, after a compaction where the policy calls for one.
-    async fn prepared(
+    async fn prepare_request(
         &self,
-        asking: &Asking<'_>,
-        turn: &Turn<'_>,
+        asking: &RequestOptions<'_>,
+        turn: &AnswerOptions<'_>,
         checkpoints: &mut Vec<Entry>,
-        tell: Tell<'_>,
+        tell: EventSink<'_>,
     ) -> Result<Request, Error> {
         let (request, compacted) = {
             let tell = std::sync::Mutex::new(&mut *tell);
@@ -309,37 +319,37 @@ impl Session {
                     tell(TurnEvent::Compaction(event));
                 }
             };
-            self.request_compacted(asking, turn.summarizer, Some(&note))
+            self.compact_and_build_request(asking, turn.summarizer, Some(&note))
                 .await?
         };
         match compacted {
-            Compacted::Done(done) => {
-                warn(&done.warnings, tell);
+            CompactOutcome::Done(done) => {
+                emit_warnings(&done.warnings, tell);
                 checkpoints.push(done.entry);
             }
-            Compacted::NotWorthIt(warnings) => warn(&warnings, tell),
-            Compacted::NotNeeded | Compacted::Overtaken => {}
+            CompactOutcome::NotSmaller(warnings) => emit_warnings(&warnings, tell),
+            CompactOutcome::NotNeeded | CompactOutcome::Superseded => {}
         }
         Ok(request)
     }
 
     /// Asks the model, and listens until it has answered or is told to stop.
-    async fn heard(
+    async fn call_model(
         &self,
         request: &Request,
-        turn: &Turn<'_>,
+        turn: &AnswerOptions<'_>,
         may_call: bool,
-        tell: Tell<'_>,
-    ) -> Heard {
-        tell(TurnEvent::Sent {
+        tell: EventSink<'_>,
+    ) -> ModelReply {
+        tell(TurnEvent::RequestSent {
             tokens: request.tokens,
             budget: request.budget,
         });
         let tools = turn.tools.filter(|_| may_call);
-        let ask = Ask {
+        let ask = ModelRequest {
             messages: &request.messages,
             tools: tools.map_or(&[], |toolbox| toolbox.tools()),
-            terms: turn.terms,
+            options: turn.sampling,
         };
         let mut so_far = Content::default();
         let mut listen = |delta: Delta| {
@@ -363,9 +373,9 @@ impl Session {
             answered = turn.model.answer(&ask, &mut listen) => Some(answered),
         };
         match answered {
-            Some(Ok(answer)) => Heard::Answer(answer),
-            Some(Err(broken)) => Heard::Broken(broken),
-            None => Heard::Stopped(so_far),
+            Some(Ok(answer)) => ModelReply::Answer(answer),
+            Some(Err(broken)) => ModelReply::Partial(broken),
+            None => ModelReply::Stopped(so_far),
         }
     }
 
@@ -374,70 +384,77 @@ impl Session {
         &self,
         toolbox: &dyn Toolbox,
         calls: &[ToolCall],
-        tell: Tell<'_>,
+        tell: EventSink<'_>,
     ) -> Result<(), Error> {
         for call in calls {
-            tell(TurnEvent::Called(call.clone()));
+            tell(TurnEvent::ToolCalled(call.clone()));
             let result = toolbox.run(call).await;
             let block = Block::ToolResult(result.clone());
             self.append(Message::new(Role::Tool, Content(vec![block])))
                 .await?;
-            tell(TurnEvent::Returned(result));
+            tell(TurnEvent::ToolReturned(result));
         }
         Ok(())
     }
 
     /// Summarizes what can be, for a model that would not take all of it; answers with the
     /// checkpoint, where one was made.
-    async fn make_shorter(
+    async fn compact_for_retry(
         &self,
-        asking: &Asking<'_>,
-        turn: &Turn<'_>,
+        asking: &RequestOptions<'_>,
+        turn: &AnswerOptions<'_>,
         request: &Request,
-        tell: Tell<'_>,
+        tell: EventSink<'_>,
     ) -> Result<Option<Entry>, Error> {
         let compacted = self
-            .compact(&Compacting {
+            .compact(&CompactOptions {
                 policy: turn.policy,
-                window: request.tokens * SHORTER / 100,
+                window: request.tokens * RETRY_BUDGET_PERCENT / 100,
                 encoding: turn.encoding,
-                fixed: 0,
+                fixed_tokens: 0,
                 before: asking.before,
                 force: true,
-                even_if_larger: false,
+                allow_larger: false,
                 // The model has just refused as much.
-                model: None,
-                tell: None,
+                summarizer: None,
+                on_event: None,
             })
             .await?;
         // Where nothing is gained by it, the next request is made shorter all the same.
         match compacted {
-            Compacted::Done(done) => {
-                warn(&done.warnings, tell);
+            CompactOutcome::Done(done) => {
+                emit_warnings(&done.warnings, tell);
                 Ok(Some(done.entry))
             }
             _ => Ok(None),
         }
     }
 
-    fn learn_from(&self, turn: &Turn<'_>, request: &Request, usage: Option<Usage>) {
+    fn calibrate_from_usage(
+        &self,
+        turn: &AnswerOptions<'_>,
+        request: &Request,
+        usage: Option<Usage>,
+    ) {
         if let Some(usage) = usage {
             self.tl
-                .learn(turn.model.name(), usage.input, request.tokens);
+                .record_token_usage(turn.model.name(), usage.input, request.tokens);
         }
     }
 
     /// The last message, where it is a question that nobody has answered.
-    pub async fn unanswered(&self) -> Result<Option<Entry>, Error> {
+    pub async fn unanswered_message(&self) -> Result<Option<Entry>, Error> {
         let record = self.record().await?;
         // Newest first: what was rewound or cleared away is no answer.
-        for span in record.standing.visible.iter().rev() {
-            let to = span.to.unwrap_or(record.card.head);
-            let from = span.from.max(Seq(to.0.saturating_sub(LOOKED_AT as u64)));
+        for span in record.state.visible.iter().rev() {
+            let to = span.to.unwrap_or(record.info.head);
+            let from = span
+                .from
+                .max(Seq(to.0.saturating_sub(LAST_MESSAGE_SCAN as u64)));
             if from > to {
                 continue;
             }
-            let read = Read::between(from, to, LOOKED_AT + 1);
+            let read = ReadRange::between(from, to, LAST_MESSAGE_SCAN + 1);
             let mut entries = self.read(read).await?.into_iter();
             if let Some(last) = entries.rfind(|entry| entry.message().is_some()) {
                 let asks = last.message().is_some_and(|message| {
@@ -450,7 +467,7 @@ impl Session {
     }
 }
 
-fn warn(warnings: &[String], tell: Tell<'_>) {
+fn emit_warnings(warnings: &[String], tell: EventSink<'_>) {
     for warning in warnings {
         tell(TurnEvent::Warning(warning.clone()));
     }

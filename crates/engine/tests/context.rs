@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use throughline::context::{Document, Encoding, Policy, SectionName};
+use throughline::context::{ContextDocument, Encoding, Policy, SectionName};
 use throughline::{
-    Asking, Body, Checkpoint, Compacted, Compacting, Content, Error, Message, NewSession, Role,
-    Seq, Session, Summary, Throughline,
+    Body, Checkpoint, CompactOptions, CompactOutcome, Content, Error, Message, NewSession,
+    RequestOptions, Role, Seq, Session, Summary, Throughline,
 };
 
 const WINDOW: u64 = 4_000;
@@ -36,8 +36,8 @@ fn policy() -> Policy {
     Policy::preset("default").unwrap()
 }
 
-fn asking<'a>(policy: &'a Policy, message: Option<&'a Content>) -> Asking<'a> {
-    Asking {
+fn request_options<'a>(policy: &'a Policy, message: Option<&'a Content>) -> RequestOptions<'a> {
+    RequestOptions {
         policy,
         budget: None,
         window: WINDOW,
@@ -50,22 +50,22 @@ fn asking<'a>(policy: &'a Policy, message: Option<&'a Content>) -> Asking<'a> {
     }
 }
 
-fn compacting(policy: &Policy) -> Compacting<'_> {
-    Compacting {
+fn compact_options(policy: &Policy) -> CompactOptions<'_> {
+    CompactOptions {
         policy,
         window: WINDOW,
         encoding: Encoding::Rough,
-        fixed: 0,
+        fixed_tokens: 0,
         before: None,
         force: false,
-        even_if_larger: false,
-        model: None,
-        tell: None,
+        allow_larger: false,
+        summarizer: None,
+        on_event: None,
     }
 }
 
-async fn compact(session: &Session) -> Compacted {
-    session.compact(&compacting(&policy())).await.unwrap()
+async fn compact(session: &Session) -> CompactOutcome {
+    session.compact(&compact_options(&policy())).await.unwrap()
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_request_fits_its_budget_whatever_the_length_of_the_log() {
     talk(&session, 0..300).await;
     let (policy, message) = (policy(), Content::text("and now?"));
     let request = session
-        .request(&asking(&policy, Some(&message)))
+        .request(&request_options(&policy, Some(&message)))
         .await
         .unwrap();
     assert!(request.tokens <= WINDOW);
@@ -99,14 +99,14 @@ async fn documents_of_the_session_and_the_caller_are_in_it() {
         .unwrap();
     session.set_context("gone", Some("x")).await.unwrap();
     session.set_context("gone", None).await.unwrap();
-    let documents = [Document {
+    let documents = [ContextDocument {
         name: "AGENTS.md".into(),
         text: "Use tabs".into(),
     }];
     let policy = policy();
-    let asked = Asking {
+    let asked = RequestOptions {
         documents: &documents,
-        ..asking(&policy, None)
+        ..request_options(&policy, None)
     };
     let request = session.request(&asked).await.unwrap();
     let text = &request.section(SectionName::Context).unwrap().text;
@@ -119,17 +119,20 @@ async fn documents_of_the_session_and_the_caller_are_in_it() {
 async fn compaction_waits_for_its_threshold_and_then_makes_room() {
     let session = session().await;
     talk(&session, 0..5).await;
-    assert!(matches!(compact(&session).await, Compacted::NotNeeded));
+    assert!(matches!(compact(&session).await, CompactOutcome::NotNeeded));
     talk(&session, 5..120).await;
     session.pin("Never touch prod").await.unwrap();
 
-    let Compacted::Done(done) = compact(&session).await else {
+    let CompactOutcome::Done(done) = compact(&session).await else {
         panic!("not compacted");
     };
 
     let policy = policy();
-    let threshold = policy.threshold(WINDOW).unwrap();
-    let request = session.request(&asking(&policy, None)).await.unwrap();
+    let threshold = policy.compaction_threshold(WINDOW).unwrap();
+    let request = session
+        .request(&request_options(&policy, None))
+        .await
+        .unwrap();
     assert!(
         request.tokens <= threshold / 2 + 200,
         "{} of {threshold}",
@@ -138,7 +141,7 @@ async fn compaction_waits_for_its_threshold_and_then_makes_room() {
     let checkpoint = &request.section(SectionName::Checkpoint).unwrap().text;
     assert!(checkpoint.contains("Never touch prod"));
     assert!(done.checkpoint.summary.files_touched.len() > 10);
-    assert!(matches!(compact(&session).await, Compacted::NotNeeded));
+    assert!(matches!(compact(&session).await, CompactOutcome::NotNeeded));
     assert_eq!(session.entries(Seq(1), 1_000).await.unwrap().len(), 242);
 }
 
@@ -146,10 +149,10 @@ async fn compaction_waits_for_its_threshold_and_then_makes_room() {
 async fn undoing_brings_everything_back() {
     let session = session().await;
     talk(&session, 0..120).await;
-    let before = session.record().await.unwrap().standing;
-    assert!(matches!(compact(&session).await, Compacted::Done(_)));
+    let before = session.record().await.unwrap().state;
+    assert!(matches!(compact(&session).await, CompactOutcome::Done(_)));
     session.undo_compaction().await.unwrap();
-    let mut after = session.record().await.unwrap().standing;
+    let mut after = session.record().await.unwrap().state;
     after.changed = before.changed;
     assert_eq!(after, before);
     assert!(matches!(
@@ -163,53 +166,55 @@ async fn of_two_compactions_at_once_one_wins_and_nothing_is_lost() {
     let session = session().await;
     talk(&session, 0..120).await;
     let policy = policy();
-    let compacting = compacting(&policy);
+    let compacting = compact_options(&policy);
     let (one, two) = tokio::join!(session.compact(&compacting), session.compact(&compacting));
     let done = [one.unwrap(), two.unwrap()]
         .iter()
-        .filter(|compacted| matches!(compacted, Compacted::Done(_)))
+        .filter(|compacted| matches!(compacted, CompactOutcome::Done(_)))
         .count();
     assert_eq!(done, 1);
-    assert_eq!(
-        session.record().await.unwrap().standing.checkpoints.len(),
-        1
-    );
+    assert_eq!(session.record().await.unwrap().state.checkpoints.len(), 1);
 }
 
 #[tokio::test]
 async fn what_is_said_meanwhile_stays_after_the_summary() {
     // A summarizer during whose work somebody speaks.
     #[derive(Debug)]
-    struct Slow(Session);
+    struct SlowSummarizer(Session);
 
     #[async_trait::async_trait]
-    impl throughline::llm::Summarizer for Slow {
+    impl throughline::llm::Summarizer for SlowSummarizer {
         fn name(&self) -> &'static str {
             "slow"
         }
 
         async fn summarize(
             &self,
-            brief: &throughline::llm::Brief<'_>,
-        ) -> Result<throughline::llm::Written, throughline::llm::SummarizeError> {
+            brief: &throughline::llm::SummaryRequest<'_>,
+        ) -> Result<throughline::llm::GeneratedSummary, throughline::llm::SummarizeError> {
             let meanwhile = Message::text(Role::User, "said meanwhile");
             self.0.append(meanwhile).await.unwrap();
-            throughline::llm::Extractive.summarize(brief).await
+            throughline::llm::ExtractiveSummarizer
+                .summarize(brief)
+                .await
         }
     }
 
     let session = session().await;
     talk(&session, 0..120).await;
-    let (policy, slow) = (policy(), Slow(session.clone()));
-    let compacting = Compacting {
-        model: Some(&slow),
-        ..compacting(&policy)
+    let (policy, slow) = (policy(), SlowSummarizer(session.clone()));
+    let compacting = CompactOptions {
+        summarizer: Some(&slow),
+        ..compact_options(&policy)
     };
     assert!(matches!(
         session.compact(&compacting).await.unwrap(),
-        Compacted::Done(_)
+        CompactOutcome::Done(_)
     ));
-    let request = session.request(&asking(&policy, None)).await.unwrap();
+    let request = session
+        .request(&request_options(&policy, None))
+        .await
+        .unwrap();
     assert!(
         request
             .section(SectionName::Recent)
@@ -224,7 +229,9 @@ async fn a_session_is_continued_from_its_summary_and_no_further_back() {
     let first = session().await;
     talk(&first, 0..20).await;
     assert!(matches!(
-        first.continued(NewSession::default(), None).await,
+        first
+            .continue_from_summary(NewSession::default(), None)
+            .await,
         Err(Error::NoSummary(_))
     ));
     let checkpoint = |text: &str| Checkpoint {
@@ -241,7 +248,7 @@ async fn a_session_is_continued_from_its_summary_and_no_further_back() {
     };
     first.append(checkpoint("the first topic")).await.unwrap();
     let second = first
-        .continued(NewSession::default(), Some("/t/first.md"))
+        .continue_from_summary(NewSession::default(), Some("/t/first.md"))
         .await
         .unwrap();
     let entry = second.entries(Seq(1), 1).await.unwrap().remove(0);
@@ -255,8 +262,8 @@ async fn a_session_is_continued_from_its_summary_and_no_further_back() {
             .contains("Previous session file: /t/first.md")
     );
     let record = second.record().await.unwrap();
-    assert_eq!(record.card.lineage.parent(), Some(first.id()));
-    assert_eq!((record.card.queries, record.card.messages), (0, 0));
+    assert_eq!(record.info.lineage.parent(), Some(first.id()));
+    assert_eq!((record.info.queries, record.info.messages), (0, 0));
 
     second
         .append(Checkpoint {
@@ -265,35 +272,44 @@ async fn a_session_is_continued_from_its_summary_and_no_further_back() {
         })
         .await
         .unwrap();
-    let third = second.continued(NewSession::default(), None).await.unwrap();
+    let third = second
+        .continue_from_summary(NewSession::default(), None)
+        .await
+        .unwrap();
     let policy = policy();
-    let request = third.request(&asking(&policy, None)).await.unwrap();
+    let request = third
+        .request(&request_options(&policy, None))
+        .await
+        .unwrap();
     let whole = serde_json::to_string(&request).unwrap();
     assert!(whole.contains("the second topic") && !whole.contains("the first topic"));
 }
 
 #[tokio::test]
-async fn a_request_over_the_threshold_is_compacted_first_and_it_is_told() {
+async fn a_request_over_the_threshold_is_compacted_first_and_that_is_reported() {
     let session = session().await;
     talk(&session, 0..120).await;
     let events = std::sync::Mutex::new(Vec::new());
     let tell = |event: throughline::CompactionEvent| events.lock().unwrap().push(event.name());
     let policy = policy();
-    let asked = asking(&policy, None);
+    let asked = request_options(&policy, None);
 
     let (request, compacted) = session
-        .request_compacted(&asked, None, Some(&tell))
+        .compact_and_build_request(&asked, None, Some(&tell))
         .await
         .unwrap();
 
-    assert!(matches!(compacted, Compacted::Done(_)));
-    assert!(request.tokens <= policy.threshold(WINDOW).unwrap() / 2 + 200);
+    assert!(matches!(compacted, CompactOutcome::Done(_)));
+    assert!(request.tokens <= policy.compaction_threshold(WINDOW).unwrap() / 2 + 200);
     assert_eq!(
         *events.lock().unwrap(),
         ["session:compaction-start", "session:compaction-complete"]
     );
-    let (_, again) = session.request_compacted(&asked, None, None).await.unwrap();
-    assert!(matches!(again, Compacted::NotNeeded));
+    let (_, again) = session
+        .compact_and_build_request(&asked, None, None)
+        .await
+        .unwrap();
+    assert!(matches!(again, CompactOutcome::NotNeeded));
 }
 
 #[tokio::test]
@@ -301,16 +317,22 @@ async fn what_a_policy_of_few_messages_leaves_out_of_view_is_summarized() {
     let session = session().await;
     let policy = Policy::preset("aiarmy").unwrap();
     talk(&session, 0..400).await;
-    let asked = Asking {
+    let asked = RequestOptions {
         window: 100_000,
-        ..asking(&policy, None)
+        ..request_options(&policy, None)
     };
     let before = session.request(&asked).await.unwrap();
     assert!(before.tokens < 2_000);
-    let (request, compacted) = session.request_compacted(&asked, None, None).await.unwrap();
-    assert!(matches!(compacted, Compacted::Done(_)));
+    let (request, compacted) = session
+        .compact_and_build_request(&asked, None, None)
+        .await
+        .unwrap();
+    assert!(matches!(compacted, CompactOutcome::Done(_)));
     let checkpoint = request.section(SectionName::Checkpoint).unwrap();
     assert!(checkpoint.text.contains("part_"));
-    let (_, again) = session.request_compacted(&asked, None, None).await.unwrap();
-    assert!(matches!(again, Compacted::NotNeeded));
+    let (_, again) = session
+        .compact_and_build_request(&asked, None, None)
+        .await
+        .unwrap();
+    assert!(matches!(again, CompactOutcome::NotNeeded));
 }

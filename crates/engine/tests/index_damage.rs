@@ -6,8 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
-use throughline::recalling::Mode;
-use throughline::{IndexRebuild, Message, NewSession, Patience, Role, Searching, Seq, Throughline};
+use throughline::recall::Mode;
+use throughline::{
+    IndexRebuild, IndexWait, Message, NewSession, Role, SearchOptions, Seq, Throughline,
+};
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -20,15 +22,15 @@ async fn open(folder: &Path) -> Throughline {
 }
 
 async fn search(tl: &Throughline, typed: &str) -> Vec<String> {
-    let searching = Searching {
-        typed,
+    let searching = SearchOptions {
+        query: typed,
         mode: Mode::Text,
         limit: 50,
         typing: false,
         project: None,
         listing: &[],
         zone: &TimeZone::UTC,
-        patience: Patience::Endless,
+        index_wait: IndexWait::Unlimited,
     };
     let searched = tl.search(&searching).await.unwrap();
     let hits = searched.found.hits.into_iter();
@@ -39,18 +41,18 @@ async fn search(tl: &Throughline, typed: &str) -> Vec<String> {
     found
 }
 
-const TYPED: [&str; 4] = ["heron", "\"blue heron\"", "port", "author:ada heron"];
+const QUERIES: [&str; 4] = ["heron", "\"blue heron\"", "port", "author:ada heron"];
 
 async fn search_all(tl: &Throughline) -> Vec<Vec<String>> {
     let mut all = Vec::new();
-    for typed in TYPED {
+    for typed in QUERIES {
         all.push(search(tl, typed).await);
     }
     all
 }
 
 /// A store whose index has several segments, and deletes in them.
-async fn talk(folder: &Path) {
+async fn fill_store(folder: &Path) {
     let tl = open(folder).await;
     for name in ["one", "two", "three"] {
         let session = tl.create(NewSession::named(name).unwrap()).await.unwrap();
@@ -131,7 +133,7 @@ fn a_damaged_file_never_changes_what_is_found() {
         folder.path().join("sessions.index"),
     );
     block_on(async {
-        talk(folder.path()).await;
+        fill_store(folder.path()).await;
         copy(&index, &whole);
         fs::remove_dir_all(&index).unwrap();
         let tl = open(folder.path()).await;
@@ -161,7 +163,7 @@ fn a_damaged_file_never_changes_what_is_found() {
 fn a_file_that_disappears_under_an_open_index_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     block_on(async {
-        talk(folder.path()).await;
+        fill_store(folder.path()).await;
         let tl = open(folder.path()).await;
         let before = search_all(&tl).await;
         fs::remove_dir_all(folder.path().join("sessions.index/text")).unwrap();

@@ -7,9 +7,10 @@ use std::path::Path;
 
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
-use throughline::recalling::Mode;
+use throughline::recall::Mode;
 use throughline::{
-    IndexRebuild, Message, NewSession, Patience, Purge, Role, Searching, Seq, Throughline,
+    IndexRebuild, IndexWait, Message, NewSession, PurgeOptions, Role, SearchOptions, Seq,
+    Throughline,
 };
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -23,15 +24,15 @@ async fn open(folder: &Path) -> Throughline {
 }
 
 async fn search(tl: &Throughline, typed: &str) -> Vec<String> {
-    let searching = Searching {
-        typed,
+    let searching = SearchOptions {
+        query: typed,
         mode: Mode::Text,
         limit: 100,
         typing: false,
         project: None,
         listing: &[],
         zone: &TimeZone::UTC,
-        patience: Patience::Endless,
+        index_wait: IndexWait::Unlimited,
     };
     let searched = tl.search(&searching).await.unwrap();
     let hits = searched.found.hits.into_iter();
@@ -48,16 +49,16 @@ async fn say(tl: &Throughline, name: &str, texts: &[&str]) {
     }
 }
 
-fn side(folder: &Path, suffix: &str) -> std::path::PathBuf {
+fn store_file(folder: &Path, suffix: &str) -> std::path::PathBuf {
     folder.join(format!("sessions.db{suffix}"))
 }
 
 /// Puts an older file in the place of a store's.
-fn go_back(folder: &Path, older: &Path) {
+fn restore_older_file(folder: &Path, older: &Path) {
     for suffix in ["", "-wal", "-shm"] {
-        let _ = fs::remove_file(side(folder, suffix));
+        let _ = fs::remove_file(store_file(folder, suffix));
     }
-    fs::copy(older, side(folder, "")).unwrap();
+    fs::copy(older, store_file(folder, "")).unwrap();
 }
 
 #[test]
@@ -77,7 +78,7 @@ fn after_an_older_file_is_put_back_only_what_it_has_is_found() {
             assert_eq!(search(&tl, "heron").await.len(), 2);
             tl.close().await.unwrap();
 
-            go_back(folder.path(), &backup);
+            restore_older_file(folder.path(), &backup);
             let tl = open(folder.path()).await;
             let mut expected = vec!["heron before the backup".to_owned()];
             let texts: Vec<String> = (0..later).map(|at| format!("heron after {at}")).collect();
@@ -105,11 +106,11 @@ fn after_the_write_ahead_log_is_lost_only_what_is_left_is_found() {
         say(&tl, "one", &["heron in the file"]).await;
         tl.close().await.unwrap();
         let tl = open(folder.path()).await;
-        fs::copy(side(folder.path(), ""), &copy).unwrap();
+        fs::copy(store_file(folder.path(), ""), &copy).unwrap();
         say(&tl, "two", &["heron in the log"]).await;
         assert_eq!(search(&tl, "heron").await.len(), 2);
         tl.close().await.unwrap();
-        go_back(folder.path(), &copy);
+        restore_older_file(folder.path(), &copy);
         let tl = open(folder.path()).await;
         say(&tl, "three", &["crane instead"]).await;
         assert_eq!(search(&tl, "heron").await, ["heron in the file"]);
@@ -129,9 +130,9 @@ fn what_is_erased_and_removed_does_not_cause_a_rebuild() {
             session.erase(&[Seq(3)], None).await.unwrap();
             if name == "two" {
                 tl.trash(session.id()).await.unwrap();
-                let all = Purge {
+                let all = PurgeOptions {
                     grace: Some(SignedDuration::ZERO),
-                    ..Purge::default()
+                    ..PurgeOptions::default()
                 };
                 tl.purge(all).await.unwrap();
             }

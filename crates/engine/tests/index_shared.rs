@@ -6,9 +6,9 @@ use std::path::Path;
 
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
-use throughline::recalling::Mode;
+use throughline::recall::Mode;
 use throughline::{
-    HealthOptions, Message, NewSession, Patience, Purge, Role, Searching, Throughline,
+    HealthOptions, IndexWait, Message, NewSession, PurgeOptions, Role, SearchOptions, Throughline,
 };
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -23,15 +23,15 @@ async fn open(folder: &Path, name: &str) -> Throughline {
 }
 
 async fn search(tl: &Throughline, typed: &str) -> Vec<String> {
-    let searching = Searching {
-        typed,
+    let searching = SearchOptions {
+        query: typed,
         mode: Mode::Text,
         limit: 1_000,
         typing: false,
         project: None,
         listing: &[],
         zone: &TimeZone::UTC,
-        patience: Patience::Endless,
+        index_wait: IndexWait::Unlimited,
     };
     let searched = tl.search(&searching).await.unwrap();
     let hits = searched.found.hits.into_iter();
@@ -51,14 +51,14 @@ async fn say(tl: &Throughline, name: &str, texts: &[String]) {
 async fn purge(tl: &Throughline, name: &str) {
     let session = tl.resolve(&name.parse().unwrap(), &[]).await.unwrap();
     tl.trash(session.id()).await.unwrap();
-    let all = Purge {
+    let all = PurgeOptions {
         grace: Some(SignedDuration::ZERO),
-        ..Purge::default()
+        ..PurgeOptions::default()
     };
     tl.purge(all).await.unwrap();
 }
 
-async fn is_well(tl: &Throughline) {
+async fn assert_healthy(tl: &Throughline) {
     let report = tl.check_health(&HealthOptions::default()).await.unwrap();
     assert_eq!(report.findings, []);
 }
@@ -83,7 +83,7 @@ fn two_stores_that_share_an_index_by_name_find_only_what_is_theirs() {
                 let expected: Vec<String> =
                     rounds.map(|at| format!("heron {which} {at}")).collect();
                 assert_eq!(search(tl, "heron").await, expected, "round {round}");
-                is_well(tl).await;
+                assert_healthy(tl).await;
             }
         }
     });
@@ -126,7 +126,7 @@ fn what_is_purged_while_others_index_is_never_found_again() {
         for tl in [&one, &other] {
             assert_eq!(search(tl, "heron").await, expected);
             assert_eq!(tl.take_index_rebuild(), None);
-            is_well(tl).await;
+            assert_healthy(tl).await;
         }
     });
 }

@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use throughline::{
-    Append, Attachment, Birth, Block, Body, EntryId, Message, Migrated, NewEntry, Owner, Role, Seq,
-    SessionRef, Throughline, Timestamp, migrate,
+    Append, Attachment, Block, Body, EntryId, Message, MigrationReport, NewEntry, Owner, Role, Seq,
+    SessionHeader, SessionRef, Throughline, Timestamp, migrate,
 };
-use throughline_postgres::trial::Trial;
+use throughline_postgres::test_database::TestDatabase;
 
-fn at(second: i64) -> Timestamp {
+fn timestamp(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
@@ -17,16 +17,19 @@ fn session(owner: &str, id: &str) -> SessionRef {
     owner.session(&id.parse().unwrap())
 }
 
-async fn make(tl: &Throughline, of: &SessionRef, key: Option<&str>) {
-    let mut birth = Birth::new(of.id.clone(), at(0));
+async fn create_session(tl: &Throughline, of: &SessionRef, key: Option<&str>) {
+    let mut birth = SessionHeader::new(of.id.clone(), timestamp(0));
     birth.key = key.map(|key| key.parse().unwrap());
     tl.store().create(&of.owner, birth).await.unwrap();
 }
 
 async fn say(tl: &Throughline, to: &SessionRef, text: &str) {
-    let id = EntryId::derived(&[to.owner.as_str().as_bytes(), text.as_bytes()]);
-    let new = NewEntry::text(id, at(1), Role::User, text);
-    tl.store().append(to, Append::any(vec![new])).await.unwrap();
+    let id = EntryId::derive(&[to.owner.as_str().as_bytes(), text.as_bytes()]);
+    let new = NewEntry::text(id, timestamp(1), Role::User, text);
+    tl.store()
+        .append(to, Append::unconditional(vec![new]))
+        .await
+        .unwrap();
 }
 
 /// Some of everything, of two owners.
@@ -34,26 +37,26 @@ async fn fill(tl: &Throughline) {
     let store = tl.store();
     for owner in ["alice", "bob"] {
         let long = session(owner, "long");
-        make(tl, &long, None).await;
+        create_session(tl, &long, None).await;
         let entries = (0..2_500).map(|n| {
-            let id = EntryId::derived(&[owner.as_bytes(), format!("n{n}").as_bytes()]);
-            NewEntry::text(id, at(n), Role::User, format!("{n}"))
+            let id = EntryId::derive(&[owner.as_bytes(), format!("n{n}").as_bytes()]);
+            NewEntry::text(id, timestamp(n), Role::User, format!("{n}"))
         });
-        let append = Append::any(entries.collect());
+        let append = Append::unconditional(entries.collect());
         store.append(&long, append).await.unwrap();
-        let fork = Birth::new("branch".parse().unwrap(), at(5));
+        let fork = SessionHeader::new("branch".parse().unwrap(), timestamp(5));
         store.fork(&long, Seq(2_400), fork).await.unwrap();
         say(tl, &session(owner, "branch"), "another way").await;
-        let twig = Birth::new("a-twig".parse().unwrap(), at(6));
+        let twig = SessionHeader::new("a-twig".parse().unwrap(), timestamp(6));
         let branch = session(owner, "branch");
         store.fork(&branch, Seq(2_401), twig).await.unwrap();
 
         // One that was thrown away, and whose key another has now.
         let old = session(owner, "old");
-        make(tl, &old, Some("bot:7")).await;
+        create_session(tl, &old, Some("bot:7")).await;
         say(tl, &old, "old words").await;
-        store.trash(&old, at(50)).await.unwrap();
-        make(tl, &session(owner, "new"), Some("bot:7")).await;
+        store.trash(&old, timestamp(50)).await.unwrap();
+        create_session(tl, &session(owner, "new"), Some("bot:7")).await;
 
         let blob = store.put_blob(&long.owner, b"png".to_vec()).await.unwrap();
         let mut picture = Message::text(Role::User, "look");
@@ -63,15 +66,15 @@ async fn fill(tl: &Throughline) {
             bytes: 3,
             name: None,
         }));
-        let id = EntryId::derived(&[owner.as_bytes(), b"picture"]);
-        let new = NewEntry::new(id, at(9), Body::Message(picture));
-        let append = Append::any(vec![new]);
+        let id = EntryId::derive(&[owner.as_bytes(), b"picture"]);
+        let new = NewEntry::new(id, timestamp(9), Body::Message(picture));
+        let append = Append::unconditional(vec![new]);
         store.append(&session(owner, "new"), append).await.unwrap();
         store.erase(&long, &[Seq(3)], Some("a slip")).await.unwrap();
     }
 }
 
-async fn copy(from: &Throughline, to: &Throughline) -> Migrated {
+async fn copy(from: &Throughline, to: &Throughline) -> MigrationReport {
     let migrated = migrate(from.store(), to.store(), &|_, _| ()).await.unwrap();
     assert_eq!(migrated.differing, [], "not the same");
     assert_eq!(migrated.only_there, []);
@@ -79,7 +82,7 @@ async fn copy(from: &Throughline, to: &Throughline) -> Migrated {
 }
 
 /// Fills one store, copies it into another, changes it, and copies it again.
-async fn there_and_again(from: &Throughline, to: &Throughline) {
+async fn check_repeated_copies(from: &Throughline, to: &Throughline) {
     fill(from).await;
     let first = copy(from, to).await;
     assert_eq!((first.owners, first.sessions), (2, 10));
@@ -97,7 +100,10 @@ async fn there_and_again(from: &Throughline, to: &Throughline) {
     say(from, &session("alice", "a-twig"), "later still").await;
     let store = from.store();
     store.restore(&session("bob", "old")).await.unwrap_err();
-    store.trash(&session("bob", "new"), at(60)).await.unwrap();
+    store
+        .trash(&session("bob", "new"), timestamp(60))
+        .await
+        .unwrap();
     store.restore(&session("bob", "old")).await.unwrap();
     store
         .erase(&session("alice", "long"), &[Seq(4)], Some("another"))
@@ -115,19 +121,19 @@ async fn a_store_is_copied_from_memory_into_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("tl.db").display());
     let from = Throughline::open("memory:").await.unwrap();
-    there_and_again(&from, &Throughline::open(&url).await.unwrap()).await;
+    check_repeated_copies(&from, &Throughline::open(&url).await.unwrap()).await;
 }
 
 #[tokio::test]
 async fn a_store_is_copied_from_a_file_into_a_database_and_back() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
     let from = Throughline::open(&file("one.db")).await.unwrap();
     let far = Throughline::open(&trial.url()).await.unwrap();
-    there_and_again(&from, &far).await;
+    check_repeated_copies(&from, &far).await;
     let back = Throughline::open(&file("two.db")).await.unwrap();
     copy(&far, &back).await;
     copy(&from, &back).await;
@@ -135,7 +141,7 @@ async fn a_store_is_copied_from_a_file_into_a_database_and_back() {
 
 #[tokio::test]
 async fn a_store_that_is_written_to_is_copied_all_the_same() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -168,18 +174,18 @@ async fn a_store_that_is_written_to_is_copied_all_the_same() {
 }
 
 #[tokio::test]
-async fn what_has_gone_another_way_is_told_and_left_alone() {
+async fn what_has_diverged_is_reported_and_left_alone() {
     let from = Throughline::open("memory:").await.unwrap();
     let to = Throughline::open("memory:").await.unwrap();
     let of = session("alice", "s");
-    make(&from, &of, None).await;
-    make(&to, &of, None).await;
+    create_session(&from, &of, None).await;
+    create_session(&to, &of, None).await;
     say(&from, &of, "one").await;
     say(&to, &of, "two").await;
-    make(&to, &session("alice", "extra"), None).await;
+    create_session(&to, &session("alice", "extra"), None).await;
     let migrated = migrate(from.store(), to.store(), &|_, _| ()).await.unwrap();
     assert_eq!(migrated.differing.len(), 1);
     assert_eq!(migrated.only_there[0].session.as_str(), "extra");
-    let kept = to.store().read(&of, throughline::Read::tail(9)).await;
+    let kept = to.store().read(&of, throughline::ReadRange::tail(9)).await;
     assert_eq!(kept.unwrap()[0].message().unwrap().content.to_text(), "two");
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use throughline::context::{Encoding, Policy, SectionName};
-use throughline::recalling::Mode;
+use throughline::recall::Mode;
 use throughline::{
-    Asking, Conflict, Content, Expect, Message, NewSession, Owner, Patience, Position, ProjectId,
-    Role, Searching, Seq, Session, Throughline,
+    ConflictPolicy, Content, Expect, IndexWait, Message, NewSession, Owner, Position, ProjectId,
+    RequestOptions, Role, SearchOptions, Seq, Session, Throughline,
 };
-use throughline_postgres::trial::Trial;
+use throughline_postgres::test_database::TestDatabase;
 use throughline_recall::{FolderIndex, Index as _};
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -35,7 +35,7 @@ macro_rules! on_every_store {
         mod in_postgres {
             $(#[test]
             fn $case() {
-                let Some(trial) = super::Trial::new() else {
+                let Some(trial) = super::TestDatabase::new() else {
                     return;
                 };
                 super::block_on(async {
@@ -52,14 +52,14 @@ on_every_store!(
     filters_narrow_by_session_tag_project_and_role,
     what_is_in_the_trash_or_erased_is_not_found,
     a_fork_finds_what_it_shares,
-    no_patience_tells_how_far_behind_the_index_is,
-    a_request_brings_back_what_bears_on_the_message,
+    a_search_that_does_not_wait_reports_the_index_lag,
+    a_request_brings_back_what_is_relevant_to_the_message,
     what_is_in_view_is_not_brought_back_again,
     the_offline_agent_quotes_what_was_said_in_another_session,
     a_question_asked_a_hundred_times_does_not_hide_its_answer,
     what_another_window_just_said_is_waited_for,
     the_offline_agent_quotes_what_was_said_just_before,
-    large_entries_are_fed_a_few_at_a_time,
+    large_entries_are_indexed_a_few_at_a_time,
 );
 
 fn project(id: &str) -> ProjectId {
@@ -90,24 +90,24 @@ async fn say(session: &Session, text: &str) {
 
 const UTC: &TimeZone = &TimeZone::UTC;
 
-fn searching(typed: &str) -> Searching<'_> {
-    Searching {
-        typed,
+fn search_options(typed: &str) -> SearchOptions<'_> {
+    SearchOptions {
+        query: typed,
         mode: Mode::Hybrid,
         limit: 10,
         typing: false,
         project: None,
         listing: &[],
         zone: UTC,
-        patience: Patience::Endless,
+        index_wait: IndexWait::Unlimited,
     }
 }
 
 /// What is found that has the first word, the best first: what stands beside it is found
 /// as well, further down.
-async fn found(tl: &Throughline, typed: &str) -> Vec<String> {
+async fn search_texts(tl: &Throughline, typed: &str) -> Vec<String> {
     let word = typed.split(' ').next().unwrap().to_owned();
-    let searched = tl.search(&searching(typed)).await.unwrap();
+    let searched = tl.search(&search_options(typed)).await.unwrap();
     let hits = searched.found.hits.into_iter();
     let texts = hits.map(|hit| hit.text);
     texts
@@ -116,13 +116,13 @@ async fn found(tl: &Throughline, typed: &str) -> Vec<String> {
 }
 
 /// What a message would bring back in a session.
-async fn recalled(session: &Session, message: &str, policy: &str) -> Vec<Seq> {
+async fn recalled_entries(session: &Session, message: &str, policy: &str) -> Vec<Seq> {
     let policy = Policy::preset(policy).unwrap();
     let message = Content::text(message);
-    let asking = Asking {
+    let asking = RequestOptions {
         budget: Some(2_000),
         message: Some(&message),
-        ..Asking::new(&policy, 100_000, Encoding::Rough)
+        ..RequestOptions::new(&policy, 100_000, Encoding::Rough)
     };
     let request = session.request(&asking).await.unwrap();
     let section = request.section(SectionName::Recalled).unwrap();
@@ -132,13 +132,13 @@ async fn recalled(session: &Session, message: &str, policy: &str) -> Vec<Seq> {
 async fn what_was_just_said_is_found(tl: Throughline) {
     let one = session(&tl, "one", None, &["Redis listens on port 6380"]).await;
     assert_eq!(
-        found(&tl, "redis port").await,
+        search_texts(&tl, "redis port").await,
         ["Redis listens on port 6380"]
     );
 
     say(&one, "The Kafka broker is called heron").await;
     assert_eq!(
-        found(&tl, "heron").await[0],
+        search_texts(&tl, "heron").await[0],
         "The Kafka broker is called heron"
     );
 }
@@ -147,8 +147,8 @@ async fn nobody_finds_what_is_anothers(tl: Throughline) {
     session(&tl, "mine", None, &["the secret harbour"]).await;
     let other: Owner = "telegram:7".parse().unwrap();
     let theirs = tl.on_behalf_of(other);
-    assert!(found(&theirs, "harbour").await.is_empty());
-    assert_eq!(found(&tl, "harbour").await.len(), 1);
+    assert!(search_texts(&theirs, "harbour").await.is_empty());
+    assert_eq!(search_texts(&tl, "harbour").await.len(), 1);
 }
 
 async fn filters_narrow_by_session_tag_project_and_role(tl: Throughline) {
@@ -156,32 +156,38 @@ async fn filters_narrow_by_session_tag_project_and_role(tl: Throughline) {
     session(&tl, "two", project("p2"), &["apples are green"]).await;
     one.tag(vec!["fruit".parse().unwrap()]).await.unwrap();
 
-    assert_eq!(found(&tl, "apples").await.len(), 2);
-    assert_eq!(found(&tl, "apples session:two").await, ["apples are green"]);
-    assert_eq!(found(&tl, "apples tag:fruit").await, ["apples are red"]);
-    assert!(found(&tl, "apples role:tool").await.is_empty());
+    assert_eq!(search_texts(&tl, "apples").await.len(), 2);
+    assert_eq!(
+        search_texts(&tl, "apples session:two").await,
+        ["apples are green"]
+    );
+    assert_eq!(
+        search_texts(&tl, "apples tag:fruit").await,
+        ["apples are red"]
+    );
+    assert!(search_texts(&tl, "apples role:tool").await.is_empty());
     let in_p2 = project("p2");
-    let narrowed = Searching {
+    let narrowed = SearchOptions {
         project: Some(&in_p2),
-        ..searching("apples")
+        ..search_options("apples")
     };
     let hits = tl.search(&narrowed).await.unwrap().found.hits;
     assert_eq!(hits.len(), 1);
-    let unknown = tl.search(&searching("apples project:nowhere")).await;
+    let unknown = tl.search(&search_options("apples project:nowhere")).await;
     assert!(unknown.unwrap_err().to_string().contains("nowhere"));
 }
 
 async fn what_is_in_the_trash_or_erased_is_not_found(tl: Throughline) {
     let one = session(&tl, "one", None, &["the walrus sings", "the otter dances"]).await;
     let two = session(&tl, "two", None, &["a walrus swims"]).await;
-    assert_eq!(found(&tl, "walrus").await.len(), 2);
+    assert_eq!(search_texts(&tl, "walrus").await.len(), 2);
 
     one.erase(&[Seq(1)], None).await.unwrap();
-    assert_eq!(found(&tl, "walrus").await, ["a walrus swims"]);
+    assert_eq!(search_texts(&tl, "walrus").await, ["a walrus swims"]);
     tl.trash(two.id()).await.unwrap();
-    assert!(found(&tl, "walrus").await.is_empty());
+    assert!(search_texts(&tl, "walrus").await.is_empty());
     tl.restore(two.id()).await.unwrap();
-    assert_eq!(found(&tl, "walrus").await, ["a walrus swims"]);
+    assert_eq!(search_texts(&tl, "walrus").await, ["a walrus swims"]);
 }
 
 async fn a_fork_finds_what_it_shares(tl: Throughline) {
@@ -189,20 +195,20 @@ async fn a_fork_finds_what_it_shares(tl: Throughline) {
     let fork = one.fork(Some(Seq(1)), NewSession::default()).await.unwrap();
     say(&fork.session, "a fork in the road").await;
     let typed = format!("heron session:{}", fork.session.id());
-    assert_eq!(found(&tl, &typed).await[0], "the heron nests here");
+    assert_eq!(search_texts(&tl, &typed).await[0], "the heron nests here");
 }
 
-async fn no_patience_tells_how_far_behind_the_index_is(tl: Throughline) {
+async fn a_search_that_does_not_wait_reports_the_index_lag(tl: Throughline) {
     session(&tl, "one", None, &["the heron nests here"]).await;
-    let hasty = Searching {
-        patience: Patience::For(Duration::ZERO),
-        ..searching("heron")
+    let hasty = SearchOptions {
+        index_wait: IndexWait::For(Duration::ZERO),
+        ..search_options("heron")
     };
     let searched = tl.search(&hasty).await.unwrap();
-    assert_eq!((searched.found.hits.len(), searched.behind), (0, 2));
+    assert_eq!((searched.found.hits.len(), searched.lag), (0, 2));
 }
 
-async fn a_request_brings_back_what_bears_on_the_message(tl: Throughline) {
+async fn a_request_brings_back_what_is_relevant_to_the_message(tl: Throughline) {
     session(
         &tl,
         "old",
@@ -213,12 +219,12 @@ async fn a_request_brings_back_what_bears_on_the_message(tl: Throughline) {
     session(&tl, "other", project("q"), &["Redis listens on port 7777"]).await;
     let new = session(&tl, "new", project("p"), &[]).await;
 
-    let seqs = recalled(&new, "Which port does Redis listen on?", "default").await;
+    let seqs = recalled_entries(&new, "Which port does Redis listen on?", "default").await;
     assert_eq!(seqs[0], Seq(1));
     // Nothing of another project, and nothing where the policy does not want it.
     assert!(seqs.len() <= 2, "{seqs:?}");
     assert!(
-        recalled(&new, "Which port does Redis listen on?", "bot")
+        recalled_entries(&new, "Which port does Redis listen on?", "bot")
             .await
             .is_empty()
     );
@@ -227,7 +233,7 @@ async fn a_request_brings_back_what_bears_on_the_message(tl: Throughline) {
 async fn what_is_in_view_is_not_brought_back_again(tl: Throughline) {
     let one = session(&tl, "one", project("p"), &["Redis listens on port 6380"]).await;
     assert!(
-        recalled(&one, "Which port does Redis listen on?", "default")
+        recalled_entries(&one, "Which port does Redis listen on?", "default")
             .await
             .is_empty()
     );
@@ -243,7 +249,7 @@ async fn the_offline_agent_quotes_what_was_said_in_another_session(tl: Throughli
     .await;
     let new = session(&tl, "new", project("p"), &[]).await;
     let message = Content::text("Which port does Redis listen on?");
-    let offline = new.offline(&message, &TimeZone::UTC).await.unwrap();
+    let offline = new.offline_agent(&message, &TimeZone::UTC).await.unwrap();
     let shown = format!("{offline:?}");
     assert!(shown.contains("6380"), "{shown}");
     assert!(shown.contains("old, entry 1"), "{shown}");
@@ -257,7 +263,7 @@ async fn a_question_asked_a_hundred_times_does_not_hide_its_answer(tl: Throughli
         say(&session, question).await;
     }
     let agent = session
-        .offline(&Content::text(question), &TimeZone::UTC)
+        .offline_agent(&Content::text(question), &TimeZone::UTC)
         .await
         .unwrap();
     assert!(format!("{agent:?}").contains("8443"), "{agent:?}");
@@ -265,40 +271,40 @@ async fn a_question_asked_a_hundred_times_does_not_hide_its_answer(tl: Throughli
 
 async fn what_another_window_just_said_is_waited_for(tl: Throughline) {
     let new = session(&tl, "new", project("p"), &["Hello"]).await;
-    indexed(&tl).await;
+    wait_for_index(&tl).await;
     session(&tl, "other", project("p"), &["Redis listens on port 6380"]).await;
     let question = "Which port does Redis listen on?";
-    assert_eq!(recalled(&new, question, "default").await, [Seq(1)]);
+    assert_eq!(recalled_entries(&new, question, "default").await, [Seq(1)]);
 }
 
 async fn the_offline_agent_quotes_what_was_said_just_before(tl: Throughline) {
     let new = session(&tl, "new", project("p"), &["Hello"]).await;
-    indexed(&tl).await;
+    wait_for_index(&tl).await;
     say(&new, "Redis listens on port 6380").await;
     let message = Content::text("Which port does Redis listen on?");
-    let agent = new.offline(&message, &TimeZone::UTC).await.unwrap();
+    let agent = new.offline_agent(&message, &TimeZone::UTC).await.unwrap();
     assert!(format!("{agent:?}").contains("6380"), "{agent:?}");
 }
 
-async fn large_entries_are_fed_a_few_at_a_time(tl: Throughline) {
+async fn large_entries_are_indexed_a_few_at_a_time(tl: Throughline) {
     let log = session(&tl, "log", None, &[]).await;
     let much = format!("Redis listens on port 6380{}", " ".repeat(36_000));
-    let read = |_| log.entry(Message::text(Role::User, much.clone()));
+    let read = |_| log.new_entry(Message::text(Role::User, much.clone()));
     let read = (0..300).map(read).collect();
-    log.append_all(read, Expect::Any, Conflict::Reject)
+    log.append_all(read, Expect::Any, ConflictPolicy::Reject)
         .await
         .unwrap();
     let mut done = Vec::new();
     let mut fed = |so_far, _| done.push(so_far);
-    let caught = tl.catch_up(Patience::Endless, &mut fed).await.unwrap();
-    assert_eq!(caught.behind, 0);
+    let caught = tl.catch_up(IndexWait::Unlimited, &mut fed).await.unwrap();
+    assert_eq!(caught.lag, 0);
     done.dedup();
     assert_eq!(done.len(), 2, "{done:?}");
 }
 
 /// Waits until the index has everything.
-async fn indexed(tl: &Throughline) -> Position {
-    let caught = tl.catch_up(Patience::Endless, &mut |_, _| {}).await;
+async fn wait_for_index(tl: &Throughline) -> Position {
+    let caught = tl.catch_up(IndexWait::Unlimited, &mut |_, _| {}).await;
     caught.unwrap().watermark
 }
 
@@ -310,17 +316,17 @@ fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
         let tl = Throughline::open(&store).await.unwrap();
         let old = session(&tl, "old", project("p"), &["Redis listens on port 6380"]).await;
         // A small index is fed in no time, and so is waited for.
-        let talk = |number| old.entry(Message::text(Role::User, format!("Step {number}")));
+        let talk = |number| old.new_entry(Message::text(Role::User, format!("Step {number}")));
         let talk = (0..1_000).map(talk).collect();
-        old.append_all(talk, Expect::Any, Conflict::Reject)
+        old.append_all(talk, Expect::Any, ConflictPolicy::Reject)
             .await
             .unwrap();
         let new = session(&tl, "new", project("p"), &[]).await;
-        let indexed = indexed(&tl).await;
+        let indexed = wait_for_index(&tl).await;
         let index = FolderIndex::open(&folder.path().join("s.index")).unwrap();
         let feeder = loop {
             // It may still be merging.
-            if let Some(feeder) = index.feeder().unwrap() {
+            if let Some(feeder) = index.indexer().unwrap() {
                 break feeder;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -329,7 +335,7 @@ fn a_request_does_not_wait_for_the_index_to_have_what_is_in_view() {
 
         // Nobody can feed the index now, and what is there is found all the same.
         let question = "Which port does Redis listen on?";
-        assert_eq!(recalled(&new, question, "default").await[0], Seq(1));
+        assert_eq!(recalled_entries(&new, question, "default").await[0], Seq(1));
         assert_eq!(tl.watermark().await.unwrap(), indexed);
 
         drop(feeder);
@@ -346,25 +352,25 @@ fn an_index_that_is_deleted_or_damaged_is_made_again() {
         let url = format!("sqlite:{}", path.display());
         let tl = Throughline::open(&url).await.unwrap();
         session(&tl, "one", None, &["the heron nests here"]).await;
-        assert_eq!(found(&tl, "heron").await.len(), 1);
+        assert_eq!(search_texts(&tl, "heron").await.len(), 1);
         tl.close().await.unwrap();
         let index = path.with_extension("index");
         assert!(index.is_dir());
 
         std::fs::remove_dir_all(&index).unwrap();
         let tl = Throughline::open(&url).await.unwrap();
-        assert_eq!(found(&tl, "heron").await.len(), 1);
+        assert_eq!(search_texts(&tl, "heron").await.len(), 1);
         tl.close().await.unwrap();
 
         std::fs::write(index.join("meta.json"), b"{ not json").unwrap();
         let tl = Throughline::open(&url).await.unwrap();
-        assert_eq!(found(&tl, "heron").await.len(), 1);
+        assert_eq!(search_texts(&tl, "heron").await.len(), 1);
     });
 }
 
 #[test]
 fn servers_over_one_database_share_its_index() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     block_on(async {
@@ -372,39 +378,39 @@ fn servers_over_one_database_share_its_index() {
         let other = Throughline::open(&trial.url()).await.unwrap();
         session(&tl, "one", None, &["the heron nests here"]).await;
         let elsewhere = session(&other, "two", None, &["a heron flies"]).await;
-        let (here, there) = tokio::join!(found(&tl, "heron"), found(&other, "heron"));
+        let (here, there) = tokio::join!(search_texts(&tl, "heron"), search_texts(&other, "heron"));
         assert_eq!((here.len(), there.len()), (2, 2));
 
         elsewhere.erase(&[Seq(1)], None).await.unwrap();
-        assert_eq!(found(&tl, "heron").await, ["the heron nests here"]);
+        assert_eq!(search_texts(&tl, "heron").await, ["the heron nests here"]);
     });
 }
 
 #[test]
 fn an_index_in_a_database_is_made_again_when_asked_or_when_another_version_made_it() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     block_on(async {
         let tl = Throughline::open(&trial.url()).await.unwrap();
         session(&tl, "one", None, &["the heron nests here"]).await;
-        assert_eq!(found(&tl, "heron").await.len(), 1);
+        assert_eq!(search_texts(&tl, "heron").await.len(), 1);
         let admin = trial.connect().await;
         let words = "DELETE FROM throughline.passage";
         admin.batch_execute(words).await.unwrap();
-        assert!(found(&tl, "heron").await.is_empty());
+        assert!(search_texts(&tl, "heron").await.is_empty());
         let mut told = Vec::new();
         let caught = tl.reindex(&mut |done, all| told.push((done, all))).await;
-        assert_eq!(caught.unwrap().behind, 0);
+        assert_eq!(caught.unwrap().lag, 0);
         assert_eq!(told.first(), Some(&(0, 2)));
-        assert_eq!(found(&tl, "heron").await.len(), 1);
+        assert_eq!(search_texts(&tl, "heron").await.len(), 1);
 
         let older = "UPDATE throughline.watermark SET made = '0 another'";
         admin.batch_execute(older).await.unwrap();
-        assert_eq!(found(&tl, "heron").await.len(), 1);
+        assert_eq!(search_texts(&tl, "heron").await.len(), 1);
         let newer = "UPDATE throughline.watermark SET made = '999 another'";
         admin.batch_execute(newer).await.unwrap();
-        let error = tl.search(&searching("heron")).await.unwrap_err();
+        let error = tl.search(&search_options("heron")).await.unwrap_err();
         let shown = format!("{error:?}");
         assert!(shown.contains("a newer version"), "{shown}");
     });

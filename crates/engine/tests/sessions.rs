@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use throughline::{
-    Block, Body, Conflict, Content, Error, ErrorKind, Expect, Filter, Identity, Importer, Incoming,
-    IncomingEntry, IncomingSession, Json, MergeStyle, Merged, Message, NewSession, Purge, Role,
-    Seq, Session, SessionSpec, Throughline, ToolCall, ToolResult,
+    Block, Body, ConflictPolicy, Content, EntryIdentity, Error, ErrorKind, Expect, Importer,
+    IncomingEntry, IncomingItem, IncomingSession, Json, MergeOutcome, MergeStyle, Message,
+    NewSession, PurgeOptions, Role, Seq, Session, SessionFilter, SessionSpec, Throughline,
+    ToolCall, ToolResult,
 };
 
 async fn open() -> Throughline {
@@ -114,12 +115,12 @@ async fn an_unmoved_origin_is_fast_forwarded_number_by_number() {
 
     let merged = origin.merge(&fork, &MergeStyle::FastForward).await.unwrap();
 
-    assert_eq!(merged, Merged::FastForwarded { entries: 2 });
+    assert_eq!(merged, MergeOutcome::FastForwarded { entries: 2 });
     assert_eq!(texts(&origin).await, ["1", "2", "3", "4"]);
     let (ours, theirs) = (origin.record().await.unwrap(), fork.record().await.unwrap());
-    assert_eq!(ours.card.digest, theirs.card.digest);
+    assert_eq!(ours.info.digest, theirs.info.digest);
     let again = origin.merge(&fork, &MergeStyle::FastForward).await.unwrap();
-    assert_eq!(again, Merged::UpToDate);
+    assert_eq!(again, MergeOutcome::UpToDate);
     assert!(origin.tree().await.unwrap().children[0].merged);
 }
 
@@ -144,14 +145,14 @@ async fn a_moved_origin_is_merged_only_as_asked() {
     assert_eq!(refused.kind(), ErrorKind::Conflict);
 
     let merged = origin.merge(&fork, &MergeStyle::Append).await.unwrap();
-    assert_eq!(merged, Merged::Appended { entries: 2 });
+    assert_eq!(merged, MergeOutcome::Appended { entries: 2 });
     assert_eq!(texts(&origin).await, ["1", "ours", "theirs"]);
     let record = origin.record().await.unwrap();
-    assert_eq!(record.standing.pins.len(), 1);
-    assert_eq!(record.card.name, None);
-    let head = record.card.head;
+    assert_eq!(record.state.pins.len(), 1);
+    assert_eq!(record.info.name, None);
+    let head = record.info.head;
     origin.merge(&fork, &MergeStyle::Append).await.unwrap();
-    assert_eq!(origin.record().await.unwrap().card.head, head);
+    assert_eq!(origin.record().await.unwrap().info.head, head);
 }
 
 #[tokio::test]
@@ -168,7 +169,7 @@ async fn a_fork_can_be_merged_as_a_summary() {
     let style = MergeStyle::Summary("tried x, no good".into());
     assert_eq!(
         origin.merge(&fork, &style).await.unwrap(),
-        Merged::Summarized
+        MergeOutcome::Summarized
     );
     let last = origin.tail(1).await.unwrap().remove(0);
     assert!(
@@ -253,44 +254,44 @@ async fn a_purge_does_what_is_asked_and_nothing_else() {
         session_with(&tl, &["x"]).await;
     }
     assert_eq!(
-        tl.purge(Purge::default()).await.unwrap(),
-        throughline::Purged::default()
+        tl.purge(PurgeOptions::default()).await.unwrap(),
+        throughline::PurgeReport::default()
     );
-    let rehearsal = Purge {
+    let rehearsal = PurgeOptions {
         max_sessions: Some(1),
         dry_run: true,
-        ..Purge::default()
+        ..PurgeOptions::default()
     };
     assert_eq!(tl.purge(rehearsal).await.unwrap().trashed.len(), 3);
-    assert_eq!(tl.count(&Filter::default()).await.unwrap(), 4);
+    assert_eq!(tl.count(&SessionFilter::default()).await.unwrap(), 4);
 
-    let most = Purge {
+    let most = PurgeOptions {
         max_sessions: Some(1),
-        ..Purge::default()
+        ..PurgeOptions::default()
     };
     assert_eq!(tl.purge(most).await.unwrap().trashed.len(), 3);
-    assert_eq!(tl.trashed().await.unwrap().len(), 3);
+    assert_eq!(tl.list_trashed().await.unwrap().len(), 3);
 
-    let young = Purge {
+    let young = PurgeOptions {
         grace: Some(jiff::SignedDuration::from_hours(1)),
-        ..Purge::default()
+        ..PurgeOptions::default()
     };
     assert!(tl.purge(young).await.unwrap().removed.is_empty());
-    let all = Purge {
+    let all = PurgeOptions {
         grace: Some(jiff::SignedDuration::from_secs(-60)),
-        ..Purge::default()
+        ..PurgeOptions::default()
     };
     assert_eq!(tl.purge(all).await.unwrap().removed.len(), 3);
-    assert_eq!(tl.count(&Filter::default()).await.unwrap(), 1);
+    assert_eq!(tl.count(&SessionFilter::default()).await.unwrap(), 1);
 }
 
 #[tokio::test]
 async fn late_words_become_a_fork_when_asked() {
     let tl = open().await;
     let session = session_with(&tl, &["1", "2"]).await;
-    let late = vec![session.entry(Message::text(Role::User, "late"))];
+    let late = vec![session.new_entry(Message::text(Role::User, "late"))];
     let appended = session
-        .append_all(late, Expect::At(Seq(1)), Conflict::Fork)
+        .append_all(late, Expect::At(Seq(1)), ConflictPolicy::Fork)
         .await
         .unwrap();
     assert_ne!(&appended.session, session.id());
@@ -306,7 +307,7 @@ async fn pins_are_taken_back_by_number_or_text() {
     session.pin("two").await.unwrap();
     session.unpin(&pin.seq.to_string()).await.unwrap();
     session.unpin("two").await.unwrap();
-    assert!(session.record().await.unwrap().standing.pins.is_empty());
+    assert!(session.record().await.unwrap().state.pins.is_empty());
     assert!(matches!(
         session.unpin("two").await,
         Err(Error::NoSuchPin(_))
@@ -318,12 +319,12 @@ async fn other_words_under_a_known_id_are_a_conflict_and_not_lost_silently() {
     let tl = open().await;
     let session = session_with(&tl, &[]).await;
     let said = |text: &str| {
-        let mut entry = session.entry(Message::text(Role::User, text));
+        let mut entry = session.new_entry(Message::text(Role::User, text));
         entry.id = throughline::EntryId::from_external(session.id(), "m1");
         entry.external_id = Some("m1".into());
         vec![entry]
     };
-    let append = |entries| session.append_all(entries, Expect::Any, Conflict::Reject);
+    let append = |entries| session.append_all(entries, Expect::Any, ConflictPolicy::Reject);
     append(said("one")).await.unwrap();
     assert!(append(said("one")).await.is_ok());
     let other = append(said("two")).await.unwrap_err();
@@ -348,14 +349,14 @@ async fn a_fork_that_went_on_is_merged_again_without_doubling() {
         .session;
     say(&fork, "a").await;
     say(&origin, "2").await;
-    let append = |n: u64| Merged::Appended { entries: n };
+    let append = |n: u64| MergeOutcome::Appended { entries: n };
     assert_eq!(
         origin.merge(&fork, &MergeStyle::Append).await.unwrap(),
         append(1)
     );
     assert_eq!(
         origin.merge(&fork, &MergeStyle::Append).await.unwrap(),
-        Merged::UpToDate
+        MergeOutcome::UpToDate
     );
     say(&fork, "b").await;
     assert_eq!(
@@ -375,26 +376,26 @@ async fn a_name_is_found_as_it_was_typed() {
     assert!(tl.resolve(&spec("AUTH-WORK"), &[]).await.is_ok());
 }
 
-fn incoming(session: &str, text: &str, id: Option<&str>, line: u64) -> [Incoming; 2] {
+fn incoming(session: &str, text: &str, id: Option<&str>, line: u64) -> [IncomingItem; 2] {
     let session = IncomingSession {
         id: session.into(),
         ..IncomingSession::default()
     };
-    let own = |id: &str| Identity::Own(id.to_owned());
+    let own = |id: &str| EntryIdentity::External(id.to_owned());
     let entry = IncomingEntry {
-        identity: id.map_or(Identity::Content, own),
+        identity: id.map_or(EntryIdentity::Content, own),
         ..IncomingEntry::message(line, None, None, Message::text(Role::User, text))
     };
     [
-        Incoming::Session(Box::new(session)),
-        Incoming::Entry(Box::new(entry)),
+        IncomingItem::Session(Box::new(session)),
+        IncomingItem::Entry(Box::new(entry)),
     ]
 }
 
-async fn import(tl: &Throughline, messages: Vec<[Incoming; 2]>) -> throughline::ImportReport {
+async fn import(tl: &Throughline, messages: Vec<[IncomingItem; 2]>) -> throughline::ImportReport {
     let mut importer = Importer::new(tl.clone());
     for incoming in messages.into_iter().flatten() {
-        importer.take(incoming).await.unwrap();
+        importer.add(incoming).await.unwrap();
     }
     importer.finish().await.unwrap()
 }
@@ -412,9 +413,15 @@ async fn an_import_can_be_run_again_without_doubling_anything() {
         ]
     };
     let first = import(&tl, messages()).await;
-    assert_eq!((first.created, first.appended, first.known), (2, 4, 1));
+    assert_eq!(
+        (first.created, first.appended, first.already_stored),
+        (2, 4, 1)
+    );
     let again = import(&tl, messages()).await;
-    assert_eq!((again.created, again.appended, again.known), (0, 0, 5));
+    assert_eq!(
+        (again.created, again.appended, again.already_stored),
+        (0, 0, 5)
+    );
 
     let grown = import(
         &tl,

@@ -4,7 +4,8 @@
 
 use throughline::context::{Encoding, Policy};
 use throughline::{
-    Asking, Body, Compacted, Compacting, Message, NewSession, Role, Seq, Session, Throughline,
+    Body, CompactOptions, CompactOutcome, Message, NewSession, RequestOptions, Role, Seq, Session,
+    Throughline,
 };
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -31,17 +32,17 @@ async fn say(session: &Session, role: Role, text: &str) {
 
 async fn messages_sent(session: &Session) -> usize {
     let policy = Policy::default();
-    let asking = Asking::new(&policy, 10_000, Encoding::Rough);
+    let asking = RequestOptions::new(&policy, 10_000, Encoding::Rough);
     session.request(&asking).await.unwrap().messages.len()
 }
 
 #[test]
-fn a_summary_left_behind_hides_nothing_from_the_model() {
+fn an_exit_summary_hides_nothing_from_the_model() {
     block_on(async {
         let session = session().await;
         let before = messages_sent(&session).await;
 
-        let left = session.leave_summary(None).await.unwrap().unwrap();
+        let left = session.append_exit_summary(None).await.unwrap().unwrap();
 
         assert_eq!(messages_sent(&session).await, before);
         assert_eq!(left.by, "extractive");
@@ -53,13 +54,13 @@ fn a_summary_left_behind_hides_nothing_from_the_model() {
 }
 
 #[test]
-fn nothing_said_since_means_nothing_left_behind() {
+fn no_new_messages_mean_no_new_exit_summary() {
     block_on(async {
         let session = session().await;
-        session.leave_summary(None).await.unwrap().unwrap();
+        session.append_exit_summary(None).await.unwrap().unwrap();
         session.pin("the port is 8080").await.unwrap();
 
-        assert!(session.leave_summary(None).await.unwrap().is_none());
+        assert!(session.append_exit_summary(None).await.unwrap().is_none());
     });
 }
 
@@ -67,10 +68,10 @@ fn nothing_said_since_means_nothing_left_behind() {
 fn the_next_summary_goes_on_from_the_last() {
     block_on(async {
         let session = session().await;
-        session.leave_summary(None).await.unwrap();
+        session.append_exit_summary(None).await.unwrap();
         say(&session, Role::User, "TODO: add integration tests.").await;
 
-        let left = session.leave_summary(None).await.unwrap().unwrap();
+        let left = session.append_exit_summary(None).await.unwrap().unwrap();
 
         let text = left.summary.to_block();
         assert!(text.contains("token bucket"), "{text}");
@@ -87,7 +88,7 @@ fn clearing_and_rewinding_take_a_summary_out_of_sight() {
     block_on(async {
         for cleared in [true, false] {
             let session = session().await;
-            session.leave_summary(None).await.unwrap();
+            session.append_exit_summary(None).await.unwrap();
             if cleared {
                 session.clear().await.unwrap();
             } else {
@@ -102,30 +103,30 @@ fn clearing_and_rewinding_take_a_summary_out_of_sight() {
 fn looking_at_what_it_came_to_leaves_no_trace() {
     block_on(async {
         let session = session().await;
-        let summary = session.summary_now().await.unwrap();
+        let summary = session.summarize_now().await.unwrap();
         assert!(summary.to_block().contains("token bucket"));
-        assert_eq!(session.record().await.unwrap().card.head, Seq(2));
+        assert_eq!(session.record().await.unwrap().info.head, Seq(2));
     });
 }
 
-async fn summarized(session: &Session) -> String {
+async fn compact_and_render(session: &Session) -> String {
     let policy = Policy::preset("chain").unwrap();
     let compacted = session
-        .compact(&Compacting {
+        .compact(&CompactOptions {
             policy: &policy,
             window: 10_000,
             encoding: Encoding::Rough,
-            fixed: 0,
+            fixed_tokens: 0,
             before: None,
             force: true,
-            even_if_larger: true,
-            model: None,
-            tell: None,
+            allow_larger: true,
+            summarizer: None,
+            on_event: None,
         })
         .await
         .unwrap();
     match compacted {
-        Compacted::Done(done) => {
+        CompactOutcome::Done(done) => {
             assert!(done.warnings.is_empty(), "{:?}", done.warnings);
             done.checkpoint.summary.to_block()
         }
@@ -137,14 +138,14 @@ async fn summarized(session: &Session) -> String {
 fn a_few_words_in_a_continued_session_do_not_push_out_what_was_known() {
     block_on(async {
         let session = session().await;
-        assert!(summarized(&session).await.contains("token bucket"));
+        assert!(compact_and_render(&session).await.contains("token bucket"));
         let next = session
-            .continued(NewSession::default(), None)
+            .continue_from_summary(NewSession::default(), None)
             .await
             .unwrap();
         say(&next, Role::User, "Hello again").await;
 
-        let summary = summarized(&next).await;
+        let summary = compact_and_render(&next).await;
 
         assert!(summary.contains("token bucket"), "{summary}");
     });

@@ -6,16 +6,19 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use throughline::context::{Encoding, Policy};
-use throughline::llm::{Answer, Ask, Broken, Delta, Model, ModelError, Stop, Terms, ToolSpec};
+use throughline::llm::{
+    Answer, Delta, FinishReason, Model, ModelError, ModelRequest, PartialAnswer, SamplingOptions,
+    ToolSpec,
+};
 use throughline::{
-    Acknowledgement, Block, Body, Conflict, Content, Entry, ErrorKind, Expect, Json, Message,
-    NewSession, Role, Session, Throughline, ToolCall, ToolResult, Toolbox, Turn, TurnEvent, Turned,
-    Usage,
+    Acknowledgement, AnswerOptions, Block, Body, ConflictPolicy, Content, Entry, ErrorKind, Expect,
+    Json, Message, NewSession, Role, Session, Throughline, ToolCall, ToolResult, Toolbox,
+    TurnEvent, TurnOutcome, Usage,
 };
 use tokio::sync::Notify;
 
 /// What a scripted model does next.
-enum Does {
+enum ScriptStep {
     Say(&'static str),
     Call(&'static str),
     Break(&'static str),
@@ -25,19 +28,19 @@ enum Does {
 }
 
 /// A model that follows a script and remembers what it was sent.
-struct Scripted {
-    script: Mutex<Vec<Does>>,
+struct ScriptedModel {
+    script: Mutex<Vec<ScriptStep>>,
     sent: Mutex<Vec<Vec<String>>>,
 }
 
-impl std::fmt::Debug for Scripted {
+impl std::fmt::Debug for ScriptedModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Scripted")
     }
 }
 
-impl Scripted {
-    fn new(script: Vec<Does>) -> Self {
+impl ScriptedModel {
+    fn new(script: Vec<ScriptStep>) -> Self {
         Self {
             script: Mutex::new(script),
             sent: Mutex::default(),
@@ -50,7 +53,7 @@ impl Scripted {
 }
 
 #[async_trait]
-impl Model for Scripted {
+impl Model for ScriptedModel {
     fn name(&self) -> &'static str {
         "scripted"
     }
@@ -61,9 +64,9 @@ impl Model for Scripted {
 
     async fn answer(
         &self,
-        ask: &Ask<'_>,
+        ask: &ModelRequest<'_>,
         tell: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Answer, Broken> {
+    ) -> Result<Answer, PartialAnswer> {
         let shown = |message: &throughline::context::RequestMessage| {
             format!("{}: {}", message.role, message.content.to_text())
         };
@@ -81,29 +84,29 @@ impl Model for Scripted {
                     ..Usage::default()
                 }),
                 model: None,
-                stop,
+                finish_reason: stop,
             })
         };
         match next {
-            Does::Say(text) => {
+            ScriptStep::Say(text) => {
                 tell(Delta::Text(text.to_owned()));
-                whole(Content::text(text), Stop::Finished)
+                whole(Content::text(text), FinishReason::Completed)
             }
-            Does::Call(name) => {
+            ScriptStep::Call(name) => {
                 let call = ToolCall {
                     id: "call-1".into(),
                     name: name.into(),
                     input: Json::parse("{}").unwrap(),
                 };
-                whole(Content(vec![Block::ToolCall(call)]), Stop::ToolUse)
+                whole(Content(vec![Block::ToolCall(call)]), FinishReason::ToolUse)
             }
-            Does::Break(text) => Err(Broken {
-                error: ModelError::Cut,
-                so_far: Content::text(text),
+            ScriptStep::Break(text) => Err(PartialAnswer {
+                error: ModelError::Truncated,
+                content: Content::text(text),
                 usage: None,
             }),
-            Does::Fail(error) => Err(error.into()),
-            Does::Hang(text) => {
+            ScriptStep::Fail(error) => Err(error.into()),
+            ScriptStep::Hang(text) => {
                 tell(Delta::Text(text.to_owned()));
                 std::future::pending().await
             }
@@ -113,10 +116,10 @@ impl Model for Scripted {
 
 /// A toolbox with one tool, which looks around.
 #[derive(Debug)]
-struct Looking(Vec<ToolSpec>);
+struct OneTool(Vec<ToolSpec>);
 
 #[async_trait]
-impl Toolbox for Looking {
+impl Toolbox for OneTool {
     fn tools(&self) -> &[ToolSpec] {
         &self.0
     }
@@ -141,12 +144,12 @@ async fn session() -> Session {
 }
 
 async fn ask(session: &Session, text: &str) -> Entry {
-    let said = session.say(Content::text(text), Expect::Any, Conflict::Reject);
+    let said = session.post_message(Content::text(text), Expect::Any, ConflictPolicy::Reject);
     said.await.unwrap().entry
 }
 
-fn turn<'a>(model: &'a Scripted, policy: &'a Policy) -> Turn<'a> {
-    Turn {
+fn answer_options<'a>(model: &'a ScriptedModel, policy: &'a Policy) -> AnswerOptions<'a> {
+    AnswerOptions {
         model,
         policy,
         window: 10_000,
@@ -155,17 +158,17 @@ fn turn<'a>(model: &'a Scripted, policy: &'a Policy) -> Turn<'a> {
         documents: &[],
         summarizer: None,
         tools: None,
-        terms: &Terms::NONE,
+        sampling: &SamplingOptions::NONE,
         stop: None,
     }
 }
 
-async fn answered(session: &Session, text: &str, turn: &Turn<'_>) -> Turned {
+async fn ask_and_answer(session: &Session, text: &str, turn: &AnswerOptions<'_>) -> TurnOutcome {
     let question = ask(session, text).await;
     session.answer(&question, turn, &mut |_| {}).await.unwrap()
 }
 
-async fn said(session: &Session) -> Vec<(Role, String, bool)> {
+async fn log_messages(session: &Session) -> Vec<(Role, String, bool)> {
     let entries = session.tail(100).await.unwrap();
     let messages = entries.iter().filter_map(Entry::message);
     messages
@@ -177,15 +180,18 @@ async fn said(session: &Session) -> Vec<(Role, String, bool)> {
 fn the_question_is_kept_before_the_model_is_asked() {
     block_on(async {
         let session = session().await;
-        let model = Scripted::new(vec![Does::Fail(ModelError::TimedOut)]);
+        let model = ScriptedModel::new(vec![ScriptStep::Fail(ModelError::TimedOut)]);
         let policy = Policy::default();
 
-        let turned = answered(&session, "Hello?", &turn(&model, &policy)).await;
+        let turned = ask_and_answer(&session, "Hello?", &answer_options(&model, &policy)).await;
 
         assert!(turned.answer.is_none());
-        assert!(matches!(turned.failed, Some(ModelError::TimedOut)));
-        assert_eq!(said(&session).await, [(Role::User, "Hello?".into(), false)]);
-        let question = session.unanswered().await.unwrap().unwrap();
+        assert!(matches!(turned.error, Some(ModelError::TimedOut)));
+        assert_eq!(
+            log_messages(&session).await,
+            [(Role::User, "Hello?".into(), false)]
+        );
+        let question = session.unanswered_message().await.unwrap().unwrap();
         assert_eq!(question.message().unwrap().content.to_text(), "Hello?");
     });
 }
@@ -194,10 +200,10 @@ fn the_question_is_kept_before_the_model_is_asked() {
 fn an_answer_is_kept_with_what_it_cost_and_who_gave_it() {
     block_on(async {
         let session = session().await;
-        let model = Scripted::new(vec![Does::Say("Hi!")]);
+        let model = ScriptedModel::new(vec![ScriptStep::Say("Hi!")]);
         let policy = Policy::default();
 
-        let turned = answered(&session, "Hello?", &turn(&model, &policy)).await;
+        let turned = ask_and_answer(&session, "Hello?", &answer_options(&model, &policy)).await;
 
         let answer = turned.answer.unwrap();
         let message = answer.message().unwrap();
@@ -206,8 +212,8 @@ fn an_answer_is_kept_with_what_it_cost_and_who_gave_it() {
         assert_eq!(message.usage.unwrap().total(), 110);
         assert!(message.latency_ms.is_some());
         assert_eq!(model.sent()[0], ["system: You help.", "user: Hello?"]);
-        assert!(session.unanswered().await.unwrap().is_none());
-        let card = session.record().await.unwrap().card;
+        assert!(session.unanswered_message().await.unwrap().is_none());
+        let card = session.record().await.unwrap().info;
         assert_eq!((card.queries, card.tokens.total()), (1, 110));
     });
 }
@@ -216,28 +222,28 @@ fn an_answer_is_kept_with_what_it_cost_and_who_gave_it() {
 fn what_was_rewound_away_is_no_answer() {
     block_on(async {
         let session = session().await;
-        let model = Scripted::new(vec![
-            Does::Say("A poor answer."),
-            Does::Say("A better one."),
+        let model = ScriptedModel::new(vec![
+            ScriptStep::Say("A poor answer."),
+            ScriptStep::Say("A better one."),
         ]);
         let policy = Policy::default();
-        let turn = turn(&model, &policy);
+        let turn = answer_options(&model, &policy);
         let question = ask(&session, "Why?").await;
         session.answer(&question, &turn, &mut |_| {}).await.unwrap();
-        assert!(session.unanswered().await.unwrap().is_none());
+        assert!(session.unanswered_message().await.unwrap().is_none());
 
         session.rewind(question.seq).await.unwrap();
 
-        let unanswered = session.unanswered().await.unwrap().unwrap();
+        let unanswered = session.unanswered_message().await.unwrap().unwrap();
         assert_eq!(unanswered.seq, question.seq);
         session
             .answer(&unanswered, &turn, &mut |_| {})
             .await
             .unwrap();
-        assert!(session.unanswered().await.unwrap().is_none());
+        assert!(session.unanswered_message().await.unwrap().is_none());
         assert_eq!(model.sent()[1].len(), model.sent()[0].len());
         session.clear().await.unwrap();
-        assert!(session.unanswered().await.unwrap().is_none());
+        assert!(session.unanswered_message().await.unwrap().is_none());
     });
 }
 
@@ -245,15 +251,18 @@ fn what_was_rewound_away_is_no_answer() {
 fn what_came_of_an_answer_that_broke_off_is_kept_and_marked() {
     block_on(async {
         let session = session().await;
-        let model = Scripted::new(vec![Does::Break("The first step"), Does::Say("Right.")]);
+        let model = ScriptedModel::new(vec![
+            ScriptStep::Break("The first step"),
+            ScriptStep::Say("Right."),
+        ]);
         let policy = Policy::default();
-        let turn = turn(&model, &policy);
+        let turn = answer_options(&model, &policy);
 
-        let turned = answered(&session, "How?", &turn).await;
-        assert!(matches!(turned.failed, Some(ModelError::Cut)));
-        answered(&session, "Go on", &turn).await;
+        let turned = ask_and_answer(&session, "How?", &turn).await;
+        assert!(matches!(turned.error, Some(ModelError::Truncated)));
+        ask_and_answer(&session, "Go on", &turn).await;
 
-        let said = said(&session).await;
+        let said = log_messages(&session).await;
         assert_eq!(said[1], (Role::Assistant, "The first step".into(), true));
         assert!(model.sent()[1].contains(&"assistant: The first step".to_owned()));
     });
@@ -263,12 +272,12 @@ fn what_came_of_an_answer_that_broke_off_is_kept_and_marked() {
 fn a_stopped_answer_keeps_what_came() {
     block_on(async {
         let session = session().await;
-        let model = Scripted::new(vec![Does::Hang("So far")]);
+        let model = ScriptedModel::new(vec![ScriptStep::Hang("So far")]);
         let policy = Policy::default();
         let stop = Notify::new();
-        let turn = Turn {
+        let turn = AnswerOptions {
             stop: Some(&stop),
-            ..turn(&model, &policy)
+            ..answer_options(&model, &policy)
         };
         let question = ask(&session, "Tell me everything").await;
 
@@ -282,7 +291,7 @@ fn a_stopped_answer_keeps_what_came() {
             .unwrap();
 
         assert!(turned.stopped);
-        let said = said(&session).await;
+        let said = log_messages(&session).await;
         assert_eq!(said[1], (Role::Assistant, "So far".into(), true));
     });
 }
@@ -291,22 +300,29 @@ fn a_stopped_answer_keeps_what_came() {
 fn tool_calls_and_results_are_kept_as_they_happen_and_sent_back() {
     block_on(async {
         let session = session().await;
-        let model = Scripted::new(vec![Does::Call("look"), Does::Say("There are three.")]);
+        let model = ScriptedModel::new(vec![
+            ScriptStep::Call("look"),
+            ScriptStep::Say("There are three."),
+        ]);
         let policy = Policy::default();
-        let tools = Looking(vec![ToolSpec {
+        let tools = OneTool(vec![ToolSpec {
             name: "look".into(),
             description: "Looks around".into(),
             schema: Json::parse("{}").unwrap(),
         }]);
-        let turn = Turn {
+        let turn = AnswerOptions {
             tools: Some(&tools),
-            ..turn(&model, &policy)
+            ..answer_options(&model, &policy)
         };
 
-        let turned = answered(&session, "How many files?", &turn).await;
+        let turned = ask_and_answer(&session, "How many files?", &turn).await;
 
         assert_eq!(turned.usage.unwrap().total(), 220);
-        let roles: Vec<_> = said(&session).await.into_iter().map(|m| m.0).collect();
+        let roles: Vec<_> = log_messages(&session)
+            .await
+            .into_iter()
+            .map(|m| m.0)
+            .collect();
         let expected = [Role::User, Role::Assistant, Role::Tool, Role::Assistant];
         assert_eq!(roles, expected);
         let last = model.sent().pop().unwrap();
@@ -317,15 +333,15 @@ fn tool_calls_and_results_are_kept_as_they_happen_and_sent_back() {
 
 /// Tools that whoever asked runs.
 #[derive(Debug)]
-struct Offered(Vec<ToolSpec>);
+struct CallerTools(Vec<ToolSpec>);
 
 #[async_trait]
-impl Toolbox for Offered {
+impl Toolbox for CallerTools {
     fn tools(&self) -> &[ToolSpec] {
         &self.0
     }
 
-    fn run_by_asker(&self) -> bool {
+    fn is_run_by_caller(&self) -> bool {
         true
     }
 
@@ -335,23 +351,26 @@ impl Toolbox for Offered {
 }
 
 #[test]
-fn a_turn_ends_with_calls_that_the_asker_runs_and_goes_on_with_their_results() {
+fn a_turn_ends_with_calls_that_the_caller_runs_and_goes_on_with_their_results() {
     block_on(async {
         let session = session().await;
-        let model = Scripted::new(vec![Does::Call("look"), Does::Say("There are three.")]);
+        let model = ScriptedModel::new(vec![
+            ScriptStep::Call("look"),
+            ScriptStep::Say("There are three."),
+        ]);
         let policy = Policy::default();
-        let tools = Offered(vec![ToolSpec {
+        let tools = CallerTools(vec![ToolSpec {
             name: "look".into(),
             description: "Looks around".into(),
             schema: Json::parse("{}").unwrap(),
         }]);
-        let turn = Turn {
+        let turn = AnswerOptions {
             tools: Some(&tools),
-            ..turn(&model, &policy)
+            ..answer_options(&model, &policy)
         };
         let mut announced = Vec::new();
         let mut note = |event| {
-            if let TurnEvent::Asked(id) = event {
+            if let TurnEvent::AnswerStarted(id) = event {
                 announced.push(id);
             }
         };
@@ -397,18 +416,23 @@ fn a_request_that_was_too_long_is_made_shorter_once() {
                 .unwrap();
         }
         let too_long = || {
-            Does::Fail(ModelError::TooLong {
+            ScriptStep::Fail(ModelError::TooLong {
                 model: "scripted".into(),
                 tokens: None,
                 window: None,
             })
         };
-        let model = Scripted::new(vec![too_long(), Does::Say("Yes."), too_long(), too_long()]);
+        let model = ScriptedModel::new(vec![
+            too_long(),
+            ScriptStep::Say("Yes."),
+            too_long(),
+            too_long(),
+        ]);
         let policy = Policy::default();
-        let turn = turn(&model, &policy);
+        let turn = answer_options(&model, &policy);
 
-        let first = answered(&session, "And now?", &turn).await;
-        assert!(first.failed.is_none(), "{:?}", first.failed);
+        let first = ask_and_answer(&session, "And now?", &turn).await;
+        assert!(first.error.is_none(), "{:?}", first.error);
         let lengths: Vec<_> = model
             .sent()
             .iter()
@@ -417,8 +441,8 @@ fn a_request_that_was_too_long_is_made_shorter_once() {
         assert!(lengths[1] < lengths[0], "{lengths:?}");
         assert_eq!(model.sent()[1].last().unwrap(), "user: And now?");
 
-        let second = answered(&session, "Again?", &turn).await;
-        assert!(matches!(second.failed, Some(ModelError::TooLong { .. })));
+        let second = ask_and_answer(&session, "Again?", &turn).await;
+        assert!(matches!(second.error, Some(ModelError::TooLong { .. })));
     });
 }
 
@@ -437,12 +461,12 @@ fn a_compaction_before_an_answer_does_not_cover_the_question() {
                 .await
                 .unwrap();
         }
-        let model = Scripted::new(vec![Does::Say("It is 7.")]);
+        let model = ScriptedModel::new(vec![ScriptStep::Say("It is 7.")]);
         let policy = Policy::preset("dagent").unwrap();
         let question = ask(&session, "What is the number?").await;
         let mut events = Vec::new();
         session
-            .answer(&question, &turn(&model, &policy), &mut |event| {
+            .answer(&question, &answer_options(&model, &policy), &mut |event| {
                 if let TurnEvent::Compaction(event) = event {
                     events.push(event.name());
                 }
@@ -467,14 +491,14 @@ fn reported_usage_calibrates_the_next_budget() {
     block_on(async {
         let session = session().await;
         let tl = Throughline::open("memory:").await.unwrap();
-        let model = Scripted::new((0..3).map(|_| Does::Say("Yes.")).collect());
+        let model = ScriptedModel::new((0..3).map(|_| ScriptStep::Say("Yes.")).collect());
         let policy = Policy::default();
-        let turn = turn(&model, &policy);
+        let turn = answer_options(&model, &policy);
         for _ in 0..3 {
-            answered(&session, "Is it so?", &turn).await;
+            ask_and_answer(&session, "Is it so?", &turn).await;
         }
         let question = ask(&session, "Is it so?").await;
-        model.script.lock().unwrap().push(Does::Say("Yes."));
+        model.script.lock().unwrap().push(ScriptStep::Say("Yes."));
         let turned = session.answer(&question, &turn, &mut |_| {}).await.unwrap();
 
         // The model counts more than we do, so that fewer of ours fit.
@@ -491,17 +515,25 @@ fn late_words_can_become_a_fork() {
         ask(&session, "two, from another window").await;
 
         let refused = session
-            .say(Content::text("late"), Expect::At(seen), Conflict::Reject)
+            .post_message(
+                Content::text("late"),
+                Expect::At(seen),
+                ConflictPolicy::Reject,
+            )
             .await
             .unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Conflict);
 
         let forked = session
-            .say(Content::text("late"), Expect::At(seen), Conflict::Fork)
+            .post_message(
+                Content::text("late"),
+                Expect::At(seen),
+                ConflictPolicy::Fork,
+            )
             .await
             .unwrap();
         assert_ne!(forked.session.id(), session.id());
-        let said = said(&forked.session).await;
+        let said = log_messages(&forked.session).await;
         let texts: Vec<_> = said.into_iter().map(|message| message.1).collect();
         assert_eq!(texts, ["one", "late"]);
     });
@@ -512,15 +544,15 @@ fn an_acknowledgement_is_counted_in_tokens_and_not_as_a_query() {
     block_on(async {
         let parent = session().await;
         ask(&parent, "Let's use JWT for the sessions.").await;
-        parent.leave_summary(None).await.unwrap();
+        parent.append_exit_summary(None).await.unwrap();
         let tl = Throughline::open("memory:").await.unwrap();
         let known = parent
             .as_parent(Some("/transcripts/one.md".into()))
             .await
             .unwrap();
-        let model = Scripted::new(vec![Does::Say("I have reviewed it.")]);
+        let model = ScriptedModel::new(vec![ScriptStep::Say("I have reviewed it.")]);
         let said = tl
-            .acknowledged(&known, Some("You help."), &model, &mut |_| {})
+            .request_acknowledgement(&known, Some("You help."), &model, &mut |_| {})
             .await
             .unwrap();
         assert_eq!(said.text, "I have reviewed it.");
@@ -531,7 +563,7 @@ fn an_acknowledgement_is_counted_in_tokens_and_not_as_a_query() {
             .await
             .unwrap();
 
-        let card = next.record().await.unwrap().card;
+        let card = next.record().await.unwrap().info;
         assert_eq!((card.queries, card.tokens.total()), (0, 0));
         assert_eq!(card.restoration.total(), 110);
         let first = next.entries(throughline::Seq(1), 1).await.unwrap();
@@ -551,17 +583,21 @@ fn an_agent_that_says_nothing_is_no_reason_not_to_continue() {
     block_on(async {
         let parent = session().await;
         ask(&parent, "Let's use JWT.").await;
-        parent.leave_summary(None).await.unwrap();
+        parent.append_exit_summary(None).await.unwrap();
         let tl = Throughline::open("memory:").await.unwrap();
         let known = parent.as_parent(None).await.unwrap();
-        let model = Scripted::new(vec![
-            Does::Fail(ModelError::TimedOut),
-            Does::Break("I have"),
+        let model = ScriptedModel::new(vec![
+            ScriptStep::Fail(ModelError::TimedOut),
+            ScriptStep::Break("I have"),
         ]);
 
-        let failed = tl.acknowledged(&known, None, &model, &mut |_| {}).await;
+        let failed = tl
+            .request_acknowledgement(&known, None, &model, &mut |_| {})
+            .await;
         assert!(matches!(failed, Err(ModelError::TimedOut)));
-        let half = tl.acknowledged(&known, None, &model, &mut |_| {}).await;
+        let half = tl
+            .request_acknowledgement(&known, None, &model, &mut |_| {})
+            .await;
         assert_eq!(
             half.unwrap(),
             Acknowledgement {

@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use throughline_model::{Attachment, Block, Content, Json, ToolCall, ToolResult};
 
 use crate::LineError;
-use crate::error::reason;
-use crate::members::object;
-use crate::surrogate::repair;
+use crate::error::parser_message;
+use crate::json_members::parse_object;
+use crate::surrogate::replace_lone_surrogates;
 
 /// How deep results of tools may stand in results of tools.
 ///
@@ -22,11 +22,11 @@ use crate::surrogate::repair;
 const MAX_NESTING: usize = 4;
 
 /// A text or an array of blocks.
-pub(crate) fn content(raw: &RawValue) -> Result<Content, LineError> {
-    content_within(raw, 0)
+pub(crate) fn parse_content(raw: &RawValue) -> Result<Content, LineError> {
+    parse_content_at(raw, 0)
 }
 
-fn content_within(raw: &RawValue, depth: usize) -> Result<Content, LineError> {
+fn parse_content_at(raw: &RawValue, depth: usize) -> Result<Content, LineError> {
     let bad = |_| LineError::BadMember {
         member: "content",
         expected: "a text or an array of blocks",
@@ -38,7 +38,7 @@ fn content_within(raw: &RawValue, depth: usize) -> Result<Content, LineError> {
     let elements: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(bad)?;
     let mut blocks = Vec::with_capacity(elements.len());
     for (index, element) in elements.into_iter().enumerate() {
-        let block = block(element.get(), depth).map_err(|reason| LineError::BadBlock {
+        let block = parse_block(element.get(), depth).map_err(|reason| LineError::BadBlock {
             index: index + 1,
             reason,
         })?;
@@ -47,9 +47,9 @@ fn content_within(raw: &RawValue, depth: usize) -> Result<Content, LineError> {
     Ok(Content(blocks))
 }
 
-fn block(json: &str, depth: usize) -> Result<Block, String> {
+fn parse_block(json: &str, depth: usize) -> Result<Block, String> {
     #[derive(Deserialize)]
-    struct Tagged<'a> {
+    struct TypeTag<'a> {
         #[serde(borrow)]
         r#type: Cow<'a, str>,
     }
@@ -72,39 +72,39 @@ fn block(json: &str, depth: usize) -> Result<Block, String> {
     }
 
     if json.starts_with('"') {
-        let text = serde_json::from_str(json).map_err(|error| reason(&error))?;
+        let text = serde_json::from_str(json).map_err(|error| parser_message(&error))?;
         return Ok(Block::Text(text));
     }
-    let tagged: Tagged<'_> = object(json)?;
+    let tagged: TypeTag<'_> = parse_object(json)?;
     Ok(match &*tagged.r#type {
-        "text" | "input_text" | "output_text" => Block::Text(object::<Text>(json)?.text),
+        "text" | "input_text" | "output_text" => Block::Text(parse_object::<Text>(json)?.text),
         "thinking" => {
-            let Thinking { text, signature } = object(json)?;
+            let Thinking { text, signature } = parse_object(json)?;
             Block::Thinking { text, signature }
         }
         "tool_call" | "tool_use" => {
-            let Call { id, name, input } = object(json)?;
-            let input = input.map_or_else(no_input, |raw| verbatim(raw.get()))?;
+            let Call { id, name, input } = parse_object(json)?;
+            let input = input.map_or_else(empty_input, |raw| parse_json(raw.get()))?;
             Block::ToolCall(ToolCall { id, name, input })
         }
-        "tool_result" if depth < MAX_NESTING => tool_result(json, depth)?,
-        "attachment" => Block::Attachment(object::<Attachment>(json)?),
-        _ => Block::verbatim(verbatim(json)?),
+        "tool_result" if depth < MAX_NESTING => parse_tool_result(json, depth)?,
+        "attachment" => Block::Attachment(parse_object::<Attachment>(json)?),
+        _ => Block::from_foreign(parse_json(json)?),
     })
 }
 
-fn tool_result(json: &str, depth: usize) -> Result<Block, String> {
+fn parse_tool_result(json: &str, depth: usize) -> Result<Block, String> {
     #[derive(Deserialize)]
-    struct Answer<'a> {
+    struct RawToolResult<'a> {
         #[serde(alias = "tool_use_id")]
         call_id: String,
         #[serde(borrow)]
         content: Option<&'a RawValue>,
         is_error: Option<bool>,
     }
-    let answer: Answer<'_> = object(json)?;
+    let answer: RawToolResult<'_> = parse_object(json)?;
     let content = match answer.content {
-        Some(raw) => content_within(raw, depth + 1).map_err(|error| error.to_string())?,
+        Some(raw) => parse_content_at(raw, depth + 1).map_err(|error| error.to_string())?,
         None => Content::default(),
     };
     Ok(Block::ToolResult(ToolResult {
@@ -117,9 +117,9 @@ fn tool_result(json: &str, depth: usize) -> Result<Block, String> {
 /// The calls of a chat message, and whether the JSON of any had to be mended.
 ///
 /// Both `{id, function: {name, arguments}}` and the flat `{id, name, args}` are known.
-pub(crate) fn tool_calls(raw: &RawValue) -> Result<(Vec<Block>, bool), LineError> {
+pub(crate) fn parse_tool_calls(raw: &RawValue) -> Result<(Vec<Block>, bool), LineError> {
     #[derive(Deserialize)]
-    struct Called<'a> {
+    struct RawToolCall<'a> {
         id: Option<String>,
         name: Option<String>,
         #[serde(borrow, alias = "args", alias = "input")]
@@ -137,12 +137,12 @@ pub(crate) fn tool_calls(raw: &RawValue) -> Result<(Vec<Block>, bool), LineError
     let mut repaired = false;
     for (index, element) in elements.into_iter().enumerate() {
         let mut read = || {
-            let outer: Called<'_> = object(element.get())?;
-            let inner: Called<'_> = outer
+            let outer: RawToolCall<'_> = parse_object(element.get())?;
+            let inner: RawToolCall<'_> = outer
                 .function
-                .map_or_else(|| object("{}"), |raw| object(raw.get()))?;
+                .map_or_else(|| parse_object("{}"), |raw| parse_object(raw.get()))?;
             let name = inner.name.or(outer.name).ok_or("it has no name")?;
-            let (input, mended) = arguments(inner.arguments.or(outer.arguments))?;
+            let (input, mended) = parse_arguments(inner.arguments.or(outer.arguments))?;
             repaired |= mended;
             Ok(Block::ToolCall(ToolCall {
                 id: outer.id.unwrap_or_default(),
@@ -159,28 +159,28 @@ pub(crate) fn tool_calls(raw: &RawValue) -> Result<(Vec<Block>, bool), LineError
 }
 
 /// JSON, or JSON in a string; a string that holds none stays the string it is.
-pub(crate) fn arguments(raw: Option<&RawValue>) -> Result<(Json, bool), String> {
+pub(crate) fn parse_arguments(raw: Option<&RawValue>) -> Result<(Json, bool), String> {
     let Some(raw) = raw else {
-        return Ok((no_input()?, false));
+        return Ok((empty_input()?, false));
     };
     if !raw.get().starts_with('"') {
-        return Ok((verbatim(raw.get())?, false));
+        return Ok((parse_json(raw.get())?, false));
     }
-    let text: String = serde_json::from_str(raw.get()).map_err(|error| reason(&error))?;
+    let text: String = serde_json::from_str(raw.get()).map_err(|error| parser_message(&error))?;
     if text.trim().is_empty() {
-        return Ok((no_input()?, false));
+        return Ok((empty_input()?, false));
     }
-    let mended = repair(&text);
+    let mended = replace_lone_surrogates(&text);
     match Json::parse(mended.as_deref().unwrap_or(&text)) {
         Ok(input) => Ok((input, mended.is_some())),
-        Err(_) => Ok((verbatim(raw.get())?, false)),
+        Err(_) => Ok((parse_json(raw.get())?, false)),
     }
 }
 
-fn no_input() -> Result<Json, String> {
-    verbatim("{}")
+fn empty_input() -> Result<Json, String> {
+    parse_json("{}")
 }
 
-fn verbatim(json: &str) -> Result<Json, String> {
-    Json::parse(json).map_err(|error| reason(&error))
+fn parse_json(json: &str) -> Result<Json, String> {
+    Json::parse(json).map_err(|error| parser_message(&error))
 }

@@ -34,7 +34,7 @@ pub enum LineError {
     NotAnObject,
     /// A member is there twice, so that it is unclear which is meant.
     #[error("not a message: {0}")]
-    Ambiguous(String),
+    DuplicateMember(String),
     /// Nobody speaks.
     #[error("there is no `role`")]
     MissingRole,
@@ -79,10 +79,10 @@ pub enum LineError {
     TooDeep,
     /// A log of a later version.
     #[error("the log is of version {0}, and only version 1 can be read")]
-    Version(u64),
+    UnsupportedVersion(u64),
     /// An entry that belongs to no session.
     #[error("an entry without a readable session line before it")]
-    NoSession,
+    MissingSession,
 }
 
 impl LineError {
@@ -90,13 +90,13 @@ impl LineError {
     pub(crate) fn not_json(error: &serde_json::Error) -> Self {
         Self::NotJson {
             column: error.column(),
-            reason: reason(error),
+            reason: parser_message(error),
         }
     }
 }
 
 /// What the JSON parser says, without the place it says it of.
-pub(crate) fn reason(error: &serde_json::Error) -> String {
+pub(crate) fn parser_message(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if let Some(place) = text.rfind(" at line ") {
         text.truncate(place);

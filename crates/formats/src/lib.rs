@@ -33,40 +33,41 @@
 //! # Ok::<(), throughline_formats::LineError>(())
 //! ```
 
-mod agents;
 mod blocks;
 mod error;
-mod json;
-mod jsonl;
-mod lines;
-mod log;
+mod json_members;
+mod json_string;
+mod line_reader;
+mod log_objects;
 mod markdown;
-mod members;
 mod memory_section;
-mod message;
-mod object;
-mod string;
+mod message_lines;
+mod message_parser;
+mod readers;
+mod session_document;
+mod session_log;
 mod surrogate;
 mod writers;
 
-pub use agents::{
-    Agent, Around, Bookmark, Listener, ReadError, Source, UnknownAgent, read as read_source,
-};
 pub use error::LineError;
-pub use json::{Document, DocumentError, DocumentWriter, read_document};
-pub use jsonl::MessageLines;
-pub use lines::DEFAULT_LINE_LIMIT;
-pub use log::{LogItem, LogItems, LogWriter, is_log};
+pub use line_reader::DEFAULT_LINE_LIMIT;
 pub use markdown::{
-    MarkdownWriter, Query, Restoration, Transcript, TranscriptError, TranscriptHead,
+    MarkdownWriter, Query, Restoration, Transcript, TranscriptError, TranscriptHeader,
     read_transcript,
 };
 pub use memory_section::{
-    MEMORY_END, MEMORY_START, MemoryLine, MemorySectionError, place_memory, read_memory,
+    MEMORY_END, MEMORY_START, MemoryLine, MemorySectionError, read_memory, replace_memory,
     write_memory,
 };
-pub use message::{MessageLine, parse_message};
+pub use message_lines::MessageLines;
+pub use message_parser::{MessageLine, parse_message};
+pub use readers::{
+    DiscoveryContext, ReadError, RecordSink, Source, SourceCursor, SourceFormat, UnknownFormat,
+    read as read_source,
+};
+pub use session_document::{Document, DocumentError, DocumentWriter, read_document};
+pub use session_log::{LogItem, LogItems, LogWriter, is_log};
 pub use writers::{
-    Blobs, ClaudeCodeWriter, CodexWriter, Head, HtmlWriter, Layout, PiWriter, SessionWriter, Whole,
-    plain as plain_summary,
+    Blobs, ClaudeCodeWriter, CodexWriter, ExportMetadata, HtmlWriter, Layout, PiWriter,
+    SessionExport, SessionWriter, summary_to_text as plain_summary,
 };

@@ -5,15 +5,15 @@ use throughline_model::{
 
 use super::*;
 
-fn birth(id: &str) -> Birth {
-    let mut birth = Birth::new(id.parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
+fn header(id: &str) -> SessionHeader {
+    let mut birth = SessionHeader::new(id.parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
     birth.lineage = Lineage::Continued {
         session: "s0".parse().unwrap(),
     };
     birth
 }
 
-fn stored(seq: u64, payload: &str) -> StoredEntry {
+fn stored_entry(seq: u64, payload: &str) -> StoredEntry {
     let id = EntryId::from_bytes([u8::try_from(seq).unwrap(); 16]);
     let at = "2026-11-15T10:00:00.5Z".parse().unwrap();
     let payload_digest = Digest::of(payload.as_bytes());
@@ -26,16 +26,16 @@ fn stored(seq: u64, payload: &str) -> StoredEntry {
     }
 }
 
-fn written(sessions: &[(Birth, Vec<StoredEntry>)]) -> String {
+fn render(sessions: &[(SessionHeader, Vec<StoredEntry>)]) -> String {
     let (first, rest) = sessions.split_first().unwrap();
     let mut log = LogWriter::new(Vec::new(), &first.0, Seq(1), &GENESIS).unwrap();
     for entry in &first.1 {
-        log.entry(entry).unwrap();
+        log.write_entry(entry).unwrap();
     }
     for (birth, entries) in rest {
-        log.session(birth, Seq(1), &GENESIS).unwrap();
+        log.start_session(birth, Seq(1), &GENESIS).unwrap();
         for entry in entries {
-            log.entry(entry).unwrap();
+            log.write_entry(entry).unwrap();
         }
     }
     String::from_utf8(log.finish().unwrap()).unwrap()
@@ -47,9 +47,9 @@ fn items(text: &str) -> Vec<Result<LogItem, LineError>> {
         .collect()
 }
 
-fn session(birth: &Birth) -> LogItem {
+fn session_item(birth: &SessionHeader) -> LogItem {
     LogItem::Session {
-        birth: Box::new(birth.clone()),
+        header: Box::new(birth.clone()),
         head: Seq(1),
         digest: GENESIS,
     }
@@ -57,9 +57,9 @@ fn session(birth: &Birth) -> LogItem {
 
 #[test]
 fn a_log_is_a_session_line_and_a_line_an_entry() {
-    let text = written(&[(birth("s1"), vec![stored(1, r#"{"kind":"cleared"}"#)])]);
+    let text = render(&[(header("s1"), vec![stored_entry(1, r#"{"kind":"cleared"}"#)])]);
     let zeros = "0".repeat(64);
-    let digest = stored(1, r#"{"kind":"cleared"}"#).digest;
+    let digest = stored_entry(1, r#"{"kind":"cleared"}"#).digest;
     assert_eq!(
         text,
         format!(
@@ -98,8 +98,8 @@ fn payloads_survive_whatever_they_look_like() {
         "",
         "\u{0}\u{2028}",
     ] {
-        let entry = stored(1, payload);
-        let text = written(&[(birth("s1"), vec![entry.clone()])]);
+        let entry = stored_entry(1, payload);
+        let text = render(&[(header("s1"), vec![entry.clone()])]);
         assert_eq!(text.lines().count(), 2, "{payload:?}");
         assert_eq!(items(&text)[1], Ok(LogItem::Entry(entry.clone())));
         entry.verify(&GENESIS).unwrap();
@@ -110,8 +110,8 @@ fn payloads_survive_whatever_they_look_like() {
 fn deep_payloads_survive_up_to_a_limit() {
     let nested = |levels: usize| {
         let (open, close) = ("[".repeat(levels), "]".repeat(levels));
-        let entry = stored(1, &format!(r#"{{"kind":"x","d":{open}{close}}}"#));
-        let text = written(&[(birth("s1"), vec![entry.clone()])]);
+        let entry = stored_entry(1, &format!(r#"{{"kind":"x","d":{open}{close}}}"#));
+        let text = render(&[(header("s1"), vec![entry.clone()])]);
         (items(&text).remove(1), entry)
     };
     let (read, entry) = nested(256);
@@ -123,27 +123,27 @@ fn deep_payloads_survive_up_to_a_limit() {
 
 #[test]
 fn an_entry_is_never_given_to_the_wrong_session() {
-    let text = written(&[
-        (birth("s1"), vec![stored(1, r#"{"kind":"cleared"}"#)]),
-        (birth("s2"), vec![stored(2, r#"{"kind":"cleared"}"#)]),
-        (birth("s3"), vec![stored(3, r#"{"kind":"cleared"}"#)]),
+    let text = render(&[
+        (header("s1"), vec![stored_entry(1, r#"{"kind":"cleared"}"#)]),
+        (header("s2"), vec![stored_entry(2, r#"{"kind":"cleared"}"#)]),
+        (header("s3"), vec![stored_entry(3, r#"{"kind":"cleared"}"#)]),
     ]);
     let broken = text.replace(r#""id":"s2""#, r#""id":"../s2""#);
     let read = items(&broken);
-    assert_eq!(read[0], Ok(session(&birth("s1"))));
+    assert_eq!(read[0], Ok(session_item(&header("s1"))));
     assert!(matches!(read[2], Err(LineError::NotALogLine(_))));
-    assert_eq!(read[3], Err(LineError::NoSession));
-    assert_eq!(read[4], Ok(session(&birth("s3"))));
+    assert_eq!(read[3], Err(LineError::MissingSession));
+    assert_eq!(read[4], Ok(session_item(&header("s3"))));
     assert!(read[5].is_ok());
 
     let headless = text.split_once('\n').unwrap().1;
-    assert_eq!(items(headless)[0], Err(LineError::NoSession));
+    assert_eq!(items(headless)[0], Err(LineError::MissingSession));
 }
 
 #[test]
-fn what_is_wrong_with_a_line_is_told() {
+fn what_is_wrong_with_a_line_is_reported() {
     let read = items("{\"throughline\":2}\n{\n[1]\n{\"seq\":1}\n");
-    assert_eq!(read[0], Err(LineError::Version(2)));
+    assert_eq!(read[0], Err(LineError::UnsupportedVersion(2)));
     assert!(matches!(read[1], Err(LineError::NotJson { .. })));
     assert!(matches!(read[2], Err(LineError::NotALogLine(_))));
     assert_eq!(
@@ -173,7 +173,7 @@ fn entries() -> impl Strategy<Value = Vec<StoredEntry>> {
             .map(|((body, id, micros), seq)| {
                 let at = Timestamp::from_microsecond(micros).unwrap();
                 let new = NewEntry::new(EntryId::from_bytes(id), at, body);
-                let stored = StoredEntry::after(&previous, Seq(seq), &new, None).unwrap();
+                let stored = StoredEntry::from_new(&previous, Seq(seq), &new, None).unwrap();
                 previous = stored.digest;
                 stored
             })
@@ -184,27 +184,27 @@ fn entries() -> impl Strategy<Value = Vec<StoredEntry>> {
 proptest! {
     #[test]
     fn what_is_written_is_what_is_read(one in entries(), two in entries()) {
-        let sessions = [(birth("s1"), one), (birth("s2"), two)];
+        let sessions = [(header("s1"), one), (header("s2"), two)];
         let expected: Vec<_> = sessions
             .iter()
             .flat_map(|(birth, entries)| {
                 let entries = entries.iter().cloned().map(LogItem::Entry);
-                std::iter::once(session(birth)).chain(entries).map(Ok)
+                std::iter::once(session_item(birth)).chain(entries).map(Ok)
             })
             .collect();
-        prop_assert_eq!(items(&written(&sessions)), expected);
+        prop_assert_eq!(items(&render(&sessions)), expected);
     }
 }
 
 #[test]
 fn the_bytes_of_an_attachment_come_back_and_forged_ones_do_not() {
-    let birth = Birth::new(
+    let birth = SessionHeader::new(
         "s".parse().unwrap(),
         throughline_model::Timestamp::UNIX_EPOCH,
     );
     let mut writer =
         LogWriter::new(Vec::new(), &birth, Seq::ZERO, &throughline_model::GENESIS).unwrap();
-    writer.blob(b"\0png").unwrap();
+    writer.write_blob(b"\0png").unwrap();
     let text = String::from_utf8(writer.finish().unwrap()).unwrap();
     let items = |text: &str| -> Vec<_> {
         LogItems::new(text.as_bytes())

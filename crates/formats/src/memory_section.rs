@@ -31,7 +31,7 @@ pub enum MemorySectionError {
     Missing,
     /// One marker without the other, or in the wrong order.
     #[error("the memory section's markers are broken")]
-    Markers,
+    BrokenMarkers,
 }
 
 /// The section: facts of no file first, then file by file, each in the order given.
@@ -50,12 +50,12 @@ pub fn write_memory(lines: &[MemoryLine]) -> String {
         if !files.is_empty() {
             let names: Vec<_> = files
                 .iter()
-                .map(|file| format!("`{}`", coded(file)))
+                .map(|file| format!("`{}`", encode_file_name(file)))
                 .collect();
             let _ = writeln!(section, "### {}\n", names.join(", "));
         }
         for line in group {
-            for (index, part) in escaped(line.text.trim()).split('\n').enumerate() {
+            for (index, part) in escape_comments(line.text.trim()).split('\n').enumerate() {
                 let start = match (index, part) {
                     (0, _) => "- ",
                     (_, "") => "",
@@ -72,7 +72,7 @@ pub fn write_memory(lines: &[MemoryLine]) -> String {
 
 /// The facts in a document's section.
 pub fn read_memory(document: &str) -> Result<Vec<MemoryLine>, MemorySectionError> {
-    let (start, end) = span(document)?;
+    let (start, end) = find_section(document)?;
     let inner = &document[start + MEMORY_START.len()..end - MEMORY_END.len()];
     let mut lines: Vec<MemoryLine> = Vec::new();
     let mut files: Vec<String> = Vec::new();
@@ -81,7 +81,7 @@ pub fn read_memory(document: &str) -> Result<Vec<MemoryLine>, MemorySectionError
     for line in inner.lines() {
         if let Some(heading) = line.strip_prefix('#') {
             files = match heading.trim_start_matches('#').trim() {
-                heading if line.starts_with("###") => named(heading),
+                heading if line.starts_with("###") => parse_file_names(heading),
                 _ => Vec::new(),
             };
             open = None;
@@ -103,15 +103,15 @@ pub fn read_memory(document: &str) -> Result<Vec<MemoryLine>, MemorySectionError
         }
     }
     for line in &mut lines {
-        line.text = unescaped(line.text.trim());
+        line.text = unescape_comments(line.text.trim());
     }
     lines.retain(|line| !line.text.is_empty());
     Ok(lines)
 }
 
 /// A document with its section replaced, or with the section at its end.
-pub fn place_memory(document: &str, section: &str) -> Result<String, MemorySectionError> {
-    match span(document) {
+pub fn replace_memory(document: &str, section: &str) -> Result<String, MemorySectionError> {
+    match find_section(document) {
         Ok((start, end)) => {
             let rest = &document[end..];
             let section = if rest.is_empty() {
@@ -130,20 +130,20 @@ pub fn place_memory(document: &str, section: &str) -> Result<String, MemorySecti
 }
 
 /// Where the section is, markers included.
-fn span(document: &str) -> Result<(usize, usize), MemorySectionError> {
+fn find_section(document: &str) -> Result<(usize, usize), MemorySectionError> {
     match (document.find(MEMORY_START), document.find(MEMORY_END)) {
         (None, None) => Err(MemorySectionError::Missing),
         (Some(start), Some(end)) if start < end => Ok((start, end + MEMORY_END.len())),
-        _ => Err(MemorySectionError::Markers),
+        _ => Err(MemorySectionError::BrokenMarkers),
     }
 }
 
 /// The files a heading names.
-fn named(heading: &str) -> Vec<String> {
+fn parse_file_names(heading: &str) -> Vec<String> {
     if heading.contains('`') {
         let quoted = heading.split('`').skip(1).step_by(2);
         return quoted
-            .map(decoded)
+            .map(decode_file_name)
             .filter(|name| !name.is_empty())
             .collect();
     }
@@ -154,7 +154,7 @@ fn named(heading: &str) -> Vec<String> {
         .collect()
 }
 
-fn coded(file: &str) -> String {
+fn encode_file_name(file: &str) -> String {
     let mut coded = String::new();
     for c in file.chars() {
         if c == '`' || c == '%' || c.is_control() {
@@ -166,7 +166,7 @@ fn coded(file: &str) -> String {
     coded
 }
 
-fn decoded(name: &str) -> String {
+fn decode_file_name(name: &str) -> String {
     let mut parts = name.split('%');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -182,18 +182,18 @@ fn decoded(name: &str) -> String {
 }
 
 /// A fact cannot open or close anything: `<!--` gets a backslash more than it has.
-fn escaped(text: &str) -> String {
-    with_comments(text, |slashes| format!("{slashes}\\"))
+fn escape_comments(text: &str) -> String {
+    map_comment_escapes(text, |slashes| format!("{slashes}\\"))
 }
 
-fn unescaped(text: &str) -> String {
-    with_comments(text, |slashes| {
+fn unescape_comments(text: &str) -> String {
+    map_comment_escapes(text, |slashes| {
         slashes.strip_prefix('\\').unwrap_or(slashes).to_owned()
     })
 }
 
 /// Changes the backslashes in every `<\\!--`.
-fn with_comments(text: &str, change: impl Fn(&str) -> String) -> String {
+fn map_comment_escapes(text: &str, change: impl Fn(&str) -> String) -> String {
     let mut changed = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('<') {
@@ -254,16 +254,16 @@ mod tests {
     fn the_rest_of_a_file_is_left_alone() {
         let one = write_memory(&[line("one", &[])]);
         let two = write_memory(&[line("two", &[])]);
-        assert_eq!(place_memory("", &one).unwrap(), one);
-        let placed = place_memory("# Agents\n", &one).unwrap();
+        assert_eq!(replace_memory("", &one).unwrap(), one);
+        let placed = replace_memory("# Agents\n", &one).unwrap();
         assert_eq!(placed, format!("# Agents\n\n{one}"));
         let placed = placed + "\nAfter.\n";
-        let again = place_memory(&placed, &two).unwrap();
+        let again = replace_memory(&placed, &two).unwrap();
         assert_eq!(again, placed.replace("- one", "- two"));
         assert_eq!(read_memory("# Agents"), Err(MemorySectionError::Missing));
         assert_eq!(
-            place_memory(MEMORY_END, &one),
-            Err(MemorySectionError::Markers)
+            replace_memory(MEMORY_END, &one),
+            Err(MemorySectionError::BrokenMarkers)
         );
     }
 

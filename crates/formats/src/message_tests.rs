@@ -2,23 +2,23 @@ use throughline_model::{Json, ToolCall, Usage};
 
 use super::*;
 
-fn read(line: &str) -> MessageLine {
+fn parse(line: &str) -> MessageLine {
     parse_message(line).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-fn content(json: &str) -> Vec<Block> {
-    read(&format!(r#"{{"role":"user","content":{json}}}"#))
+fn parse_content(json: &str) -> Vec<Block> {
+    parse(&format!(r#"{{"role":"user","content":{json}}}"#))
         .message
         .content
         .0
 }
 
-fn at(json: &str) -> String {
-    let line = read(&format!(r#"{{"role":"user","content":"x","at":{json}}}"#));
+fn parse_time(json: &str) -> String {
+    let line = parse(&format!(r#"{{"role":"user","content":"x","at":{json}}}"#));
     line.at.unwrap().to_string()
 }
 
-fn call(id: &str, name: &str, input: &str) -> Block {
+fn tool_call(id: &str, name: &str, input: &str) -> Block {
     Block::ToolCall(ToolCall {
         id: id.into(),
         name: name.into(),
@@ -28,7 +28,7 @@ fn call(id: &str, name: &str, input: &str) -> Block {
 
 #[test]
 fn every_member_is_read() {
-    let line = read(
+    let line = parse(
         r#"{"session":"s1","role":"assistant","content":"hello","at":"2026-11-15T10:00:00.1234567+01:00","id":"m1","author":"ada","name":"Auth","project":"git:x","model":"m","provider":"p","usage":{"input":3,"output":4},"latency_ms":12,"incomplete":true,"other":[[1]]}"#,
     );
     let mut message = Message::text(Role::Assistant, "hello");
@@ -66,29 +66,32 @@ fn roles_of_other_systems_are_understood() {
         ("developer", Role::System),
         ("function", Role::Tool),
     ] {
-        let line = read(&format!(r#"{{"role":"{theirs}","content":"x"}}"#));
+        let line = parse(&format!(r#"{{"role":"{theirs}","content":"x"}}"#));
         assert_eq!(line.message.role, ours);
     }
 }
 
 #[test]
 fn a_number_is_as_good_an_id_as_a_text() {
-    let line = read(r#"{"session":-100123,"id":7,"role":"user","content":"x"}"#);
+    let line = parse(r#"{"session":-100123,"id":7,"role":"user","content":"x"}"#);
     assert_eq!(line.external_id.as_deref(), Some("7"));
     assert_eq!(line.session.as_deref(), Some("-100123"));
-    let line = read(r#"{"id":"","role":"user","content":"x"}"#);
+    let line = parse(r#"{"id":"","role":"user","content":"x"}"#);
     assert_eq!(line.external_id, None);
 }
 
 #[test]
 fn a_time_may_be_a_number() {
-    assert_eq!(at("1700000000"), "2023-11-14T22:13:20Z");
-    assert_eq!(at("1700000000.123456"), "2023-11-14T22:13:20.123456Z");
-    assert_eq!(at("1700000000123"), "2023-11-14T22:13:20.123Z");
-    assert_eq!(at("1700000000123.5"), "2023-11-14T22:13:20.1235Z");
-    assert_eq!(at("-1"), "1969-12-31T23:59:59Z");
-    assert_eq!(at("1.7e9"), "2023-11-14T22:13:20Z");
-    assert_eq!(at("0"), "1970-01-01T00:00:00Z");
+    assert_eq!(parse_time("1700000000"), "2023-11-14T22:13:20Z");
+    assert_eq!(
+        parse_time("1700000000.123456"),
+        "2023-11-14T22:13:20.123456Z"
+    );
+    assert_eq!(parse_time("1700000000123"), "2023-11-14T22:13:20.123Z");
+    assert_eq!(parse_time("1700000000123.5"), "2023-11-14T22:13:20.1235Z");
+    assert_eq!(parse_time("-1"), "1969-12-31T23:59:59Z");
+    assert_eq!(parse_time("1.7e9"), "2023-11-14T22:13:20Z");
+    assert_eq!(parse_time("0"), "1970-01-01T00:00:00Z");
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn blocks_of_ours_and_of_others_become_blocks() {
         })
     };
     assert_eq!(
-        content(
+        parse_content(
             r#"["bare",{"type":"text","text":"a"},{"type":"input_text","text":"b"},{"type":"output_text","text":"c","annotations":[]}]"#
         ),
         ["bare", "a", "b", "c"].map(|text| Block::Text(text.into()))
@@ -111,23 +114,23 @@ fn blocks_of_ours_and_of_others_become_blocks() {
         signature: Some("s".into()),
     };
     assert_eq!(
-        content(
+        parse_content(
             r#"[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"thinking","text":"hm","signature":"s"}]"#
         ),
         [thought.clone(), thought]
     );
     assert_eq!(
-        content(
+        parse_content(
             r#"[{"type":"tool_use","id":"c","name":"n","input":{"b": 1.0}},{"type":"tool_call","id":"c","name":"n","input":7},{"type":"tool_use","id":"c","name":"n"}]"#
         ),
         [
-            call("c", "n", r#"{"b": 1.0}"#),
-            call("c", "n", "7"),
-            call("c", "n", "{}")
+            tool_call("c", "n", r#"{"b": 1.0}"#),
+            tool_call("c", "n", "7"),
+            tool_call("c", "n", "{}")
         ]
     );
     assert_eq!(
-        content(
+        parse_content(
             r#"[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x"}],"is_error":true},{"type":"tool_result","call_id":"c","is_error":true}]"#
         ),
         [result(Content::text("x")), result(Content::default())]
@@ -138,37 +141,37 @@ fn blocks_of_ours_and_of_others_become_blocks() {
 fn an_unknown_block_is_kept_to_the_byte() {
     let image = r#"{"source": {"n":1e400},"type":"image"}"#;
     assert_eq!(
-        content(&format!("[{image}]")),
+        parse_content(&format!("[{image}]")),
         [Block::Foreign(Json::parse(image).unwrap())]
     );
 }
 
 #[test]
 fn calls_in_the_manner_of_chat_completions_become_blocks() {
-    let line = read(
+    let line = parse(
         r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\": \"a\"}"}},{"id":"c2","function":{"name":"now","arguments":""}},{"id":"c3","function":{"name":"say","arguments":"plain"}},{"name":"flat","args":{"a":1}}]}"#,
     );
     assert_eq!(
         line.message.content.0,
         [
-            call("c1", "read", r#"{"path": "a"}"#),
-            call("c2", "now", "{}"),
-            call("c3", "say", r#""plain""#),
-            call("", "flat", r#"{"a":1}"#),
+            tool_call("c1", "read", r#"{"path": "a"}"#),
+            tool_call("c2", "now", "{}"),
+            tool_call("c3", "say", r#""plain""#),
+            tool_call("", "flat", r#"{"a":1}"#),
         ]
     );
-    let line = read(
+    let line = parse(
         r#"{"role":"assistant","content":"so","tool_calls":[{"id":"c","function":{"name":"n"}}]}"#,
     );
     assert_eq!(
         line.message.content.0,
-        [Block::Text("so".into()), call("c", "n", "{}")]
+        [Block::Text("so".into()), tool_call("c", "n", "{}")]
     );
 }
 
 #[test]
 fn the_answer_of_a_tool_becomes_a_result() {
-    let line = read(r#"{"role":"tool","tool_call_id":"c1","content":"out"}"#);
+    let line = parse(r#"{"role":"tool","tool_call_id":"c1","content":"out"}"#);
     assert_eq!(
         line.message.content.0,
         [Block::ToolResult(ToolResult {
@@ -177,7 +180,7 @@ fn the_answer_of_a_tool_becomes_a_result() {
             is_error: false,
         })]
     );
-    let already = read(
+    let already = parse(
         r#"{"role":"tool","tool_call_id":"c1","content":[{"type":"tool_result","call_id":"c1","content":"out"}]}"#,
     );
     assert_eq!(already.message.content, line.message.content);
@@ -186,7 +189,7 @@ fn the_answer_of_a_tool_becomes_a_result() {
 #[test]
 fn tokens_are_counted_alike_whoever_counted_them() {
     let usage = |json: &str| {
-        read(&format!(r#"{{"role":"ai","content":"x","usage":{json}}}"#))
+        parse(&format!(r#"{{"role":"ai","content":"x","usage":{json}}}"#))
             .message
             .usage
     };
@@ -224,20 +227,20 @@ fn tokens_are_counted_alike_whoever_counted_them() {
 
 #[test]
 fn half_characters_are_mended_and_nul_is_kept() {
-    let line = read(r#"{"role":"user","content":"a\ud800b\u0000"}"#);
+    let line = parse(r#"{"role":"user","content":"a\ud800b\u0000"}"#);
     assert_eq!(line.message.content.to_text(), "a\u{fffd}b\0");
     assert!(line.repaired);
 
-    let line = read(
+    let line = parse(
         r#"{"role":"ai","tool_calls":[{"id":"c","function":{"name":"n","arguments":"{\"a\":\"\\ud800\"}"}}]}"#,
     );
     assert_eq!(
         line.message.content.0,
-        [call("c", "n", r#"{"a":"\ufffd"}"#)]
+        [tool_call("c", "n", r#"{"a":"\ufffd"}"#)]
     );
     assert!(line.repaired);
 
-    let line = read(r#"{"role":"user","content":"\ud83d\ude00 \u0000"}"#);
+    let line = parse(r#"{"role":"user","content":"\ud83d\ude00 \u0000"}"#);
     assert_eq!(line.message.content.to_text(), "😀 \0");
     assert!(!line.repaired);
 }
@@ -246,10 +249,10 @@ fn half_characters_are_mended_and_nul_is_kept() {
 fn what_is_nested_too_deeply_is_refused() {
     let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     let deep = nested(250);
-    let blocks = content(&format!(
+    let blocks = parse_content(&format!(
         r#"[{{"type":"tool_use","id":"c","name":"n","input":{deep}}},{{"type":"odd","x":{deep}}}]"#
     ));
-    assert_eq!(blocks[0], call("c", "n", &deep));
+    assert_eq!(blocks[0], tool_call("c", "n", &deep));
 
     let results = r#"[{"type":"tool_result","call_id":"c","content":"#.repeat(20_000);
     for deep in [
@@ -269,11 +272,11 @@ fn what_is_nested_too_deeply_is_refused() {
     }
     // JSON within a string stays a string.
     let deep = nested(300);
-    let line = read(&format!(
+    let line = parse(&format!(
         r#"{{"role":"assistant","tool_calls":[{{"id":"c","name":"n","arguments":"{deep}"}}]}}"#
     ));
     assert_eq!(
         line.message.content.0,
-        [call("c", "n", &format!("\"{deep}\""))]
+        [tool_call("c", "n", &format!("\"{deep}\""))]
     );
 }

@@ -9,7 +9,7 @@
 use memchr::memmem;
 
 /// The text with every lone surrogate escape replaced, or nothing if it has none.
-pub(crate) fn repair(json: &str) -> Option<String> {
+pub(crate) fn replace_lone_surrogates(json: &str) -> Option<String> {
     let bytes = json.as_bytes();
     let mut escapes = memmem::find_iter(bytes, b"\\u");
     if !escapes.any(|at| matches!(bytes.get(at + 2), Some(b'd' | b'D'))) {
@@ -20,7 +20,10 @@ pub(crate) fn repair(json: &str) -> Option<String> {
     let mut at = 0;
     while let Some(offset) = json.get(at..).and_then(|rest| rest.find('\\')) {
         at += offset;
-        at += match (escape(bytes, at), escape(bytes, at + 6)) {
+        at += match (
+            parse_unicode_escape(bytes, at),
+            parse_unicode_escape(bytes, at + 6),
+        ) {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
             (Some(0xD800..=0xDFFF), _) => {
                 mended.push_str(&json[copied..at]);
@@ -41,7 +44,7 @@ pub(crate) fn repair(json: &str) -> Option<String> {
 }
 
 /// The code unit of the `\uXXXX` escape at this place, if there is one.
-fn escape(bytes: &[u8], at: usize) -> Option<u32> {
+fn parse_unicode_escape(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0, |unit, digit| {
         Some(unit * 16 + char::from(*digit).to_digit(16)?)
@@ -61,7 +64,7 @@ mod tests {
             (r"\\\ud800", r"\\\ufffd"),
             (r"\ud800é\udfff", r"\ufffdé\ufffd"),
         ] {
-            assert_eq!(repair(broken).as_deref(), Some(mended));
+            assert_eq!(replace_lone_surrogates(broken).as_deref(), Some(mended));
         }
     }
 
@@ -78,7 +81,7 @@ mod tests {
             "\\",
             "\\é\\ud",
         ] {
-            assert_eq!(repair(whole), None, "{whole}");
+            assert_eq!(replace_lone_surrogates(whole), None, "{whole}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use throughline_formats::parse_message;
 
-fn refusal(line: &str) -> String {
+fn error_message(line: &str) -> String {
     match parse_message(line) {
         Ok(read) => panic!("{line} was read as {read:?}"),
         Err(error) => error.to_string(),
@@ -75,6 +75,6 @@ fn what_is_wrong_is_said_precisely() {
             "`latency_ms` is not a number of milliseconds",
         ),
     ] {
-        assert_eq!(refusal(line), said, "{line}");
+        assert_eq!(error_message(line), said, "{line}");
     }
 }

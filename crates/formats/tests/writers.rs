@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use throughline_formats::{
-    Agent, Blobs, ClaudeCodeWriter, CodexWriter, Head, HtmlWriter, PiWriter, SessionWriter,
-    read_source,
+    Blobs, ClaudeCodeWriter, CodexWriter, ExportMetadata, HtmlWriter, PiWriter, SessionWriter,
+    SourceFormat, read_source,
 };
 use throughline_model::{
-    Attachment, Birth, Block, Body, Checkpoint, Content, Digest, Entry, EntryId, Happened,
-    Incoming, Json, Message, NewEntry, Record, Role, Seq, SessionId, StoredEntry, Summary,
-    Timestamp, ToolCall, ToolResult, Usage, fold,
+    Attachment, Block, Body, Checkpoint, Content, Digest, Entry, EntryId, ImportEvent,
+    IncomingItem, Json, Message, NewEntry, Record, Role, Seq, SessionHeader, SessionId,
+    StoredEntry, Summary, Timestamp, ToolCall, ToolResult, Usage, fold,
 };
 
 fn at(second: i64) -> Timestamp {
@@ -44,7 +44,7 @@ fn picture() -> (Block, Blobs) {
 }
 
 /// A session with everything that is hard to carry over.
-fn session() -> (Birth, Vec<Entry>, Blobs) {
+fn session() -> (SessionHeader, Vec<Entry>, Blobs) {
     let (picture, blobs) = picture();
     let said = |role, blocks| Body::Message(Message::new(role, Content(blocks)));
     let text = |role, text: &str| Body::Message(Message::text(role, text));
@@ -95,22 +95,25 @@ fn session() -> (Birth, Vec<Entry>, Blobs) {
         said(Role::Tool, vec![result("unknown", "orphan")]),
         text(Role::Assistant, "the end"),
     ];
-    let birth = Birth::new("s1".parse::<SessionId>().unwrap(), at(0));
+    let birth = SessionHeader::new("s1".parse::<SessionId>().unwrap(), at(0));
     let mut previous = throughline_model::GENESIS;
     let mut entries = Vec::new();
     for (index, body) in bodies.into_iter().enumerate() {
         let number = index as u64 + 1;
-        let id = EntryId::derived(&[&number.to_le_bytes()]);
+        let id = EntryId::derive(&[&number.to_le_bytes()]);
         let new = NewEntry::new(id, at(i64::try_from(number).unwrap()), body);
-        let stored = StoredEntry::after(&previous, Seq(number), &new, None).unwrap();
+        let stored = StoredEntry::from_new(&previous, Seq(number), &new, None).unwrap();
         previous = stored.digest;
         entries.push(stored.decode().unwrap());
     }
     (birth, entries, blobs)
 }
 
-fn head(birth: &Birth, entries: &[Entry]) -> Head {
-    let Record { card, standing } = fold(birth, entries);
+fn metadata(birth: &SessionHeader, entries: &[Entry]) -> ExportMetadata {
+    let Record {
+        info,
+        state: standing,
+    } = fold(birth, entries);
     let mark = standing.checkpoint();
     let summary = mark.and_then(|mark| {
         let entry = entries.iter().find(|entry| entry.seq == mark.seq)?;
@@ -119,22 +122,24 @@ fn head(birth: &Birth, entries: &[Entry]) -> Head {
             _ => None,
         }
     });
-    Head {
-        birth: birth.clone(),
-        card,
-        standing,
+    ExportMetadata {
+        header: birth.clone(),
+        info,
+        state: standing,
         summary,
         folder: "/work/app".into(),
     }
 }
 
-fn written(make: impl FnOnce(&mut Vec<u8>, Head) -> Box<dyn SessionWriter + '_>) -> String {
+fn render(
+    make: impl FnOnce(&mut Vec<u8>, ExportMetadata) -> Box<dyn SessionWriter + '_>,
+) -> String {
     let (birth, entries, blobs) = session();
     let mut out = Vec::new();
     {
-        let mut writer = make(&mut out, head(&birth, &entries));
+        let mut writer = make(&mut out, metadata(&birth, &entries));
         for entry in &entries {
-            writer.entry(entry, &blobs).unwrap();
+            writer.write_entry(entry, &blobs).unwrap();
         }
         writer.finish().unwrap();
     }
@@ -142,15 +147,15 @@ fn written(make: impl FnOnce(&mut Vec<u8>, Head) -> Box<dyn SessionWriter + '_>)
 }
 
 /// What the reader makes of it: texts, calls and summaries, in order.
-fn read(agent: Agent, name: &str, text: &str) -> Vec<String> {
+fn read_back(agent: SourceFormat, name: &str, text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     let mut told = Vec::new();
     read_source(agent, &path, None, &mut |incoming| {
-        if let Incoming::Entry(entry) = &incoming {
-            match &entry.what {
-                Happened::Body(Body::Message(message)) => {
+        if let IncomingItem::Entry(entry) = &incoming {
+            match &entry.event {
+                ImportEvent::Body(Body::Message(message)) => {
                     for block in &message.content.0 {
                         told.push(match block {
                             Block::Text(text) => format!("{}: {text}", message.role),
@@ -164,14 +169,14 @@ fn read(agent: Agent, name: &str, text: &str) -> Vec<String> {
                         });
                     }
                 }
-                Happened::Compacted { summary, keeps, .. } => {
+                ImportEvent::Compacted { summary, keeps, .. } => {
                     let kept = if keeps.is_some() { " keeping" } else { "" };
                     told.push(format!("summary {}{kept}", summary.background));
                 }
                 _ => {}
             }
         }
-        if let Incoming::Passed(passed) = &incoming {
+        if let IncomingItem::Skipped(passed) = &incoming {
             assert!(!passed.damaged, "{passed:?}");
         }
         true
@@ -183,10 +188,10 @@ fn read(agent: Agent, name: &str, text: &str) -> Vec<String> {
 const SCRIPT: &str = "</script><script>alert(1)</script> & \"quotes\"";
 
 #[test]
-fn claude_code_reads_back_what_stands() {
-    let text = written(|out, head| Box::new(ClaudeCodeWriter::new(out, head)));
-    let told = read(
-        Agent::ClaudeCode,
+fn claude_code_reads_back_what_is_visible() {
+    let text = render(|out, head| Box::new(ClaudeCodeWriter::new(out, head)));
+    let told = read_back(
+        SourceFormat::ClaudeCode,
         "11111111-1111-4111-8111-111111111111.jsonl",
         &text,
     );
@@ -222,9 +227,9 @@ fn claude_code_reads_back_what_stands() {
 }
 
 #[test]
-fn codex_reads_back_what_stands() {
-    let text = written(|out, head| Box::new(CodexWriter::new(out, head)));
-    let told = read(Agent::Codex, "rollout-x.jsonl", &text);
+fn codex_reads_back_what_is_visible() {
+    let text = render(|out, head| Box::new(CodexWriter::new(out, head)));
+    let told = read_back(SourceFormat::Codex, "rollout-x.jsonl", &text);
     assert_eq!(
         told,
         [
@@ -247,9 +252,9 @@ fn codex_reads_back_what_stands() {
 }
 
 #[test]
-fn pi_reads_back_what_stands() {
-    let text = written(|out, head| Box::new(PiWriter::new(out, head)));
-    let told = read(Agent::Pi, "x.jsonl", &text);
+fn pi_reads_back_what_is_visible() {
+    let text = render(|out, head| Box::new(PiWriter::new(out, head)));
+    let told = read_back(SourceFormat::Pi, "x.jsonl", &text);
     assert_eq!(
         told,
         [
@@ -275,7 +280,7 @@ fn pi_reads_back_what_stands() {
 #[test]
 fn a_page_holds_nothing_but_text_and_its_own_script() {
     let zone = jiff::tz::TimeZone::UTC;
-    let page = written(|out, head| Box::new(HtmlWriter::new(out, head, zone)));
+    let page = render(|out, head| Box::new(HtmlWriter::new(out, head, zone)));
     assert_eq!(page.matches("<script").count(), 1);
     assert!(page.contains("&lt;/script&gt;&lt;script&gt;alert(1)"));
     assert!(page.contains("src=\"data:image/png;base64,"));
@@ -289,16 +294,18 @@ fn a_page_holds_nothing_but_text_and_its_own_script() {
 #[test]
 fn a_session_with_an_id_of_its_own_keeps_it() {
     let (birth, entries, _) = session();
-    let mut head = head(&birth, &entries);
+    let mut head = metadata(&birth, &entries);
     assert_eq!(head.uuid("pi"), head.uuid("pi"));
     assert_ne!(head.uuid("pi"), head.uuid("codex"));
     let own = "0190E6A1-7c2b-7f3e-8a4d-5b6c7d8e9f00";
-    head.card.id = own.parse().unwrap();
+    head.info.id = own.parse().unwrap();
     assert_eq!(head.uuid("codex"), own.to_lowercase());
     assert_eq!(
-        ClaudeCodeWriter::<Vec<u8>>::place(&head),
+        ClaudeCodeWriter::<Vec<u8>>::default_path(&head),
         format!("-work-app/{}.jsonl", own.to_lowercase())
     );
-    assert!(PiWriter::<Vec<u8>>::place(&head).starts_with("--work-app--/2026-01-02T"));
-    assert!(CodexWriter::<Vec<u8>>::place(&head).starts_with("2026/01/02/rollout-2026-01-02T"));
+    assert!(PiWriter::<Vec<u8>>::default_path(&head).starts_with("--work-app--/2026-01-02T"));
+    assert!(
+        CodexWriter::<Vec<u8>>::default_path(&head).starts_with("2026/01/02/rollout-2026-01-02T")
+    );
 }

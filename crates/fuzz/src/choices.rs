@@ -37,21 +37,21 @@ impl<'a> Choices<'a> {
     }
 
     /// Random bytes, from one choice.
-    pub fn noise(&mut self, count: usize) -> Option<Vec<u8>> {
-        let mut random = Random::new(self.below(u32::MAX as usize)? as u64);
-        Some((0..count).map(|_| random.byte()).collect())
+    pub fn random_bytes(&mut self, count: usize) -> Option<Vec<u8>> {
+        let mut random = SplitMix64::new(self.below(u32::MAX as usize)? as u64);
+        Some((0..count).map(|_| random.next_byte()).collect())
     }
 }
 
 /// A small generator of random numbers, splitmix64: the same from the same seed on every machine.
-pub(crate) struct Random(u64);
+pub(crate) struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -59,13 +59,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    fn byte(&mut self) -> u8 {
-        (self.next() >> 56) as u8
+    fn next_byte(&mut self) -> u8 {
+        (self.next_u64() >> 56) as u8
     }
 
     /// A number below `limit`.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
-        let product = u128::from(self.next()) * limit as u128;
+        let product = u128::from(self.next_u64()) * limit as u128;
         usize::try_from(product >> 64).unwrap_or_default()
     }
 }

@@ -16,15 +16,15 @@
 pub mod mutate;
 
 mod choices;
-mod json;
+mod json_mutation;
 mod minimize;
 mod target;
 mod watchdog;
 
 pub use bolero;
 pub use choices::Choices;
-pub use target::{Case, Input, Mutated, Target};
-pub use watchdog::HANG;
+pub use target::{Case, Input, MutationGenerator, Target};
+pub use watchdog::CPU_TIME_LIMIT;
 
 /// Fuzzes a [`Target`]: its corpus, then a fixed number of mutations.
 ///
@@ -38,7 +38,7 @@ macro_rules! fuzz {
         target.replay(&check);
         if $crate::is_driven_by_bolero() {
             $crate::bolero::check!()
-                .with_generator(target.mutated())
+                .with_generator(target.generator())
                 .with_shrink_time(::std::time::Duration::ZERO)
                 .for_each(|input: &$crate::Input| target.run(input, &check));
         } else {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long that may take.
-const TIME: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// The smallest input found that still fails: lines are left out first, then bytes.
 pub(crate) fn minimize(input: &[u8], fails: &dyn Fn(&[u8]) -> bool) -> Vec<u8> {
@@ -13,16 +13,20 @@ pub(crate) fn minimize(input: &[u8], fails: &dyn Fn(&[u8]) -> bool) -> Vec<u8> {
         lines.map(<[u8]>::to_vec).collect::<Vec<_>>()
     };
     let bytes = |input: &[u8]| input.iter().map(|byte| vec![*byte]).collect();
-    let input = without(lines(input), fails, start);
-    without(bytes(&input), fails, start)
+    let input = remove_chunks(lines(input), fails, start);
+    remove_chunks(bytes(&input), fails, start)
 }
 
 /// Leaves out runs of pieces, shorter and shorter ones, as long as what is left fails.
-fn without(mut pieces: Vec<Vec<u8>>, fails: &dyn Fn(&[u8]) -> bool, start: Instant) -> Vec<u8> {
+fn remove_chunks(
+    mut pieces: Vec<Vec<u8>>,
+    fails: &dyn Fn(&[u8]) -> bool,
+    start: Instant,
+) -> Vec<u8> {
     let mut run = pieces.len() / 2;
-    while run > 0 && start.elapsed() < TIME {
+    while run > 0 && start.elapsed() < TIME_LIMIT {
         let mut at = 0;
-        while at < pieces.len() && start.elapsed() < TIME {
+        while at < pieces.len() && start.elapsed() < TIME_LIMIT {
             let end = (at + run).min(pieces.len());
             let rest = [&pieces[..at], &pieces[end..]].concat();
             if fails(&rest.concat()) {

@@ -1,20 +1,20 @@
 //! Mutations of documents: what changes a valid one into one that is nearly valid.
 
 use crate::Choices;
-use crate::json;
+use crate::json_mutation;
 
 /// Changes a document, given others of its kind to splice from.
 pub type Mutation = fn(Vec<u8>, &[Vec<u8>], &mut Choices<'_>) -> Option<Vec<u8>>;
 
 /// No mutation makes a document larger than this.
-const LARGEST: usize = 1 << 20;
+const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
 /// JSON, a value a line.
 pub fn json_lines(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
     match by.below(10)? {
         0 => bytes(document, others, by),
         1..=3 => lines(document, others, by),
-        _ => one_line(document, others, by),
+        _ => mutate_json_line(document, others, by),
     }
 }
 
@@ -28,7 +28,7 @@ pub fn json_document(
         return bytes(document, others, by);
     }
     let other = by.pick(others).map_or(&[][..], Vec::as_slice);
-    json::mutate(&document, other, by)
+    json_mutation::mutate(&document, other, by)
 }
 
 /// Text in lines, such as Markdown.
@@ -40,16 +40,20 @@ pub fn text(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Opti
 }
 
 /// Changes one line of JSON.
-fn one_line(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
-    let mut all = split(&document);
+fn mutate_json_line(
+    document: Vec<u8>,
+    others: &[Vec<u8>],
+    by: &mut Choices<'_>,
+) -> Option<Vec<u8>> {
+    let mut all = split_lines(&document);
     if all.is_empty() {
         return Some(document);
     }
     let at = by.below(all.len())?;
     let theirs = by.pick(others).map_or(&[][..], Vec::as_slice);
-    let theirs = split(theirs);
+    let theirs = split_lines(theirs);
     let other = by.pick(&theirs).copied().unwrap_or_default();
-    let mut changed = json::mutate(all[at], other, by)?;
+    let mut changed = json_mutation::mutate(all[at], other, by)?;
     if !changed.ends_with(b"\n") {
         changed.push(b'\n');
     }
@@ -59,7 +63,7 @@ fn one_line(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Opti
 
 /// Changes which lines there are, and in what order.
 pub fn lines(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
-    let mut all = split(&document);
+    let mut all = split_lines(&document);
     if all.is_empty() {
         return bytes(document, others, by);
     }
@@ -89,22 +93,22 @@ pub fn lines(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Opt
             all.drain(part);
         }
         6 => {
-            let theirs = split(by.pick(others).map_or(&[][..], Vec::as_slice));
+            let theirs = split_lines(by.pick(others).map_or(&[][..], Vec::as_slice));
             let part = by.range(theirs.len(), 20)?;
             all.splice(at..at, theirs[part].iter().copied());
         }
         _ => {
-            let mut line = by.pick(GARBAGE)?.to_vec();
+            let mut line = by.pick(INVALID_LINES)?.to_vec();
             line.push(b'\n');
             garbage = line;
             all.insert(at, &garbage);
         }
     }
-    Some(limited(all.concat()))
+    Some(truncate_to_limit(all.concat()))
 }
 
 /// Lines that are in no format.
-const GARBAGE: &[&[u8]] = &[
+const INVALID_LINES: &[&[u8]] = &[
     b"",
     b"garbage",
     b"\xff\xfe",
@@ -141,7 +145,7 @@ pub fn bytes(mut document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) ->
         }
         5 => {
             let part = by.range(length, 64)?;
-            let noise = by.noise(part.len())?;
+            let noise = by.random_bytes(part.len())?;
             document.splice(part, noise);
         }
         6 => {
@@ -157,7 +161,7 @@ pub fn bytes(mut document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) ->
             document.splice(at..at, theirs[part].iter().copied());
         }
     }
-    Some(limited(document))
+    Some(truncate_to_limit(document))
 }
 
 /// Changes pages of a binary file, and bytes in them.
@@ -185,7 +189,7 @@ pub fn pages<const PAGE: usize>(
         }
         5 => {
             let part = by.range(PAGE, 64)?;
-            let noise = by.noise(part.len())?;
+            let noise = by.random_bytes(part.len())?;
             document[page + part.start..page + part.end].copy_from_slice(&noise);
         }
         6 => {
@@ -203,11 +207,11 @@ pub fn pages<const PAGE: usize>(
 }
 
 /// The lines of a document, with their ends.
-fn split(document: &[u8]) -> Vec<&[u8]> {
+fn split_lines(document: &[u8]) -> Vec<&[u8]> {
     document.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
-fn limited(mut document: Vec<u8>) -> Vec<u8> {
-    document.truncate(LARGEST);
+fn truncate_to_limit(mut document: Vec<u8>) -> Vec<u8> {
+    document.truncate(MAX_DOCUMENT_BYTES);
     document
 }

@@ -9,16 +9,16 @@ use bolero::{Driver, ValueGenerator};
 use peak_alloc::PeakAlloc;
 
 use crate::Choices;
-use crate::choices::Random;
+use crate::choices::SplitMix64;
 use crate::minimize::minimize;
 use crate::mutate::Mutation;
 use crate::watchdog::Watchdog;
 
 #[global_allocator]
-static MEMORY: PeakAlloc = PeakAlloc;
+static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// How many mutations the suite runs, unless a target says otherwise.
-const MUTATIONS: u64 = 500;
+const DEFAULT_MUTATIONS: u64 = 500;
 
 /// How much memory an input may take whatever its size, and for each byte of it.
 const MEMORY_LIMIT: (usize, usize) = (48 << 20, 400);
@@ -55,9 +55,9 @@ pub struct Target {
     name: &'static str,
     cases: Vec<Case>,
     mutations: u64,
-    memory: (usize, usize),
+    memory_limit: (usize, usize),
     /// Where failing inputs are written.
-    failures: PathBuf,
+    failures_folder: PathBuf,
 }
 
 impl Target {
@@ -79,27 +79,30 @@ impl Target {
         Self {
             name,
             cases,
-            mutations: MUTATIONS,
-            memory: MEMORY_LIMIT,
-            failures: here.join("../../target/fuzz").join(name),
+            mutations: DEFAULT_MUTATIONS,
+            memory_limit: MEMORY_LIMIT,
+            failures_folder: here.join("../../target/fuzz").join(name),
         }
     }
 
     /// The same with so many mutations in the suite.
     #[must_use]
-    pub fn mutations(self, mutations: u64) -> Self {
+    pub fn with_mutations(self, mutations: u64) -> Self {
         Self { mutations, ..self }
     }
 
     /// The same where an input may take so many bytes of memory, and so many for each of its own.
     #[must_use]
-    pub fn within(self, memory: (usize, usize)) -> Self {
-        Self { memory, ..self }
+    pub fn with_memory_limit(self, memory: (usize, usize)) -> Self {
+        Self {
+            memory_limit: memory,
+            ..self
+        }
     }
 
     /// Mutations of its documents.
-    pub fn mutated(&self) -> Mutated {
-        Mutated(self.cases.clone())
+    pub fn generator(&self) -> MutationGenerator {
+        MutationGenerator(self.cases.clone())
     }
 
     /// Runs every document as it is.
@@ -114,9 +117,9 @@ impl Target {
 
     /// Runs a fixed number of mutations, the same every time.
     pub fn run_fixed(&self, check: &dyn Fn(&Input)) {
-        let generator = self.mutated();
+        let generator = self.generator();
         let inputs = (0..self.mutations).filter_map(|number| {
-            let mut random = Random::new(number);
+            let mut random = SplitMix64::new(number);
             generator.draw(&mut Choices::new(&mut |limit| Some(random.below(limit))))
         });
         for input in inputs {
@@ -131,8 +134,8 @@ impl Target {
     /// Where the check does, naming the input.
     pub fn run(&self, input: &Input, check: &dyn Fn(&Input)) {
         // What ends the process leaves this file behind.
-        let current = self.failures.join("current");
-        let _ = fs::create_dir_all(&self.failures);
+        let current = self.failures_folder.join("current");
+        let _ = fs::create_dir_all(&self.failures_folder);
         let _ = fs::write(&current, &input.bytes);
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run_once(input, check))) else {
             return;
@@ -153,7 +156,7 @@ impl Target {
         let hash = least.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        let path = self.failures.join(format!("{case}-{hash:016x}"));
+        let path = self.failures_folder.join(format!("{case}-{hash:016x}"));
         let _ = fs::write(&path, &least);
         let _ = fs::remove_file(&current);
         let why = panic
@@ -170,13 +173,13 @@ impl Target {
     }
 
     fn run_once(&self, input: &Input, check: &dyn Fn(&Input)) {
-        let watchdog = Watchdog::start(self.failures.join("current"));
-        MEMORY.reset_peak_usage();
-        let before = MEMORY.current_usage();
+        let watchdog = Watchdog::start(self.failures_folder.join("current"));
+        ALLOCATOR.reset_peak_usage();
+        let before = ALLOCATOR.current_usage();
         check(input);
-        let taken = MEMORY.peak_usage().saturating_sub(before);
+        let taken = ALLOCATOR.peak_usage().saturating_sub(before);
         drop(watchdog);
-        let limit = self.memory.0 + self.memory.1 * input.bytes.len();
+        let limit = self.memory_limit.0 + self.memory_limit.1 * input.bytes.len();
         assert!(
             taken <= limit,
             "{} bytes of input took {taken} bytes of memory, more than {limit}",
@@ -186,15 +189,15 @@ impl Target {
 
     /// Removes what only a run that was cut off needs.
     pub fn finish(&self) {
-        let _ = fs::remove_file(self.failures.join("current"));
+        let _ = fs::remove_file(self.failures_folder.join("current"));
     }
 }
 
 /// Mutations of a target's documents, one to four at a time.
 #[derive(Clone, Debug)]
-pub struct Mutated(Vec<Case>);
+pub struct MutationGenerator(Vec<Case>);
 
-impl Mutated {
+impl MutationGenerator {
     /// One of them.
     fn draw(&self, by: &mut Choices<'_>) -> Option<Input> {
         let case = by.below(self.0.len())?;
@@ -209,7 +212,7 @@ impl Mutated {
     }
 }
 
-impl ValueGenerator for Mutated {
+impl ValueGenerator for MutationGenerator {
     type Output = Input;
 
     fn generate<D: Driver>(&self, driver: &mut D) -> Option<Input> {

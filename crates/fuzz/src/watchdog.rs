@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// How much CPU time one input may take before it counts as a hang.
-pub const HANG: Duration = Duration::from_secs(20);
+pub const CPU_TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// How often the time is looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -25,9 +25,9 @@ impl Watchdog {
         let start = cpu_time();
         std::thread::spawn(move || {
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                if cpu_time().saturating_sub(start) > HANG {
+                if cpu_time().saturating_sub(start) > CPU_TIME_LIMIT {
                     let current = current.display();
-                    eprintln!("an input took more than {HANG:?} of CPU time: {current}");
+                    eprintln!("an input took more than {CPU_TIME_LIMIT:?} of CPU time: {current}");
                     std::process::abort();
                 }
             }

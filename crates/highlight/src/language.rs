@@ -7,35 +7,35 @@ use super::languages;
 pub(super) struct Language {
     /// What it is called after a fence, in lower case.
     pub(super) names: &'static str,
-    pub(super) form: Form,
+    pub(super) lexer_kind: LexerKind,
     /// What begins a comment that ends with its line.
-    pub(super) comments: &'static [&'static str],
+    pub(super) line_comments: &'static [&'static str],
     /// What begins and ends a comment that may take many lines.
-    pub(super) block: Option<(&'static str, &'static str)>,
+    pub(super) block_comment: Option<(&'static str, &'static str)>,
     /// Longer ways to open come before shorter ones.
     pub(super) quotes: &'static [Quote],
     /// Letters that belong to the quote right after them.
-    pub(super) prefixes: &'static str,
+    pub(super) quote_prefixes: &'static str,
     /// What words may hold besides letters, digits and underscores.
-    pub(super) letters: &'static str,
+    pub(super) word_chars: &'static str,
     /// What a word begins with that is a variable or an annotation.
     pub(super) sigils: &'static str,
     /// What stands between a key and its value.
     pub(super) separator: Option<char>,
     pub(super) keywords: &'static str,
     /// Keywords that are followed by the name of a function.
-    pub(super) functions: &'static str,
+    pub(super) function_keywords: &'static str,
     /// Keywords that are followed by the name of a type.
-    pub(super) types: &'static str,
+    pub(super) type_keywords: &'static str,
     /// Types that are part of the language.
-    pub(super) known: &'static str,
+    pub(super) builtin_types: &'static str,
     pub(super) constants: &'static str,
-    pub(super) habits: &'static [Habit],
+    pub(super) features: &'static [LanguageFeature],
 }
 
 /// How a language is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Form {
+pub(super) enum LexerKind {
     /// Words, numbers, quotes and comments.
     Code,
     /// Elements within angle brackets.
@@ -49,13 +49,13 @@ pub(super) enum Form {
 
 /// What not every language does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Habit {
+pub(super) enum LanguageFeature {
     /// Keywords are the same in upper and lower case.
-    AnyCase,
+    CaseInsensitive,
     /// `Name` is a type and `NAME` a constant.
-    Capitals,
+    CapitalizedNames,
     /// A single quote holds one character, or begins a name.
-    Characters,
+    CharLiterals,
     /// The first word of a command is what is run.
     Commands,
     /// A hash and a word at the beginning of a line are an instruction.
@@ -65,15 +65,15 @@ pub(super) enum Habit {
     /// `name!` is a macro.
     Macros,
     /// A comment may hold comments.
-    Nested,
+    NestedComments,
     /// A slash where a value is due begins a regular expression.
-    Patterns,
+    RegexLiterals,
     /// A line in brackets names what follows.
     Sections,
     /// A comment begins only after white space.
-    Spaced,
+    SpacedComments,
     /// A line may begin with a key of many words.
-    Keys,
+    MultiWordKeys,
 }
 
 /// A way to quote text.
@@ -84,25 +84,25 @@ pub(super) struct Quote {
     /// Whether a backslash takes the meaning from what is after it.
     pub(super) escapes: bool,
     /// Whether it may end on a later line.
-    pub(super) lines: bool,
+    pub(super) multiline: bool,
 }
 
 impl Quote {
     /// Ends on its line.
-    pub(super) const fn short(mark: &'static str) -> Self {
+    pub(super) const fn single_line(mark: &'static str) -> Self {
         Quote {
             open: mark,
             close: mark,
             escapes: true,
-            lines: false,
+            multiline: false,
         }
     }
 
     /// May take many lines.
-    pub(super) const fn long(mark: &'static str) -> Self {
+    pub(super) const fn multi_line(mark: &'static str) -> Self {
         Quote {
-            lines: true,
-            ..Quote::short(mark)
+            multiline: true,
+            ..Quote::single_line(mark)
         }
     }
 
@@ -112,7 +112,7 @@ impl Quote {
             open,
             close,
             escapes: false,
-            lines: true,
+            multiline: true,
         }
     }
 }
@@ -121,42 +121,46 @@ impl Language {
     /// Code of which nothing is known.
     pub(super) const PLAIN: Language = Language {
         names: "",
-        form: Form::Code,
-        comments: &[],
-        block: None,
+        lexer_kind: LexerKind::Code,
+        line_comments: &[],
+        block_comment: None,
         quotes: &[],
-        prefixes: "",
-        letters: "",
+        quote_prefixes: "",
+        word_chars: "",
         sigils: "",
         separator: None,
         keywords: "",
-        functions: "",
-        types: "",
-        known: "",
+        function_keywords: "",
+        type_keywords: "",
+        builtin_types: "",
         constants: "",
-        habits: &[],
+        features: &[],
     };
 
     /// The language that the text after a fence names, if it is known.
-    pub(super) fn of(info: &str) -> Option<&'static Language> {
+    pub(super) fn from_info(info: &str) -> Option<&'static Language> {
         let info = info.trim_start_matches(['{', '.', ' ']);
         let end = info.find(|c: char| !c.is_ascii_alphanumeric() && !"+#-_".contains(c));
         let name = &info[..end.unwrap_or(info.len())];
         let mut all = languages::ALL.iter().copied().flatten();
-        all.find(|language| !name.is_empty() && holds(language.names, name, true))
+        all.find(|language| !name.is_empty() && contains_word(language.names, name, true))
     }
 
-    pub(super) fn has(&self, habit: Habit) -> bool {
-        self.habits.contains(&habit)
+    pub(super) fn has_feature(&self, habit: LanguageFeature) -> bool {
+        self.features.contains(&habit)
     }
 
     /// Whether a word is one of a list of this language.
-    pub(super) fn lists(&self, list: &str, word: &str) -> bool {
-        holds(list, word, self.has(Habit::AnyCase))
+    pub(super) fn list_contains(&self, list: &str, word: &str) -> bool {
+        contains_word(
+            list,
+            word,
+            self.has_feature(LanguageFeature::CaseInsensitive),
+        )
     }
 }
 
-fn holds(list: &str, word: &str, any_case: bool) -> bool {
+fn contains_word(list: &str, word: &str, any_case: bool) -> bool {
     // As bytes, since every word of every text is looked up.
     let word = word.as_bytes();
     let mut words = list.as_bytes().split(|&byte| byte == b' ');
@@ -174,7 +178,7 @@ mod tests {
     use super::*;
 
     fn first_name(info: &str) -> Option<&'static str> {
-        Language::of(info)?.names.split(' ').next()
+        Language::from_info(info)?.names.split(' ').next()
     }
 
     #[test]
@@ -203,7 +207,7 @@ mod tests {
             for name in language.names.split(' ') {
                 assert!(seen.insert(name), "{name}");
                 assert_eq!(name, name.to_lowercase());
-                let found = Language::of(name).map(|found| found.names);
+                let found = Language::from_info(name).map(|found| found.names);
                 assert_eq!(found, Some(language.names));
             }
         }
@@ -214,19 +218,19 @@ mod tests {
         for language in languages::ALL.iter().copied().flatten() {
             let lists = [
                 language.keywords,
-                language.functions,
-                language.types,
-                language.known,
+                language.function_keywords,
+                language.type_keywords,
+                language.builtin_types,
                 language.constants,
             ];
             for list in lists {
                 let words: Vec<&str> = list.split_whitespace().collect();
                 assert_eq!(list, words.join(" "), "{}", language.names);
             }
-            let follows = [language.functions, language.types].join(" ");
+            let follows = [language.function_keywords, language.type_keywords].join(" ");
             for word in follows.split_whitespace() {
                 assert!(
-                    language.lists(language.keywords, word),
+                    language.list_contains(language.keywords, word),
                     "{word} of {}",
                     language.names
                 );

@@ -16,54 +16,54 @@
 //! Invariants: the pieces of a line, one after the other, are the line; what they
 //! are depends on that line and those before it.
 
-mod code;
-mod kind;
+mod classify;
+mod code_lexer;
 mod language;
 mod languages;
-mod lines;
-mod markup;
-mod scan;
-mod word;
+mod line_lexers;
+mod literals;
+mod markup_lexer;
+mod token_kind;
 
-use kind::Pieces;
-use language::{Form, Language, Quote};
+use language::{Language, LexerKind, Quote};
+use token_kind::TokenSpans;
 
-pub use kind::Kind;
+pub use token_kind::TokenKind;
 
 /// A line with more characters is data; some looking ahead is done within one,
 /// so this also bounds what that costs.
-const LONGEST_LINE: usize = 2_000;
+const MAX_LINE_CHARS: usize = 2_000;
 /// A block with more lines is read by nobody.
-const MOST_LINES: usize = 5_000;
+const MAX_LINES: usize = 5_000;
 
 /// Reads the lines of one block of code.
 #[derive(Debug, Default)]
 pub struct Highlighter {
     /// None where code is plain.
-    reader: Option<Reader>,
+    lexer: Option<Lexer>,
     lines: usize,
 }
 
 /// A language being read.
 #[derive(Debug)]
-struct Reader {
+struct Lexer {
     language: &'static Language,
-    open: Open,
+    state: LineState,
 }
 
 /// What the lines so far leave open.
 #[derive(Debug, PartialEq)]
-enum Open {
-    Nothing,
+enum LineState {
+    Initial,
     /// Comments, this many within each other.
     Comment(usize),
-    Text(&'static Quote),
+    Quoted(&'static Quote),
     /// A text that ends at a line of this.
-    Until(String),
+    UntilLine(String),
     /// An element between its angle brackets.
     Tag,
     /// A command that goes on.
-    Line,
+    CommandContinuation,
 }
 
 impl Highlighter {
@@ -71,27 +71,30 @@ impl Highlighter {
     /// is not known is plain.
     pub fn new(info: &str) -> Self {
         Highlighter {
-            reader: Language::of(info).map(|language| Reader {
+            lexer: Language::from_info(info).map(|language| Lexer {
                 language,
-                open: Open::Nothing,
+                state: LineState::Initial,
             }),
             lines: 0,
         }
     }
 
     /// The pieces of the next line, which has no line ending. Blank lines may be left out.
-    pub fn line<'a>(&mut self, line: &'a str) -> impl Iterator<Item = (&'a str, Kind)> + use<'a> {
+    pub fn highlight_line<'a>(
+        &mut self,
+        line: &'a str,
+    ) -> impl Iterator<Item = (&'a str, TokenKind)> + use<'a> {
         self.lines += 1;
-        if self.lines > MOST_LINES || line.chars().nth(LONGEST_LINE).is_some() {
-            self.reader = None;
+        if self.lines > MAX_LINES || line.chars().nth(MAX_LINE_CHARS).is_some() {
+            self.lexer = None;
         }
-        let mut pieces = match &mut self.reader {
-            Some(reader) => reader.line(line),
-            None => Pieces::default(),
+        let mut pieces = match &mut self.lexer {
+            Some(reader) => reader.lex_line(line),
+            None => TokenSpans::default(),
         };
-        pieces.push(line.len(), Kind::Plain);
+        pieces.push(line.len(), TokenKind::Plain);
         let mut start = 0;
-        pieces.ends().map(move |(end, kind)| {
+        pieces.into_ends().map(move |(end, kind)| {
             let piece = &line[start..end];
             start = end;
             (piece, kind)
@@ -99,14 +102,14 @@ impl Highlighter {
     }
 }
 
-impl Reader {
-    fn line(&mut self, line: &str) -> Pieces {
-        match self.language.form {
-            Form::Code => code::read(self.language, &mut self.open, line, 0),
-            Form::Markup => markup::read(&mut self.open, line),
-            Form::Diff => lines::diff(line),
-            Form::Markdown => lines::markdown(&mut self.open, line),
-            Form::Console => lines::console(self.language, line),
+impl Lexer {
+    fn lex_line(&mut self, line: &str) -> TokenSpans {
+        match self.language.lexer_kind {
+            LexerKind::Code => code_lexer::lex_line(self.language, &mut self.state, line, 0),
+            LexerKind::Markup => markup_lexer::lex_line(&mut self.state, line),
+            LexerKind::Diff => line_lexers::lex_diff(line),
+            LexerKind::Markdown => line_lexers::lex_markdown(&mut self.state, line),
+            LexerKind::Console => line_lexers::lex_console(self.language, line),
         }
     }
 }

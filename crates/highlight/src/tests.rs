@@ -3,32 +3,32 @@ use proptest::prelude::*;
 use super::*;
 
 /// One letter for each kind.
-fn letter(kind: Kind) -> char {
+fn kind_letter(kind: TokenKind) -> char {
     match kind {
-        Kind::Plain => ' ',
-        Kind::Keyword => 'k',
-        Kind::Text => 's',
-        Kind::Comment => 'c',
-        Kind::Number => 'n',
-        Kind::Constant => 'o',
-        Kind::Function => 'f',
-        Kind::Type => 't',
-        Kind::Key => 'y',
-        Kind::Added => '+',
-        Kind::Removed => '-',
-        Kind::Heading => 'h',
+        TokenKind::Plain => ' ',
+        TokenKind::Keyword => 'k',
+        TokenKind::StringLiteral => 's',
+        TokenKind::Comment => 'c',
+        TokenKind::Number => 'n',
+        TokenKind::Constant => 'o',
+        TokenKind::Function => 'f',
+        TokenKind::Type => 't',
+        TokenKind::Key => 'y',
+        TokenKind::Added => '+',
+        TokenKind::Removed => '-',
+        TokenKind::Heading => 'h',
     }
 }
 
 /// Every line of a code, with the letters of its kinds below it.
-fn marked(name: &str, code: &str) -> String {
-    assert!(Language::of(name).is_some(), "{name}");
+fn annotate(name: &str, code: &str) -> String {
+    assert!(Language::from_info(name).is_some(), "{name}");
     let mut highlighter = Highlighter::new(name);
     let mut out = String::new();
     for line in code.lines() {
         let mut marks = String::new();
-        for (piece, kind) in highlighter.line(line) {
-            let mark = |c| if c == ' ' { ' ' } else { letter(kind) };
+        for (piece, kind) in highlighter.highlight_line(line) {
+            let mark = |c| if c == ' ' { ' ' } else { kind_letter(kind) };
             marks.extend(piece.chars().map(mark));
         }
         out.push_str(&format!("{line}\n{}\n", marks.trim_end()));
@@ -37,8 +37,8 @@ fn marked(name: &str, code: &str) -> String {
 }
 
 /// The letters of one line.
-fn marks(name: &str, line: &str) -> String {
-    marked(name, line)
+fn annotate_line(name: &str, line: &str) -> String {
+    annotate(name, line)
         .lines()
         .nth(1)
         .unwrap_or_default()
@@ -46,13 +46,15 @@ fn marks(name: &str, line: &str) -> String {
 }
 
 /// The pieces of every line.
-fn pieces<'a>(name: &str, lines: &[&'a str]) -> Vec<Vec<(&'a str, Kind)>> {
+fn highlight_lines<'a>(name: &str, lines: &[&'a str]) -> Vec<Vec<(&'a str, TokenKind)>> {
     let mut highlighter = Highlighter::new(name);
     let lines = lines.iter();
-    lines.map(|line| highlighter.line(line).collect()).collect()
+    lines
+        .map(|line| highlighter.highlight_line(line).collect())
+        .collect()
 }
 
-fn joined(pieces: &[(&str, Kind)]) -> String {
+fn join_text(pieces: &[(&str, TokenKind)]) -> String {
     pieces.iter().map(|(piece, _)| *piece).collect()
 }
 
@@ -61,7 +63,7 @@ macro_rules! samples {
         #[test]
         fn $name() {
             let code = include_str!(concat!("samples/", $language));
-            insta::assert_snapshot!($language, marked($language, code));
+            insta::assert_snapshot!($language, annotate($language, code));
         }
     )*};
 }
@@ -93,61 +95,61 @@ samples! {
 fn unknown_languages_are_plain() {
     for name in ["klingon", ""] {
         let line = "let a = 1;";
-        assert_eq!(pieces(name, &[line]), [[(line, Kind::Plain)]]);
+        assert_eq!(highlight_lines(name, &[line]), [[(line, TokenKind::Plain)]]);
     }
 }
 
 #[test]
 fn a_comment_goes_on_over_lines_and_may_hold_others() {
     assert_eq!(
-        marked("rust", "a /* b /* c */\nd */ e /*/ f */ 1"),
+        annotate("rust", "a /* b /* c */\nd */ e /*/ f */ 1"),
         "a /* b /* c */\n  cc c cc c cc\nd */ e /*/ f */ 1\nc cc   ccc c cc n\n"
     );
-    assert_eq!(marks("c", "/* /* */ 1"), "cc cc cc n");
+    assert_eq!(annotate_line("c", "/* /* */ 1"), "cc cc cc n");
 }
 
 #[test]
-fn a_character_is_told_from_a_lifetime() {
+fn a_character_is_distinguished_from_a_lifetime() {
     assert_eq!(
-        marks("rust", r"'a 'b' '\'' '\u{1f600}' 1"),
+        annotate_line("rust", r"'a 'b' '\'' '\u{1f600}' 1"),
         "   sss ssss sssssssssss n"
     );
 }
 
 #[test]
-fn a_division_is_told_from_a_pattern() {
-    assert_eq!(marks("js", "a / 2 / b"), "    n");
-    assert_eq!(marks("js", "= /[/\"]/g.test(b)"), "  sssssss ffff");
-    assert_eq!(marks("js", "<b>1</b><i>2</i>"), "   n       n");
+fn a_division_is_distinguished_from_a_regex() {
+    assert_eq!(annotate_line("js", "a / 2 / b"), "    n");
+    assert_eq!(annotate_line("js", "= /[/\"]/g.test(b)"), "  sssssss ffff");
+    assert_eq!(annotate_line("js", "<b>1</b><i>2</i>"), "   n       n");
 }
 
 #[test]
 fn a_text_without_end_ends_with_its_line_unless_it_may_go_on() {
-    assert_eq!(marked("c", "\"a\nint"), "\"a\nss\nint\nttt\n");
-    assert_eq!(marked("js", "`a\nb` 1"), "`a\nss\nb` 1\nss n\n");
+    assert_eq!(annotate("c", "\"a\nint"), "\"a\nss\nint\nttt\n");
+    assert_eq!(annotate("js", "`a\nb` 1"), "`a\nss\nb` 1\nss n\n");
 }
 
 #[test]
 fn what_is_read_into_a_command_ends_where_it_says() {
     assert_eq!(
-        marked("sh", "cat <<'EOF' > a\nif \"\nEOF\nls"),
+        annotate("sh", "cat <<'EOF' > a\nif \"\nEOF\nls"),
         "cat <<'EOF' > a\nfff   sssss\nif \"\nss s\nEOF\nsss\nls\nff\n"
     );
     assert_eq!(
-        marked("sh", "cat <<< EOF\nls"),
+        annotate("sh", "cat <<< EOF\nls"),
         "cat <<< EOF\nfff\nls\nff\n"
     );
     assert_eq!(
-        marked("sh", "echo $((1<<n))\nls"),
+        annotate("sh", "echo $((1<<n))\nls"),
         "echo $((1<<n))\nffff    n\nls\nff\n"
     );
-    assert_eq!(marked("rb", "a << B\n1"), "a << B\n     t\n1\nn\n");
+    assert_eq!(annotate("rb", "a << B\n1"), "a << B\n     t\n1\nn\n");
 }
 
 #[test]
 fn a_command_that_goes_on_is_not_begun_again() {
     assert_eq!(
-        marked("sh", "cargo test \\\n  all && \\\n  ls"),
+        annotate("sh", "cargo test \\\n  all && \\\n  ls"),
         "cargo test \\\nfffff\n  all && \\\n\n  ls\n  ff\n"
     );
 }
@@ -155,23 +157,23 @@ fn a_command_that_goes_on_is_not_begun_again() {
 #[test]
 fn from_a_line_too_long_on_code_is_plain() {
     let (fits, long) = (
-        "é".repeat(LONGEST_LINE - 2) + " 1",
-        "1".repeat(LONGEST_LINE + 1),
+        "é".repeat(MAX_LINE_CHARS - 2) + " 1",
+        "1".repeat(MAX_LINE_CHARS + 1),
     );
-    let lines = pieces("rust", &["1", &fits, &long, "1"]);
-    assert_eq!(lines[0], [("1", Kind::Number)]);
-    assert_eq!(lines[1].last(), Some(&("1", Kind::Number)));
-    assert_eq!(lines[2], [(long.as_str(), Kind::Plain)]);
-    assert_eq!(lines[3], [("1", Kind::Plain)]);
+    let lines = highlight_lines("rust", &["1", &fits, &long, "1"]);
+    assert_eq!(lines[0], [("1", TokenKind::Number)]);
+    assert_eq!(lines[1].last(), Some(&("1", TokenKind::Number)));
+    assert_eq!(lines[2], [(long.as_str(), TokenKind::Plain)]);
+    assert_eq!(lines[3], [("1", TokenKind::Plain)]);
 }
 
 #[test]
 fn from_a_line_too_many_on_code_is_plain() {
-    let lines = pieces("rust", &vec!["1"; MOST_LINES + 2]);
-    assert_eq!(lines[MOST_LINES - 1], [("1", Kind::Number)]);
+    let lines = highlight_lines("rust", &vec!["1"; MAX_LINES + 2]);
+    assert_eq!(lines[MAX_LINES - 1], [("1", TokenKind::Number)]);
     assert_eq!(
-        lines[MOST_LINES..],
-        [[("1", Kind::Plain)], [("1", Kind::Plain)]]
+        lines[MAX_LINES..],
+        [[("1", TokenKind::Plain)], [("1", TokenKind::Plain)]]
     );
 }
 
@@ -181,18 +183,18 @@ const HOSTILE: [&str; 24] = [
     "{{", "[[", "((", "a<", "`", "0x", "1.", "é", "日", ": ", "- ", "\t",
 ];
 
-fn every_name() -> impl Iterator<Item = &'static str> {
+fn language_names() -> impl Iterator<Item = &'static str> {
     let all = languages::ALL.iter().copied().flatten();
     all.filter_map(|language| language.names.split(' ').next())
 }
 
 #[test]
 fn hostile_code_keeps_its_text_in_every_language() {
-    for name in every_name() {
+    for name in language_names() {
         for unit in HOSTILE {
             let line: String = unit.chars().cycle().take(300).collect();
-            for pieces in pieces(name, &[line.as_str(); 3]) {
-                assert_eq!(joined(&pieces), line, "{name}");
+            for pieces in highlight_lines(name, &[line.as_str(); 3]) {
+                assert_eq!(join_text(&pieces), line, "{name}");
             }
         }
     }
@@ -203,7 +205,7 @@ proptest! {
 
     #[test]
     fn the_pieces_of_a_line_are_the_line(
-        name in prop::sample::select(every_name().collect::<Vec<_>>()),
+        name in prop::sample::select(language_names().collect::<Vec<_>>()),
         lines in prop::collection::vec(
             prop_oneof![
                 "[^\\p{Cc}]{0,30}",
@@ -215,8 +217,8 @@ proptest! {
         ),
     ) {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        for (pieces, line) in pieces(name, &lines).iter().zip(&lines) {
-            prop_assert_eq!(joined(pieces), *line);
+        for (pieces, line) in highlight_lines(name, &lines).iter().zip(&lines) {
+            prop_assert_eq!(join_text(pieces), *line);
         }
     }
 }

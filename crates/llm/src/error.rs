@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 /// What lies under an error.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a model did not answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
     /// The provider does not know the key.
-    #[error("{provider} does not accept the key{}", told_from(variable.as_deref()))]
+    #[error("{provider} does not accept the key{}", format_key_source(variable.as_deref()))]
     BadKey {
         /// Whose key.
         provider: String,
@@ -19,11 +19,11 @@ pub enum ModelError {
     },
     /// Nobody could be reached at the address.
     #[error("{provider} cannot be reached")]
-    NoNetwork {
+    Unreachable {
         /// Who.
         provider: String,
         /// Why.
-        source: Cause,
+        source: BoxError,
     },
     /// The provider is overloaded or broken.
     #[error("{provider} is not available")]
@@ -31,10 +31,10 @@ pub enum ModelError {
         /// Who.
         provider: String,
         /// Why.
-        source: Cause,
+        source: BoxError,
     },
     /// The provider wants fewer requests.
-    #[error("{provider} wants fewer requests{}", told_wait(*retry_after))]
+    #[error("{provider} wants fewer requests{}", format_retry_after(*retry_after))]
     RateLimited {
         /// Who.
         provider: String,
@@ -42,7 +42,7 @@ pub enum ModelError {
         retry_after: Option<Duration>,
     },
     /// The request is more than the model takes: compact and ask again.
-    #[error("the request is longer than {model} takes{}", told_size(*tokens, *window))]
+    #[error("the request is longer than {model} takes{}", format_size(*tokens, *window))]
     TooLong {
         /// Which model.
         model: String,
@@ -61,17 +61,17 @@ pub enum ModelError {
     },
     /// The answer broke off half-way.
     #[error("the answer broke off half-way")]
-    BrokeOff {
+    Interrupted {
         /// How.
-        source: Cause,
+        source: BoxError,
     },
     /// What came is not what the provider's interface promises.
-    #[error("{provider} answered something that cannot be read: {why}")]
-    BadAnswer {
+    #[error("{provider} answered something that cannot be read: {reason}")]
+    InvalidResponse {
         /// Who.
         provider: String,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// The provider will not serve this, now or later.
     #[error("the provider refused: {0}")]
@@ -81,7 +81,7 @@ pub enum ModelError {
     TimedOut,
     /// The answer ended before it was finished.
     #[error("the answer was cut off")]
-    Cut,
+    Truncated,
 }
 
 /// What sort of thing went wrong.
@@ -109,20 +109,20 @@ impl ModelError {
     pub fn kind(&self) -> ModelErrorKind {
         match self {
             Self::BadKey { .. } => ModelErrorKind::Key,
-            Self::NoNetwork { .. }
+            Self::Unreachable { .. }
             | Self::Unavailable { .. }
             | Self::RateLimited { .. }
             | Self::TimedOut => ModelErrorKind::Unavailable,
             Self::TooLong { .. } => ModelErrorKind::TooLong,
             Self::NoSuchModel { .. } => ModelErrorKind::NotFound,
-            Self::BrokeOff { .. } | Self::Cut => ModelErrorKind::Incomplete,
-            Self::BadAnswer { .. } => ModelErrorKind::Invalid,
+            Self::Interrupted { .. } | Self::Truncated => ModelErrorKind::Incomplete,
+            Self::InvalidResponse { .. } => ModelErrorKind::Invalid,
             Self::Refused(_) => ModelErrorKind::Refused,
         }
     }
 
     /// Whether asking the same again is pointless.
-    pub fn is_lasting(&self) -> bool {
+    pub fn is_permanent(&self) -> bool {
         match self.kind() {
             ModelErrorKind::Key
             | ModelErrorKind::TooLong
@@ -135,17 +135,17 @@ impl ModelError {
     }
 }
 
-fn told_from(variable: Option<&str>) -> String {
+fn format_key_source(variable: Option<&str>) -> String {
     variable.map_or_else(String::new, |name| format!(" from {name}"))
 }
 
-fn told_wait(wait: Option<Duration>) -> String {
+fn format_retry_after(wait: Option<Duration>) -> String {
     wait.map_or_else(String::new, |wait| {
         format!(": try again in {} s", wait.as_secs_f64().ceil())
     })
 }
 
-fn told_size(tokens: Option<u64>, window: Option<u64>) -> String {
+fn format_size(tokens: Option<u64>, window: Option<u64>) -> String {
     match (tokens, window) {
         (Some(tokens), Some(window)) => format!(": {tokens} tokens of {window}"),
         (None, Some(window)) => format!(": {window} tokens"),

@@ -4,45 +4,48 @@ use std::error::Error;
 
 use throughline_model::Usage;
 
-use crate::{Brief, Extractive, Rejected, Summarizer, Written, accept};
+use crate::{
+    ExtractiveSummarizer, GeneratedSummary, Summarizer, SummaryRejection, SummaryRequest,
+    check_summary,
+};
 
 /// A summary that was come by somehow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SummaryOutcome {
     /// The summary, and what all attempts at it cost together.
-    pub written: Written,
+    pub generated: GeneratedSummary,
     /// What wrote it: a model's name, or `extractive`.
     pub by: String,
     /// What the person should know.
     pub warnings: Vec<String>,
     /// Set where even the last resort may not replace anything, as with a few short
     /// messages: then keep what is there.
-    pub rejected: Option<Rejected>,
+    pub rejection: Option<SummaryRejection>,
 }
 
 /// Summarizes with `model`, once more if that fails or is not accepted, then without it.
 pub async fn summarize_with_fallback(
     model: Option<&dyn Summarizer>,
-    brief: &Brief<'_>,
+    brief: &SummaryRequest<'_>,
     replaced_tokens: u64,
-) -> Outcome {
+) -> SummaryOutcome {
     let mut warnings = Vec::new();
     let mut spent: Option<Usage> = None;
     if let Some(model) = model {
         for attempt in ["", " again"] {
             let lasting = match model.summarize(brief).await {
-                Ok(Written { summary, usage }) => {
-                    add(&mut spent, usage);
-                    match accept(&summary, brief, replaced_tokens) {
+                Ok(GeneratedSummary { summary, usage }) => {
+                    add_usage(&mut spent, usage);
+                    match check_summary(&summary, brief, replaced_tokens) {
                         Ok(()) => {
-                            return Outcome {
-                                written: Written {
+                            return SummaryOutcome {
+                                generated: GeneratedSummary {
                                     summary,
                                     usage: spent,
                                 },
                                 by: model.name().to_owned(),
                                 warnings,
-                                rejected: None,
+                                rejection: None,
                             };
                         }
                         Err(rejected) => {
@@ -55,13 +58,13 @@ pub async fn summarize_with_fallback(
                     }
                 }
                 Err(error) => {
-                    add(&mut spent, error.usage());
+                    add_usage(&mut spent, error.usage());
                     warnings.push(format!(
                         "{} could not summarize{attempt}: {}",
                         model.name(),
-                        told(&error)
+                        format_error_chain(&error)
                     ));
-                    error.is_lasting()
+                    error.is_permanent()
                 }
             };
             if lasting {
@@ -72,30 +75,30 @@ pub async fn summarize_with_fallback(
     }
     // Smaller than what it replaces, where that is less than it may take.
     let budget = brief.budget.min(replaced_tokens.saturating_mul(3) / 4);
-    let summary = Extractive.extract(&Brief { budget, ..*brief });
-    let rejected = accept(&summary, brief, replaced_tokens).err();
+    let summary = ExtractiveSummarizer.extract(&SummaryRequest { budget, ..*brief });
+    let rejected = check_summary(&summary, brief, replaced_tokens).err();
     if let Some(rejected) = &rejected {
         warnings.push(format!("nothing is gained by summarizing: {rejected}"));
     }
-    Outcome {
-        written: Written {
+    SummaryOutcome {
+        generated: GeneratedSummary {
             summary,
             usage: spent,
         },
-        by: Extractive.name().to_owned(),
+        by: ExtractiveSummarizer.name().to_owned(),
         warnings,
-        rejected,
+        rejection: rejected,
     }
 }
 
-fn add(spent: &mut Option<Usage>, usage: Option<Usage>) {
+fn add_usage(spent: &mut Option<Usage>, usage: Option<Usage>) {
     if let Some(usage) = usage {
         *spent.get_or_insert_default() += usage;
     }
 }
 
 /// An error with its causes, on one line.
-fn told(error: &dyn Error) -> String {
+fn format_error_chain(error: &dyn Error) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

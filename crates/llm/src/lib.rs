@@ -24,37 +24,40 @@
 //! Only a [`Provider`] does I/O, and only when it is asked. Clock, chance and environment
 //! are handed in.
 
-mod accept;
-mod agent;
-mod ask;
-mod brief;
-mod connect;
+mod agent_file;
+mod endpoint;
 mod error;
-mod extract;
+mod extractive;
 mod fallback;
-mod files;
-mod known;
 mod model;
+mod model_catalog;
+mod model_summarizer;
 mod offline;
 mod provider;
+mod sampling;
 mod secret;
-mod terms;
+mod summarizer;
+mod summary_check;
+mod summary_files;
 mod title;
 
-pub use accept::{Rejected, accept, tokens};
-pub use agent::{AgentFile, AgentFileError, agent_candidates, agent_folders};
-pub use ask::{AnswerError, ModelSummarizer};
-pub use brief::{Brief, SummarizeError, Summarizer, Written};
-pub use connect::{
-    ConnectError, Connection, Environment, Keys, KeysError, SpecError, Wanted, check_mode, connect,
+pub use agent_file::{AgentFile, AgentFileError, agent_candidates, agent_folders};
+pub use endpoint::{
+    ApiKeys, ApiKeysError, EndpointError, EnvLookup, ModelEndpoint, ModelSpec, SpecError,
+    check_key_file_mode, resolve_endpoint,
 };
-pub use error::{Cause, ModelError, ModelErrorKind};
-pub use extract::Extractive;
-pub use fallback::{Outcome, summarize_with_fallback};
-pub use known::{Price, cost, price, window};
-pub use model::{Answer, Ask, Broken, Delta, Model, Stop, ToolSpec};
-pub use offline::{Known, Needs, OFFLINE, OFFLINE_PROVIDER, Offline, Quote};
-pub use provider::{Provider, Timing, Wire};
+pub use error::{BoxError, ModelError, ModelErrorKind};
+pub use extractive::ExtractiveSummarizer;
+pub use fallback::{SummaryOutcome, summarize_with_fallback};
+pub use model::{Answer, Delta, FinishReason, Model, ModelRequest, PartialAnswer, ToolSpec};
+pub use model_catalog::{Price, context_window, cost, price};
+pub use model_summarizer::{ModelSummarizer, SummaryParseError};
+pub use offline::{
+    OFFLINE_MODEL, OFFLINE_PROVIDER, OfflineContext, OfflineExcerpt, OfflineModel, OfflineQuery,
+};
+pub use provider::{ApiProtocol, Provider, TimeoutPolicy};
+pub use sampling::{JsonSchemaFormat, ResponseFormat, SamplingOption, SamplingOptions};
 pub use secret::Secret;
-pub use terms::{Form, Shape, Term, Terms};
-pub use title::title;
+pub use summarizer::{GeneratedSummary, SummarizeError, Summarizer, SummaryRequest};
+pub use summary_check::{SummaryRejection, check_summary, estimate_summary_tokens};
+pub use title::derive_title;

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use throughline_context::RequestMessage;
 use throughline_model::{Content, Json, ToolCall, Usage};
 
-use crate::{ModelError, Term, Terms};
+use crate::{ModelError, SamplingOption, SamplingOptions};
 
 /// A model that answers.
 #[async_trait]
@@ -31,8 +31,8 @@ pub trait Model: Debug + Send + Sync {
 
     /// Which of these terms it cannot be held to, where there is one. To ask it on such
     /// terms all the same makes no sense.
-    fn cannot(&self, terms: &Terms) -> Option<Term> {
-        terms.first()
+    fn unsupported_option(&self, terms: &SamplingOptions) -> Option<SamplingOption> {
+        terms.first_set()
     }
 
     /// Answers, and tells of what arrives as it arrives.
@@ -40,9 +40,9 @@ pub trait Model: Debug + Send + Sync {
     /// Dropping the future stops the answer.
     async fn answer(
         &self,
-        ask: &Ask<'_>,
+        ask: &ModelRequest<'_>,
         tell: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Answer, Broken>;
+    ) -> Result<Answer, PartialAnswer>;
 }
 
 #[async_trait]
@@ -59,28 +59,28 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).window()
     }
 
-    fn cannot(&self, terms: &Terms) -> Option<Term> {
-        (**self).cannot(terms)
+    fn unsupported_option(&self, terms: &SamplingOptions) -> Option<SamplingOption> {
+        (**self).unsupported_option(terms)
     }
 
     async fn answer(
         &self,
-        ask: &Ask<'_>,
+        ask: &ModelRequest<'_>,
         tell: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Answer, Broken> {
+    ) -> Result<Answer, PartialAnswer> {
         (**self).answer(ask, tell).await
     }
 }
 
 /// What a model is asked.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ask<'a> {
+pub struct ModelRequest<'a> {
     /// The conversation, as [`throughline_context::build`] makes it.
     pub messages: &'a [RequestMessage],
     /// The tools it may call.
     pub tools: &'a [ToolSpec],
     /// On which terms it answers.
-    pub terms: &'a Terms,
+    pub options: &'a SamplingOptions,
 }
 
 /// A tool that a model may call.
@@ -105,11 +105,11 @@ pub enum Delta {
     /// A tool call, once it is whole.
     ToolCall(ToolCall),
     /// Nothing arrived; it is asked once more after a while.
-    Retrying {
+    Retry {
         /// How long that is.
         after: Duration,
         /// What went wrong.
-        why: String,
+        reason: String,
         /// Which attempt failed, counted from 1.
         attempt: u32,
     },
@@ -125,15 +125,15 @@ pub struct Answer {
     /// The model as the provider named it, which may be more exact than the name asked.
     pub model: Option<String>,
     /// Why it ended.
-    pub stop: Stop,
+    pub finish_reason: FinishReason,
 }
 
 /// Why an answer ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Stop {
+pub enum FinishReason {
     /// It was finished.
-    Finished,
+    Completed,
     /// It waits for the results of tool calls.
     ToolUse,
     /// It grew too long.
@@ -147,21 +147,21 @@ pub enum Stop {
 /// An answer that did not come to its end.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
-pub struct Broken {
+pub struct PartialAnswer {
     /// Why.
     #[source]
     pub error: ModelError,
     /// What arrived before.
-    pub so_far: Content,
+    pub content: Content,
     /// What the provider said it cost, if it came to that.
     pub usage: Option<Usage>,
 }
 
-impl From<ModelError> for Broken {
+impl From<ModelError> for PartialAnswer {
     fn from(error: ModelError) -> Self {
         Self {
             error,
-            so_far: Content::default(),
+            content: Content::default(),
             usage: None,
         }
     }

@@ -1,9 +1,9 @@
 //! A name for a session, from what was said first.
 
 /// How many words a title has.
-const WORDS: usize = 6;
+const MAX_WORDS: usize = 6;
 /// Words that say nothing about what a session is about.
-const EMPTY: [&str; 44] = [
+const STOP_WORDS: [&str; 44] = [
     "a", "an", "and", "are", "can", "could", "do", "does", "hello", "help", "hey", "hi", "how",
     "i", "i'd", "i'm", "in", "is", "it", "like", "let's", "me", "my", "need", "of", "on", "our",
     "please", "should", "some", "that", "the", "this", "to", "us", "want", "we", "what", "which",
@@ -11,17 +11,17 @@ const EMPTY: [&str; 44] = [
 ];
 
 /// A few words for a text, in its own words; none where it says nothing.
-pub fn title(text: &str) -> Option<String> {
+pub fn derive_title(text: &str) -> Option<String> {
     let first = text.lines().find(|line| !line.trim().is_empty())?;
     let words: Vec<&str> = first
         .split_whitespace()
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
         .filter(|word| !word.is_empty())
         .collect();
-    let says = |word: &&&str| !EMPTY.contains(&word.to_lowercase().as_str());
-    let mut chosen: Vec<&str> = words.iter().filter(says).take(WORDS).copied().collect();
+    let says = |word: &&&str| !STOP_WORDS.contains(&word.to_lowercase().as_str());
+    let mut chosen: Vec<&str> = words.iter().filter(says).take(MAX_WORDS).copied().collect();
     if chosen.is_empty() {
-        chosen = words.into_iter().take(WORDS).collect();
+        chosen = words.into_iter().take(MAX_WORDS).collect();
     }
     (!chosen.is_empty()).then(|| chosen.join(" "))
 }
@@ -49,7 +49,7 @@ mod tests {
             ("?!", None),
             ("", None),
         ] {
-            assert_eq!(title(text).as_deref(), expected, "{text}");
+            assert_eq!(derive_title(text).as_deref(), expected, "{text}");
         }
     }
 }

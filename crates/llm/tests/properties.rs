@@ -6,7 +6,7 @@ mod common;
 
 use common::{brief, call, log, noted, result, say};
 use proptest::prelude::*;
-use throughline_llm::{Brief, Extractive, tokens};
+use throughline_llm::{ExtractiveSummarizer, SummaryRequest, estimate_summary_tokens};
 use throughline_model::{Body, Role, Summary};
 
 /// Texts with the turns of phrase and the structure that mean something.
@@ -93,8 +93,8 @@ proptest! {
     ) {
         let entries = log(bodies);
         let half = entries.len() / 2;
-        let first = Extractive.extract(&brief(None, &entries[..half], budget));
-        let second = Extractive.extract(&brief(Some(&first), &entries[half..], budget));
+        let first = ExtractiveSummarizer.extract(&brief(None, &entries[..half], budget));
+        let second = ExtractiveSummarizer.extract(&brief(Some(&first), &entries[half..], budget));
 
         let sources: Vec<String> = entries
             .iter()
@@ -105,13 +105,13 @@ proptest! {
             })
             .collect();
         for summary in [&first, &second] {
-            prop_assert!(tokens(summary) * 10 <= budget * 11, "{} > {budget}", tokens(summary));
+            prop_assert!(estimate_summary_tokens(summary) * 10 <= budget * 11, "{} > {budget}", estimate_summary_tokens(summary));
             for item in items(summary) {
                 let item = plain(item);
                 prop_assert!(sources.iter().any(|text| text.contains(&item)), "{item:?}");
             }
         }
-        let again = Extractive.extract(&brief(Some(&first), &entries[half..], budget));
+        let again = ExtractiveSummarizer.extract(&brief(Some(&first), &entries[half..], budget));
         prop_assert_eq!(&again, &second);
     }
 
@@ -124,8 +124,8 @@ proptest! {
         let texts: Vec<&str> = texts.iter().map(String::as_str).filter(|t| !t.trim().is_empty()).collect();
         let noted = noted(&texts);
         let entries = log(bodies);
-        let brief = Brief { pins: &noted, decisions: &noted, ..brief(None, &entries, budget) };
-        let summary = Extractive.extract(&brief);
+        let brief = SummaryRequest { pins: &noted, decisions: &noted, ..brief(None, &entries, budget) };
+        let summary = ExtractiveSummarizer.extract(&brief);
         for text in texts {
             prop_assert!(summary.facts.iter().any(|fact| fact == text));
             prop_assert!(summary.decisions.iter().any(|decision| decision == text));

@@ -10,20 +10,20 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Script, brief, scripts};
-use throughline_llm::{Extractive, tokens};
+use throughline_llm::{ExtractiveSummarizer, estimate_summary_tokens};
 use throughline_model::{Entry, Summary};
 
 const BUDGET: u64 = 1_500;
 const COMPACTIONS: usize = 5;
 
 /// Compacts five times: each summary is made of the one before and the next fifth.
-fn compacted(script: &Script, budget: u64) -> Summary {
+fn compact_repeatedly(script: &Script, budget: u64) -> Summary {
     let slice = script.entries.len().div_ceil(COMPACTIONS);
     let mut summary: Option<Summary> = None;
     for entries in script.entries.chunks(slice) {
-        let next = Extractive.extract(&brief(summary.as_ref(), entries, budget));
+        let next = ExtractiveSummarizer.extract(&brief(summary.as_ref(), entries, budget));
         assert!(
-            tokens(&next) * 10 <= budget * 11,
+            estimate_summary_tokens(&next) * 10 <= budget * 11,
             "{} is too long",
             script.name
         );
@@ -33,47 +33,47 @@ fn compacted(script: &Script, budget: u64) -> Summary {
 }
 
 #[derive(Default, Clone, Copy)]
-struct Share {
+struct Retention {
     kept: u32,
     planted: u32,
 }
 
-impl Share {
+impl Retention {
     fn add(&mut self, kept: bool) {
         self.planted += 1;
         self.kept += u32::from(kept);
     }
 
-    fn of(self) -> f64 {
+    fn ratio(self) -> f64 {
         f64::from(self.kept) / f64::from(self.planted.max(1))
     }
 }
 
-fn row(name: &str, share: Share) {
-    let Share { kept, planted } = share;
+fn print_row(name: &str, share: Retention) {
+    let Retention { kept, planted } = share;
     println!(
         "{name:<12} {kept:>5} of {planted:<5} {:>6.1} %",
-        share.of() * 100.0
+        share.ratio() * 100.0
     );
 }
 
 /// What is left of what was planted: by script, by kind, and overall.
-struct Table {
-    scripts: BTreeMap<&'static str, Share>,
-    kinds: BTreeMap<String, Share>,
-    all: Share,
+struct RetentionTable {
+    scripts: BTreeMap<&'static str, Retention>,
+    kinds: BTreeMap<String, Retention>,
+    all: Retention,
     lost: Vec<String>,
 }
 
-fn table(budget: u64) -> Table {
-    let mut table = Table {
+fn measure(budget: u64) -> RetentionTable {
+    let mut table = RetentionTable {
         scripts: BTreeMap::new(),
         kinds: BTreeMap::new(),
-        all: Share::default(),
+        all: Retention::default(),
         lost: Vec::new(),
     };
     for script in scripts() {
-        let summary = compacted(&script, budget);
+        let summary = compact_repeatedly(&script, budget);
         let shown = summary.to_block();
         for (kind, text) in &script.planted {
             let kept = shown.contains(text.as_str());
@@ -88,18 +88,18 @@ fn table(budget: u64) -> Table {
     table
 }
 
-impl Table {
+impl RetentionTable {
     fn print(&self, budget: u64) {
         println!("\nretention after {COMPACTIONS} compactions at {budget} tokens");
         for (name, share) in &self.scripts {
-            row(name, *share);
+            print_row(name, *share);
         }
         println!();
         for (kind, share) in &self.kinds {
-            row(kind, *share);
+            print_row(kind, *share);
         }
         println!();
-        row("overall", self.all);
+        print_row("overall", self.all);
         for text in &self.lost {
             println!("lost: {text}");
         }
@@ -120,12 +120,12 @@ fn five_compactions_in_a_row_keep_what_was_planted() {
         assert!((60..=150).contains(&script.entries.len()));
     }
     for (budget, floor, firm) in [(1_500, 0.95, 0.95), (1_000, 0.9, 0.9), (600, 0.7, 0.75)] {
-        let table = table(budget);
+        let table = measure(budget);
         table.print(budget);
-        let all = table.all.of();
+        let all = table.all.ratio();
         assert!(all >= floor, "only {all:.2} is left at {budget} tokens");
         for kind in ["decision", "task"] {
-            let share = table.kinds[kind].of();
+            let share = table.kinds[kind].ratio();
             assert!(
                 share >= firm,
                 "only {share:.2} of {kind}s is left at {budget} tokens"
@@ -135,9 +135,9 @@ fn five_compactions_in_a_row_keep_what_was_planted() {
 }
 
 #[test]
-fn a_reversed_decision_does_not_stand_after_five_compactions() {
+fn a_reversed_decision_is_gone_after_five_compactions() {
     for script in scripts() {
-        let summary = compacted(&script, BUDGET);
+        let summary = compact_repeatedly(&script, BUDGET);
         for gone in &script.reversed {
             let stands = summary
                 .decisions
@@ -151,8 +151,8 @@ fn a_reversed_decision_does_not_stand_after_five_compactions() {
 #[test]
 fn a_summary_is_a_fraction_of_the_conversation() {
     for script in scripts() {
-        let summary = compacted(&script, 600);
-        assert!(tokens(&summary) <= 660);
+        let summary = compact_repeatedly(&script, 600);
+        assert!(estimate_summary_tokens(&summary) <= 660);
         assert!(!summary.decisions.is_empty() && !summary.facts.is_empty());
     }
 }

@@ -10,19 +10,20 @@ use std::time::Duration;
 use common::{brief, noted, turns};
 use talk::{WIRES, provider, run, start};
 use throughline_llm::{
-    Brief, ModelSummarizer, Outcome, SummarizeError, Summarizer, Wire, summarize_with_fallback,
+    ApiProtocol, ModelSummarizer, SummarizeError, Summarizer, SummaryOutcome, SummaryRequest,
+    summarize_with_fallback,
 };
-use throughline_model::{Entry, Noted};
-use throughline_stand_in::{Fault, Reply, StandIn};
+use throughline_mock_provider::{Fault, MockProvider, Reply};
+use throughline_model::{Entry, Note};
 
 fn conversation() -> Vec<Entry> {
     turns(&["We use Postgres 16, see src/main.rs.", "Okay, done."])
 }
 
-fn summarized(stand_in: &StandIn, wire: Wire, pins: &[Noted]) -> Outcome {
+fn summarize(stand_in: &MockProvider, wire: ApiProtocol, pins: &[Note]) -> SummaryOutcome {
     let entries = conversation();
     let summarizer = ModelSummarizer::new(provider(stand_in, wire));
-    let brief = Brief {
+    let brief = SummaryRequest {
         pins,
         ..brief(None, &entries, 500)
     };
@@ -34,24 +35,27 @@ fn a_summary_is_asked_for_and_accepted() {
     for wire in WIRES {
         let stand_in = start([]);
         let pins = noted(&["The customer id is 99-A"]);
-        let outcome = summarized(&stand_in, wire, &pins);
+        let outcome = summarize(&stand_in, wire, &pins);
         assert_eq!(
-            (outcome.by.as_str(), outcome.rejected),
+            (outcome.by.as_str(), outcome.rejection),
             ("model-max", None),
             "{wire:?}"
         );
         assert_eq!(outcome.warnings, Vec::<String>::new());
-        assert_eq!(outcome.written.summary.facts[0], "The customer id is 99-A");
-        assert_eq!(outcome.written.summary.files_touched, ["src/main.rs"]);
-        assert_eq!(outcome.written.usage.unwrap().total(), 120);
+        assert_eq!(
+            outcome.generated.summary.facts[0],
+            "The customer id is 99-A"
+        );
+        assert_eq!(outcome.generated.summary.files_touched, ["src/main.rs"]);
+        assert_eq!(outcome.generated.usage.unwrap().total(), 120);
 
         let asked = stand_in.requests().remove(0);
         assert!(asked.system().starts_with("You write the summary"));
-        assert!(asked.last_said().contains("Postgres 16"));
+        assert!(asked.last_user_text().contains("Postgres 16"));
         let json = match wire {
-            Wire::Chat => &asked.body["response_format"]["type"],
-            Wire::Responses => &asked.body["text"]["format"]["type"],
-            Wire::Anthropic | Wire::Gemini => continue,
+            ApiProtocol::Chat => &asked.body["response_format"]["type"],
+            ApiProtocol::Responses => &asked.body["text"]["format"]["type"],
+            ApiProtocol::Anthropic | ApiProtocol::Gemini => continue,
         };
         assert_eq!(json, "json_object");
     }
@@ -61,14 +65,14 @@ fn a_summary_is_asked_for_and_accepted() {
 fn a_summary_that_breaks_off_is_asked_for_again() {
     let stand_in = start([
         Reply::fault(Fault::Status(500)),
-        Reply::fault(Fault::Cut { after: 2 }),
+        Reply::fault(Fault::Disconnect { after: 2 }),
     ]);
-    let outcome = summarized(&stand_in, Wire::Anthropic, &[]);
+    let outcome = summarize(&stand_in, ApiProtocol::Anthropic, &[]);
     assert_eq!(outcome.by, "model-max");
     assert_eq!(outcome.warnings.len(), 1, "{:?}", outcome.warnings);
     assert!(outcome.warnings[0].contains("broke off half-way"));
     assert_eq!(
-        outcome.written.usage.unwrap().input,
+        outcome.generated.usage.unwrap().input,
         200,
         "half an answer costs too"
     );
@@ -82,7 +86,7 @@ fn a_summary_that_grew_too_long_is_not_taken() {
         ..Reply::text("{\"background\": \"half\"}")
     };
     let stand_in = start([long.clone(), long]);
-    let outcome = summarized(&stand_in, Wire::Anthropic, &[]);
+    let outcome = summarize(&stand_in, ApiProtocol::Anthropic, &[]);
     assert_eq!(outcome.by, "extractive");
     assert!(outcome.warnings[0].contains("the answer was cut off"));
     assert_eq!(stand_in.requests().len(), 2);
@@ -91,7 +95,7 @@ fn a_summary_that_grew_too_long_is_not_taken() {
 #[test]
 fn a_wrong_key_is_not_tried_twice() {
     let stand_in = start([Reply::fault(Fault::WrongKey)]);
-    let outcome = summarized(&stand_in, Wire::Chat, &[]);
+    let outcome = summarize(&stand_in, ApiProtocol::Chat, &[]);
     assert_eq!(outcome.by, "extractive");
     assert!(
         outcome.warnings[0].contains("SOME_API_KEY"),
@@ -103,9 +107,9 @@ fn a_wrong_key_is_not_tried_twice() {
 
 #[test]
 fn a_summary_that_does_not_come_is_not_waited_for() {
-    let stand_in = start([Reply::fault(Fault::Hangs)]);
-    let summarizer =
-        ModelSummarizer::new(provider(&stand_in, Wire::Chat)).within(Duration::from_millis(60));
+    let stand_in = start([Reply::fault(Fault::Hang)]);
+    let summarizer = ModelSummarizer::new(provider(&stand_in, ApiProtocol::Chat))
+        .with_timeout(Duration::from_millis(60));
     let entries = conversation();
     let error = run(summarizer.summarize(&brief(None, &entries, 500))).unwrap_err();
     assert!(matches!(error, SummarizeError::TimedOut(_)));

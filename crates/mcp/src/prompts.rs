@@ -7,18 +7,20 @@ use rmcp::model::{GetPromptResult, PromptMessage, Role};
 use rmcp::{ErrorData, prompt, prompt_router, schemars};
 use serde::{Deserialize, Serialize};
 
-use crate::Mcp;
+use crate::McpServer;
 
 #[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Resume {
+#[schemars(rename = "Resume")]
+pub(crate) struct ResumeArgs {
     /// Which session: its id, name or key; the last one where left out.
     session: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Handoff {
+#[schemars(rename = "Handoff")]
+pub(crate) struct HandoffArgs {
     /// Which session: its id, name or key; the last one where left out.
     session: Option<String>,
     /// Who takes over: another agent or a person.
@@ -26,21 +28,21 @@ pub(crate) struct Handoff {
 }
 
 #[prompt_router(router = "prompts", vis = "pub(crate)")]
-impl Mcp {
+impl McpServer {
     /// Go on with a session where it was left.
     #[prompt(name = "resume")]
     pub(crate) async fn resume_prompt(
         &self,
-        Parameters(asked): Parameters<Resume>,
+        Parameters(asked): Parameters<ResumeArgs>,
     ) -> Result<GetPromptResult, ErrorData> {
         let session = self
-            .session(asked.session.as_deref().unwrap_or("last"))
+            .resolve_session(asked.session.as_deref().unwrap_or("last"))
             .await?;
         let text = format!(
             "Let us go on with an earlier session. What follows is what it came to.\n\n{}\n\
              Say in two sentences where we are and what comes next, then wait for me. \
              Save what we say from here on with append_messages (session {}).",
-            self.passed_on(&session).await?,
+            self.render_handoff(&session).await?,
             session.id()
         );
         let messages = vec![PromptMessage::new_text(Role::User, text)];
@@ -51,10 +53,10 @@ impl Mcp {
     #[prompt(name = "handoff")]
     pub(crate) async fn handoff_prompt(
         &self,
-        Parameters(asked): Parameters<Handoff>,
+        Parameters(asked): Parameters<HandoffArgs>,
     ) -> Result<GetPromptResult, ErrorData> {
         let session = self
-            .session(asked.session.as_deref().unwrap_or("last"))
+            .resolve_session(asked.session.as_deref().unwrap_or("last"))
             .await?;
         let to = asked.to.as_deref().unwrap_or("whoever goes on with it");
         let text = format!(
@@ -62,7 +64,7 @@ impl Mcp {
              Write what {to} needs in order to go on without asking: the goal, what is done, \
              what is under way, what comes next, decisions with their reasons, files, and \
              what stands in the way. Save it with save_checkpoint (session {}).",
-            self.passed_on(&session).await?,
+            self.render_handoff(&session).await?,
             session.id()
         );
         let messages = vec![PromptMessage::new_text(Role::User, text)];

@@ -7,22 +7,22 @@ use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate,
 };
-use throughline::{Cursor, Filter, Seq, SessionId};
+use throughline::{Cursor, Seq, SessionFilter, SessionId};
 
-use crate::Mcp;
-use crate::refusal::Refusal;
-use crate::shown::{FactShown, MOST, QUOTED, fitting};
-use crate::tools::parsed_cursor;
+use crate::McpServer;
+use crate::history_view::{FactView, MAX_HISTORY_CHARS, QUOTE_NOTICE, take_fitting};
+use crate::tool_error::ToolError;
+use crate::tools::parse_cursor;
 
 const SESSIONS: &str = "throughline://sessions/";
 const MEMORY: &str = "throughline://memory";
 const MARKDOWN: &str = "text/markdown";
 /// Sessions on a page.
-const PAGE: usize = 50;
+const SESSIONS_PER_PAGE: usize = 50;
 /// Entries of a session in one resource.
-const ENTRIES: usize = 200;
+const MAX_ENTRIES: usize = 200;
 /// Characters of one entry.
-const LONGEST: usize = 8_000;
+const MAX_ENTRY_CHARS: usize = 8_000;
 
 /// Addresses that can be made up.
 pub(crate) fn templates() -> ListResourceTemplatesResult {
@@ -50,13 +50,13 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
     ])
 }
 
-impl Mcp {
+impl McpServer {
     /// One page of addresses: what is remembered first, then sessions.
-    pub(crate) async fn resources(
+    pub(crate) async fn resource_page(
         &self,
         cursor: Option<&str>,
-    ) -> Result<ListResourcesResult, Refusal> {
-        let after: Option<Cursor> = parsed_cursor(cursor)?;
+    ) -> Result<ListResourcesResult, ToolError> {
+        let after: Option<Cursor> = parse_cursor(cursor)?;
         let mut listed = Vec::new();
         if after.is_none() {
             listed.push(
@@ -65,7 +65,7 @@ impl Mcp {
                     .with_mime_type(MARKDOWN),
             );
             for project in self.tl.projects().await? {
-                let uri = format!("{MEMORY}/{}", encoded(project.id.as_str()));
+                let uri = format!("{MEMORY}/{}", percent_encode(project.id.as_str()));
                 listed.push(
                     Resource::new(uri, format!("memory of {}", project.name))
                         .with_title(format!("What is remembered of {}", project.name))
@@ -75,12 +75,12 @@ impl Mcp {
         }
         let page = self
             .tl
-            .list(&Filter::default(), after.as_ref(), PAGE)
+            .list(&SessionFilter::default(), after.as_ref(), SESSIONS_PER_PAGE)
             .await?;
         listed.extend(page.items.iter().map(|card| {
             Resource::new(format!("{SESSIONS}{}", card.id), card.id.as_str())
-                .with_title(self.safe(card.title()))
-                .with_description(self.safe(&card.preview))
+                .with_title(self.redact_text(card.title()))
+                .with_description(self.redact_text(&card.preview))
                 .with_mime_type(MARKDOWN)
         }));
         let mut result = ListResourcesResult::with_all_items(listed);
@@ -89,18 +89,18 @@ impl Mcp {
     }
 
     /// What is at an address.
-    pub(crate) async fn resource(&self, uri: &str) -> Result<ReadResourceResult, Refusal> {
+    pub(crate) async fn read_uri(&self, uri: &str) -> Result<ReadResourceResult, ToolError> {
         let unknown = || {
-            Refusal::not_found(format!(
+            ToolError::not_found(format!(
                 "there is no resource {uri}; resources/list and resources/templates/list \
                  tell which there are"
             ))
         };
         let text = if uri == MEMORY {
-            self.memory_text(None).await?
+            self.render_memory(None).await?
         } else if let Some(project) = uri.strip_prefix(&format!("{MEMORY}/")) {
-            let project = decoded(project).ok_or_else(unknown)?;
-            self.memory_text(Some(&project)).await?
+            let project = percent_decode(project).ok_or_else(unknown)?;
+            self.render_memory(Some(&project)).await?
         } else if let Some(rest) = uri.strip_prefix(SESSIONS) {
             let (id, from) = match rest.split_once("/from/") {
                 None => (rest, None),
@@ -115,8 +115,8 @@ impl Mcp {
                 }
             })?;
             match from {
-                None => self.passed_on(&session).await?,
-                Some(from) => self.stretch(&session, from).await?,
+                None => self.render_handoff(&session).await?,
+                Some(from) => self.render_entries(&session, from).await?,
             }
         } else {
             return Err(unknown());
@@ -126,16 +126,20 @@ impl Mcp {
     }
 
     /// A session's entries from one on, and where to read on.
-    async fn stretch(&self, session: &throughline::Session, from: u64) -> Result<String, Refusal> {
-        let head = session.record().await?.card.head.0;
-        let entries = session.entries(Seq(from.max(1)), ENTRIES).await?;
+    async fn render_entries(
+        &self,
+        session: &throughline::Session,
+        from: u64,
+    ) -> Result<String, ToolError> {
+        let head = session.record().await?.info.head.0;
+        let entries = session.entries(Seq(from.max(1)), MAX_ENTRIES).await?;
         let shown = entries
             .into_iter()
-            .map(|entry| self.entry_shown(entry, LONGEST));
-        let entries = fitting(shown.collect(), false);
-        let mut text = format!("{QUOTED}\n\n<session-history>\n");
+            .map(|entry| self.entry_view(entry, MAX_ENTRY_CHARS));
+        let entries = take_fitting(shown.collect(), false);
+        let mut text = format!("{QUOTE_NOTICE}\n\n<session-history>\n");
         for entry in &entries {
-            text.push_str(&entry.lines());
+            text.push_str(&entry.to_transcript());
         }
         text.push_str("</session-history>\n");
         if let Some(last) = entries.last().filter(|last| last.seq < head) {
@@ -147,16 +151,16 @@ impl Mcp {
     }
 
     /// What is remembered of a project, or everywhere.
-    async fn memory_text(&self, project: Option<&str>) -> Result<String, Refusal> {
+    async fn render_memory(&self, project: Option<&str>) -> Result<String, ToolError> {
         let memory = match project {
             None => self.memory(None),
-            Some(named) => self.memory(self.project(Some(named)).await?),
+            Some(named) => self.memory(self.resolve_project(Some(named)).await?),
         };
-        let mut text = format!("{QUOTED}\n\n");
+        let mut text = format!("{QUOTE_NOTICE}\n\n");
         let mut left = 0;
-        for fact in memory.standing(&[], usize::MAX).await? {
-            let fact: FactShown = self.fact_shown(fact, "");
-            if text.chars().count() + fact.text.chars().count() > MOST {
+        for fact in memory.top_facts(&[], usize::MAX).await? {
+            let fact: FactView = self.fact_view(fact, "");
+            if text.chars().count() + fact.text.chars().count() > MAX_HISTORY_CHARS {
                 left += 1;
                 continue;
             }
@@ -170,7 +174,7 @@ impl Mcp {
 }
 
 /// A text as a part of an address.
-fn encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let mut uri = String::new();
     for byte in text.bytes() {
         match byte {
@@ -184,7 +188,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// The text that was encoded, if it was one.
-fn decoded(part: &str) -> Option<String> {
+fn percent_decode(part: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = part.bytes();
     while let Some(byte) = rest.next() {
@@ -201,15 +205,15 @@ fn decoded(part: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{decoded, encoded};
+    use super::{percent_decode, percent_encode};
 
     #[test]
     fn a_project_survives_its_address() {
         for id in ["git:example.org/a/b", "dir:/über/x y", "100%"] {
-            assert_eq!(decoded(&encoded(id)).as_deref(), Some(id));
+            assert_eq!(percent_decode(&percent_encode(id)).as_deref(), Some(id));
         }
         for broken in ["%", "%4", "%zz", "%ff"] {
-            assert_eq!(decoded(broken), None, "{broken}");
+            assert_eq!(percent_decode(broken), None, "{broken}");
         }
     }
 }

@@ -73,18 +73,18 @@ pub struct Attachment {
 
 impl Block {
     /// Wraps any JSON of another system so that it cannot be taken for a block of ours.
-    pub fn foreign(data: &Json) -> Self {
+    pub fn wrap_foreign(data: &Json) -> Self {
         let whole = format!(r#"{{"type":"foreign","data":{data}}}"#);
         // Valid by construction; were it not, the text is still kept.
-        Json::stored(whole).map_or_else(|_| Self::Text(data.to_string()), Self::Foreign)
+        Json::from_stored(whole).map_or_else(|_| Self::Text(data.to_string()), Self::Foreign)
     }
 
     /// Keeps a block of another system as it was written, and wraps it where it would not be
     /// decoded as a foreign block again: it is not an object with a `type`, or has one of ours.
-    pub fn verbatim(raw: Json) -> Self {
+    pub fn from_foreign(raw: Json) -> Self {
         match raw.type_tag().as_deref() {
             None | Some("text" | "thinking" | "tool_call" | "tool_result" | "attachment") => {
-                Self::foreign(&raw)
+                Self::wrap_foreign(&raw)
             }
             Some(_) => Self::Foreign(raw),
         }
@@ -111,7 +111,7 @@ impl Block {
         }
         // Results within results are parsed anew at each level, so the parser's own
         // guard against deep nesting does not see them.
-        let _level = Level::enter()?;
+        let _level = DepthGuard::enter()?;
         Ok(match raw.type_tag().as_deref() {
             Some("text") => Self::Text(raw.decode::<Text>()?.text),
             Some("thinking") => {
@@ -132,19 +132,19 @@ impl Block {
 }
 
 /// How deep tool results may hold tool results.
-const DEEPEST: usize = 16;
+const MAX_RESULT_DEPTH: usize = 16;
 
 thread_local! {
     static DEPTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// One level of blocks within blocks, while it is being decoded.
-struct Level;
+struct DepthGuard;
 
-impl Level {
+impl DepthGuard {
     fn enter() -> Result<Self, serde_json::Error> {
         DEPTH.with(|depth| {
-            if depth.get() >= DEEPEST {
+            if depth.get() >= MAX_RESULT_DEPTH {
                 return Err(serde_json::Error::custom(
                     "tool results are nested too deeply",
                 ));
@@ -155,7 +155,7 @@ impl Level {
     }
 }
 
-impl Drop for Level {
+impl Drop for DepthGuard {
     fn drop(&mut self) {
         DEPTH.with(|depth| depth.set(depth.get() - 1));
     }
@@ -165,7 +165,7 @@ impl Serialize for Block {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
-        enum Written<'a> {
+        enum BlockJson<'a> {
             Text {
                 text: &'a str,
             },
@@ -179,14 +179,14 @@ impl Serialize for Block {
             Attachment(&'a Attachment),
         }
         let written = match self {
-            Self::Text(text) => Written::Text { text },
-            Self::Thinking { text, signature } => Written::Thinking {
+            Self::Text(text) => BlockJson::Text { text },
+            Self::Thinking { text, signature } => BlockJson::Thinking {
                 text,
                 signature: signature.as_deref(),
             },
-            Self::ToolCall(call) => Written::ToolCall(call),
-            Self::ToolResult(result) => Written::ToolResult(result),
-            Self::Attachment(attachment) => Written::Attachment(attachment),
+            Self::ToolCall(call) => BlockJson::ToolCall(call),
+            Self::ToolResult(result) => BlockJson::ToolResult(result),
+            Self::Attachment(attachment) => BlockJson::Attachment(attachment),
             Self::Foreign(raw) => return raw.serialize(serializer),
         };
         written.serialize(serializer)
@@ -243,14 +243,14 @@ impl Content {
     }
 
     /// About how many bytes it has, before anything in it is escaped.
-    pub fn bytes(&self) -> usize {
+    pub fn estimate_bytes(&self) -> usize {
         let of = |block: &Block| match block {
             Block::Text(text) => text.len(),
             Block::Thinking { text, signature } => {
                 text.len() + signature.as_ref().map_or(0, String::len)
             }
             Block::ToolCall(call) => call.id.len() + call.name.len() + call.input.as_str().len(),
-            Block::ToolResult(result) => result.call_id.len() + result.content.bytes(),
+            Block::ToolResult(result) => result.call_id.len() + result.content.estimate_bytes(),
             Block::Attachment(_) => 128,
             Block::Foreign(raw) => raw.as_str().len(),
         };
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn foreign_json_cannot_pass_for_a_block_of_ours() {
         let theirs = Json::parse(r#"{"type":"text","value":7}"#).unwrap();
-        let json = serde_json::to_string(&Content(vec![Block::foreign(&theirs)])).unwrap();
+        let json = serde_json::to_string(&Content(vec![Block::wrap_foreign(&theirs)])).unwrap();
         let content = round_trip(&json);
         assert!(matches!(content.0[0], Block::Foreign(_)));
     }
@@ -376,13 +376,16 @@ mod tests {
             r#" {"type":"text"}"#,
         ];
         for value in values {
-            let content = Content(vec![Block::verbatim(Json::parse(value).unwrap())]);
+            let content = Content(vec![Block::from_foreign(Json::parse(value).unwrap())]);
             let json = serde_json::to_string(&content).unwrap();
             assert_eq!(round_trip(&json), content, "{value}");
             assert!(json.contains(value.trim()), "{value} became {json}");
         }
         let hologram = Json::parse(r#"{"type":"hologram"}"#).unwrap();
-        assert_eq!(Block::verbatim(hologram.clone()), Block::Foreign(hologram));
+        assert_eq!(
+            Block::from_foreign(hologram.clone()),
+            Block::Foreign(hologram)
+        );
     }
 
     #[test]

@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Content, Digest, Json, Name, ProjectId, Remembered, Seq, SessionId, Summary, Tag, Timestamp,
-    Usage,
+    Content, Digest, Json, Name, ProjectId, RememberedFact, Seq, SessionId, Summary, Tag,
+    Timestamp, Usage,
 };
 
 /// Who speaks.
@@ -129,7 +129,7 @@ pub struct Checkpoint {
 ///
 /// Counted in tokens, but not as a query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Restored {
+pub struct SessionRestore {
     /// The session it was restored from.
     pub from: SessionId,
     /// What the agent was told.
@@ -162,7 +162,7 @@ pub struct AgentRef {
 /// name away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NamedBy {
+pub enum NameSource {
     /// A person.
     #[default]
     Person,
@@ -173,7 +173,7 @@ pub enum NamedBy {
 /// How a fork was merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum MergeHow {
+pub enum MergeMode {
     /// Its entries follow this one.
     Appended,
     /// Its summary is in this entry.
@@ -188,7 +188,8 @@ pub struct Merge {
     /// Its head at the time.
     pub through: Seq,
     /// How.
-    pub how: MergeHow,
+    #[serde(rename = "how")]
+    pub mode: MergeMode,
     /// How many of its entries were taken.
     pub entries: u64,
     /// What it came to, where only that was taken.
@@ -200,7 +201,8 @@ pub struct Merge {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
     /// The kind it was.
-    pub of: String,
+    #[serde(rename = "of")]
+    pub erased_kind: String,
     /// The hash of the payload it had, which keeps the chain whole.
     pub payload: Digest,
     /// Who spoke, where it was a message.
@@ -229,7 +231,7 @@ pub enum Body {
         checkpoint: Seq,
     },
     /// The session was resumed from another's summary.
-    Restored(Restored),
+    Restored(SessionRestore),
     /// A fact was pinned: always in view from here on.
     Pinned {
         /// The fact.
@@ -250,7 +252,7 @@ pub enum Body {
         /// The new name.
         name: Option<Name>,
         /// Whose choice it was.
-        by: NamedBy,
+        by: NameSource,
     },
     /// The session got a description, or lost it.
     Described {
@@ -306,7 +308,7 @@ pub enum Body {
     /// The session was taken up again.
     Unarchived,
     /// Something is to be remembered across sessions, or is proposed to be.
-    Remembered(Box<Remembered>),
+    Remembered(Box<RememberedFact>),
     /// A proposal was accepted: from here on it counts.
     Accepted {
         /// The entry that proposed it.
@@ -405,9 +407,9 @@ impl Body {
     }
 
     /// About how many bytes what it says has: of what is not said in words, a guess.
-    pub fn bytes(&self) -> usize {
+    pub fn estimate_bytes(&self) -> usize {
         match self {
-            Self::Message(message) => message.content.bytes(),
+            Self::Message(message) => message.content.estimate_bytes(),
             Self::Foreign { data, .. } => data.as_str().len(),
             _ => 256,
         }
@@ -438,7 +440,7 @@ impl Body {
             "pinned" => members!(Pinned { text: String }),
             "unpinned" => members!(Unpinned { pin: Seq }),
             "decided" => members!(Decided { text: String }),
-            "renamed" => members!(Renamed { name: Option<Name>, by: NamedBy }),
+            "renamed" => members!(Renamed { name: Option<Name>, by: NameSource }),
             "described" => members!(Described { description: Option<String> }),
             "tagged" => members!(Tagged { tags: Vec<Tag> }),
             "untagged" => members!(Untagged { tags: Vec<Tag> }),
@@ -466,7 +468,7 @@ impl Body {
             "lost" => Self::Lost,
             other => Self::Unknown {
                 kind: other.to_owned(),
-                payload: Json::stored(payload)?,
+                payload: Json::from_stored(payload)?,
             },
         })
     }

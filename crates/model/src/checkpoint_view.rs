@@ -67,7 +67,7 @@ pub struct CheckpointStats {
 impl CheckpointView {
     /// Folds the record and the checkpoint in force, with the time it was made.
     pub fn of(record: &Record, checkpoint: Option<(&Checkpoint, Timestamp)>) -> Self {
-        let card = &record.card;
+        let card = &record.info;
         let mut summary = CheckpointSummary::default();
         if let Some((checkpoint, _)) = checkpoint {
             let from = &checkpoint.summary;
@@ -81,7 +81,7 @@ impl CheckpointView {
             summary.blockers.clone_from(&from.blockers);
             summary.decisions.clone_from(&from.decisions);
         }
-        for decision in &record.standing.decisions {
+        for decision in &record.state.decisions {
             if !summary.decisions.contains(&decision.text) {
                 summary.decisions.push(decision.text.clone());
             }
@@ -109,11 +109,11 @@ impl CheckpointView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Birth, SessionId};
+    use crate::{SessionHeader, SessionId};
 
     #[test]
     fn a_new_session_has_an_empty_checkpoint_document() {
-        let birth = Birth::new("s".parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
+        let birth = SessionHeader::new("s".parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
         let view = CheckpointView::of(&Record::new(&birth), None);
         assert_eq!(
             serde_json::to_value(view).unwrap(),

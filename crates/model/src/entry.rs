@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
-use crate::{Body, Digest, EntryId, Message, Role, Seq, Timestamp, to_micros};
+use crate::{Body, Digest, EntryId, Message, Role, Seq, Timestamp, truncate_to_micros};
 
 /// The newest version of the payload format that this version writes and reads.
-const VERSION: u32 = 1;
+const PAYLOAD_VERSION: u32 = 1;
 
 /// Something to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl NewEntry {
     pub fn new(id: EntryId, at: Timestamp, body: Body) -> Self {
         Self {
             id,
-            at: to_micros(at),
+            at: truncate_to_micros(at),
             external_id: None,
             author: None,
             body,
@@ -48,14 +48,14 @@ impl NewEntry {
     }
 
     /// The payload to store; `rebased` is the head its writer believed in, where wrong.
-    pub fn encode(&self, rebased: Option<Seq>) -> Result<String, serde_json::Error> {
+    pub fn encode_payload(&self, rebased: Option<Seq>) -> Result<String, serde_json::Error> {
         let (author, external_id) = (self.author.as_deref(), self.external_id.as_deref());
-        encode(&self.body, author, external_id, rebased)
+        encode_payload(&self.body, author, external_id, rebased)
     }
 }
 
 /// The payload of an entry that says this, whatever its id and time are.
-pub fn encode(
+pub fn encode_payload(
     body: &Body,
     author: Option<&str>,
     external_id: Option<&str>,
@@ -71,7 +71,7 @@ pub fn encode(
         rebased,
     };
     // Room for what is around the texts, and for what is escaped in them.
-    let texts = body.bytes();
+    let texts = body.estimate_bytes();
     let mut json = Vec::with_capacity(texts + texts / 16 + 256);
     serde_json::to_writer(&mut json, &payload)?;
     String::from_utf8(json).map_err(serde::ser::Error::custom)
@@ -107,7 +107,7 @@ impl Entry {
     /// The same with a mark in place of whatever looks like a secret. For showing: its
     /// digest is that of the original.
     #[must_use]
-    pub fn redacted(self) -> Self {
+    pub fn into_redacted(self) -> Self {
         let safe = serde_json::to_value(&self.body).ok().and_then(|mut body| {
             if crate::redact_json(&mut body) == 0 {
                 return None;
@@ -138,7 +138,7 @@ struct Payload<'a> {
 impl Serialize for Entry {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Shown<'a, P: Serialize> {
+        struct EntryJson<'a, P: Serialize> {
             seq: Seq,
             id: EntryId,
             external_id: Option<&'a str>,
@@ -147,7 +147,7 @@ impl Serialize for Entry {
             payload: P,
             digest: Digest,
         }
-        let shown = |payload| Shown {
+        let shown = |payload| EntryJson {
             seq: self.seq,
             id: self.id,
             external_id: self.external_id.as_deref(),
@@ -168,7 +168,7 @@ impl Serialize for Entry {
                     )
                 })
                 .collect::<std::collections::BTreeMap<_, _>>();
-            return Shown {
+            return EntryJson {
                 seq: self.seq,
                 id: self.id,
                 external_id: self.external_id.as_deref(),
@@ -223,20 +223,22 @@ pub struct StoredEntry {
 
 impl StoredEntry {
     /// The form at rest of `new`, after the entry with digest `previous`.
-    pub fn after(
+    pub fn from_new(
         previous: &Digest,
         seq: Seq,
         new: &NewEntry,
         rebased: Option<Seq>,
     ) -> Result<Self, serde_json::Error> {
-        let payload = new.encode(rebased)?;
+        let payload = new.encode_payload(rebased)?;
         let hash = Digest::of(payload.as_bytes());
-        Ok(Self::chained(previous, seq, new.id, new.at, payload, &hash))
+        Ok(Self::from_payload(
+            previous, seq, new.id, new.at, payload, &hash,
+        ))
     }
 
     /// The form at rest of a payload whose hash is known, after the entry with digest
     /// `previous`.
-    pub fn chained(
+    pub fn from_payload(
         previous: &Digest,
         seq: Seq,
         id: EntryId,
@@ -244,7 +246,7 @@ impl StoredEntry {
         payload: String,
         hash: &Digest,
     ) -> Self {
-        let at = to_micros(at);
+        let at = truncate_to_micros(at);
         Self {
             seq,
             id,
@@ -278,10 +280,10 @@ impl StoredEntry {
             return Err(serde_json::Error::custom("a payload is an object").into());
         }
         let envelope: Envelope<'_> = serde_json::from_str(&self.payload)?;
-        let body = if envelope.v > VERSION {
+        let body = if envelope.v > PAYLOAD_VERSION {
             Body::Unknown {
                 kind: envelope.kind.into_owned(),
-                payload: crate::Json::stored(self.payload.clone())?,
+                payload: crate::Json::from_stored(self.payload.clone())?,
             }
         } else {
             Body::decode(&envelope.kind, &self.payload)?
@@ -300,7 +302,7 @@ impl StoredEntry {
 
     /// Whether this entry follows `previous` unharmed.
     pub fn verify(&self, previous: &Digest) -> Result<(), DecodeError> {
-        let payload = match self.tombstone() {
+        let payload = match self.tombstone_hash() {
             Some(erased) => erased,
             None => Digest::of(self.payload.as_bytes()),
         };
@@ -315,7 +317,7 @@ impl StoredEntry {
 
     /// The same with a mark in place of whatever looks like a secret; none where nothing
     /// does. It says so, and no longer verifies.
-    pub fn redacted(&self) -> Option<Self> {
+    pub fn to_redacted(&self) -> Option<Self> {
         let mut payload: serde_json::Value = serde_json::from_str(&self.payload).ok()?;
         let secrets = crate::redact_json(&mut payload);
         if secrets == 0 {
@@ -332,14 +334,14 @@ impl StoredEntry {
 
     fn is_redacted(&self) -> bool {
         #[derive(Deserialize)]
-        struct Mark {
+        struct RedactionMark {
             redacted: u64,
         }
-        serde_json::from_str::<Mark>(&self.payload).is_ok_and(|mark| mark.redacted > 0)
+        serde_json::from_str::<RedactionMark>(&self.payload).is_ok_and(|mark| mark.redacted > 0)
     }
 
     /// The payload hash a tombstone remembers, where this is one.
-    fn tombstone(&self) -> Option<Digest> {
+    fn tombstone_hash(&self) -> Option<Digest> {
         // Looked at for every entry when a store is checked, so the common case is a
         // comparison of bytes. Our own writer puts the kind first.
         if !self.payload.starts_with(r#"{"kind":"erased""#) {
@@ -354,8 +356,8 @@ impl StoredEntry {
     /// The same entry with its content gone for good; the digest stays.
     ///
     /// Erasing what is erased already changes nothing.
-    pub fn erased(&self, reason: Option<&str>) -> Result<Self, serde_json::Error> {
-        if self.tombstone().is_some() {
+    pub fn to_tombstone(&self, reason: Option<&str>) -> Result<Self, serde_json::Error> {
+        if self.tombstone_hash().is_some() {
             return Ok(self.clone());
         }
         // What cannot be decoded can still be erased.
@@ -364,13 +366,13 @@ impl StoredEntry {
             (entry.body.kind().to_owned(), role)
         });
         let tombstone = Body::Erased(crate::Tombstone {
-            of,
+            erased_kind: of,
             payload: Digest::of(self.payload.as_bytes()),
             role,
             reason: reason.map(ToOwned::to_owned),
         });
         Ok(Self {
-            payload: NewEntry::new(self.id, self.at, tombstone).encode(None)?,
+            payload: NewEntry::new(self.id, self.at, tombstone).encode_payload(None)?,
             ..self.clone()
         })
     }
@@ -383,27 +385,27 @@ mod tests {
     use super::*;
     use crate::{GENESIS, Json};
 
-    fn at() -> Timestamp {
+    fn test_time() -> Timestamp {
         "2026-11-15T10:00:00.123456789Z".parse().unwrap()
     }
 
-    fn stored(payload: &str) -> StoredEntry {
+    fn stored_entry(payload: &str) -> StoredEntry {
         let id = EntryId::from_bytes([7; 16]);
         StoredEntry {
             seq: Seq(1),
             id,
-            at: to_micros(at()),
-            digest: GENESIS.chain(Seq(1), id, at(), &Digest::of(payload.as_bytes())),
+            at: truncate_to_micros(test_time()),
+            digest: GENESIS.chain(Seq(1), id, test_time(), &Digest::of(payload.as_bytes())),
             payload: payload.to_owned(),
         }
     }
 
     #[test]
     fn a_message_is_written_plainly() {
-        let mut new = NewEntry::text(EntryId::from_bytes([1; 16]), at(), Role::User, "hi");
+        let mut new = NewEntry::text(EntryId::from_bytes([1; 16]), test_time(), Role::User, "hi");
         new.author = Some("ada".into());
         assert_eq!(
-            new.encode(Some(Seq(4))).unwrap(),
+            new.encode_payload(Some(Seq(4))).unwrap(),
             r#"{"kind":"message","role":"user","content":"hi","author":"ada","rebased":4}"#
         );
     }
@@ -439,10 +441,10 @@ mod tests {
             r#"{"kind":"used","facts":[1,2],"session":"s1"}"#,
             r#"{"kind":"lost"}"#,
         ] {
-            let entry = stored(payload).decode().unwrap();
+            let entry = stored_entry(payload).decode().unwrap();
             assert!(!matches!(entry.body, Body::Unknown { .. }), "{payload}");
             let again = NewEntry::new(entry.id, entry.at, entry.body.clone());
-            assert_eq!(again.encode(None).unwrap(), payload);
+            assert_eq!(again.encode_payload(None).unwrap(), payload);
             assert!(payload.contains(&format!(r#""kind":"{}""#, entry.body.kind())));
         }
     }
@@ -453,20 +455,20 @@ mod tests {
             r#"{"kind":"levitated","height": 3.50, "author":"x"}"#,
             r#"{"v":2,"kind":"message","role":"oracle"}"#,
         ] {
-            let entry = stored(payload).decode().unwrap();
+            let entry = stored_entry(payload).decode().unwrap();
             let Body::Unknown { payload: kept, .. } = &entry.body else {
                 panic!("{payload} was understood");
             };
             assert_eq!(kept, &Json::parse(payload).unwrap());
             let again = NewEntry::new(entry.id, entry.at, entry.body.clone());
-            assert_eq!(again.encode(None).unwrap(), payload);
+            assert_eq!(again.encode_payload(None).unwrap(), payload);
             assert!(serde_json::to_string(&entry).unwrap().contains("\"seq\":1"));
         }
     }
 
     #[test]
     fn a_changed_byte_is_noticed() {
-        let entry = stored(r#"{"kind":"pinned","text":"pay 10"}"#);
+        let entry = stored_entry(r#"{"kind":"pinned","text":"pay 10"}"#);
         entry.verify(&GENESIS).unwrap();
         let mut forged = entry.clone();
         forged.payload = forged.payload.replace("10", "99");
@@ -476,12 +478,12 @@ mod tests {
 
     #[test]
     fn an_erased_entry_keeps_its_place_in_the_chain() {
-        let entry = stored(r#"{"kind":"message","role":"user","content":"my key is 123"}"#);
-        let erased = entry.erased(Some("leaked key")).unwrap();
+        let entry = stored_entry(r#"{"kind":"message","role":"user","content":"my key is 123"}"#);
+        let erased = entry.to_tombstone(Some("leaked key")).unwrap();
         assert!(!erased.payload.contains("123"));
         assert_eq!(erased.digest, entry.digest);
         erased.verify(&GENESIS).unwrap();
-        assert_eq!(erased.erased(None).unwrap(), erased);
+        assert_eq!(erased.to_tombstone(None).unwrap(), erased);
     }
 
     #[test]
@@ -493,7 +495,7 @@ mod tests {
             r#"{"kind":"message"}"#,
             r#"{"kind":"rewound"}"#,
         ] {
-            assert!(stored(payload).decode().is_err(), "{payload:?}");
+            assert!(stored_entry(payload).decode().is_err(), "{payload:?}");
         }
     }
 
@@ -541,13 +543,13 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_brings_the_decoder_down(payload in any::<String>()) {
-            let _ = stored(&payload).decode();
+            let _ = stored_entry(&payload).decode();
         }
 
         #[test]
         fn whatever_decodes_can_be_shown_verified_and_erased(payload in any_json()) {
-            let entry = stored(&payload);
-            entry.erased(None).unwrap().verify(&GENESIS).unwrap();
+            let entry = stored_entry(&payload);
+            entry.to_tombstone(None).unwrap().verify(&GENESIS).unwrap();
             if let Ok(decoded) = entry.decode() {
                 serde_json::to_string(&decoded).unwrap();
                 // Written again, it means the same.
@@ -558,7 +560,7 @@ mod tests {
                     author: decoded.author.clone(),
                     body: decoded.body.clone(),
                 };
-                let again = stored(&again.encode(decoded.rebased).unwrap()).decode().unwrap();
+                let again = stored_entry(&again.encode_payload(decoded.rebased).unwrap()).decode().unwrap();
                 prop_assert_eq!(again.body, decoded.body);
             }
         }

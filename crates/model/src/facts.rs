@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use crate::{Body, Entry, FactSource, PERSON, Remembered, Seq, SessionId, Timestamp};
+use crate::{Body, Entry, FactSource, PERSON, RememberedFact, Seq, SessionId, Timestamp};
 
 /// Something remembered, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,7 +41,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    fn new(entry: &Entry, remembered: &Remembered) -> Self {
+    fn new(entry: &Entry, remembered: &RememberedFact) -> Self {
         Self {
             seq: entry.seq,
             text: remembered.text.clone(),
@@ -65,36 +65,36 @@ impl Fact {
     }
 
     /// Whether it counts: current, and no mere proposal.
-    pub fn stands(&self) -> bool {
+    pub fn is_in_effect(&self) -> bool {
         self.is_current() && !self.proposed
     }
 
     /// Whether a person said it.
-    pub fn by_person(&self) -> bool {
+    pub fn is_by_person(&self) -> bool {
         self.by == PERSON
     }
 
     /// Whether any of these paths is one of its files, or inside one of its folders. All
     /// are relative to the project's top.
-    pub fn is_touched_by(&self, paths: &[String]) -> bool {
-        let touched = |file: &String| paths.iter().any(|path| covers(file, path));
+    pub fn matches_paths(&self, paths: &[String]) -> bool {
+        let touched = |file: &String| paths.iter().any(|path| path_contains(file, path));
         self.files.iter().any(touched)
     }
 
     /// Whether any of its files or folders is among these, inside one or around one.
-    pub fn belongs_to(&self, paths: &[String]) -> bool {
-        let inside = |file: &String| paths.iter().any(|path| covers(path, file));
-        self.is_touched_by(paths) || self.files.iter().any(inside)
+    pub fn is_related_to(&self, paths: &[String]) -> bool {
+        let inside = |file: &String| paths.iter().any(|path| path_contains(path, file));
+        self.matches_paths(paths) || self.files.iter().any(inside)
     }
 
     /// When it was last used, or else remembered.
-    pub fn last_mattered(&self) -> Timestamp {
+    pub fn last_relevant_at(&self) -> Timestamp {
         self.last_used.map_or(self.at, |used| used.max(self.at))
     }
 }
 
 /// Whether a path is this file, or inside this folder.
-fn covers(file: &str, path: &str) -> bool {
+fn path_contains(file: &str, path: &str) -> bool {
     let file = file.trim_end_matches('/');
     match path.strip_prefix(file) {
         Some(rest) => rest.is_empty() || rest.starts_with('/'),
@@ -144,7 +144,7 @@ impl Facts {
             }
             Body::Used { facts, session } => {
                 for seq in facts {
-                    self.use_in(*seq, session, entry.at);
+                    self.record_use(*seq, session, entry.at);
                 }
             }
             _ => {}
@@ -160,7 +160,7 @@ impl Facts {
         }
     }
 
-    fn use_in(&mut self, seq: Seq, session: &SessionId, at: Timestamp) {
+    fn record_use(&mut self, seq: Seq, session: &SessionId, at: Timestamp) {
         if let Some(fact) = self.facts.get_mut(&seq) {
             // However often one session needs it, that is one use.
             if self.used_in.insert((seq, session.clone())) {
@@ -186,8 +186,8 @@ impl Facts {
     }
 
     /// Those that count, oldest first.
-    pub fn standing(&self) -> impl Iterator<Item = &Fact> {
-        self.iter().filter(|fact| fact.stands())
+    pub fn iter_in_effect(&self) -> impl Iterator<Item = &Fact> {
+        self.iter().filter(|fact| fact.is_in_effect())
     }
 
     /// Whether a session has used a fact.
@@ -196,7 +196,7 @@ impl Facts {
     }
 
     /// A fact with all that it replaced and all that replaced it, oldest first.
-    pub fn story(&self, of: Seq) -> Vec<Seq> {
+    pub fn history(&self, of: Seq) -> Vec<Seq> {
         let mut story: Vec<Seq> = self
             .facts
             .contains_key(&of)
@@ -229,7 +229,7 @@ mod tests {
     fn log(bodies: Vec<Body>) -> Vec<Entry> {
         let number = |(index, body)| Entry {
             seq: Seq(index as u64 + 1),
-            id: EntryId::derived(&[]),
+            id: EntryId::derive(&[]),
             at: Timestamp::from_second(1_000 + i64::try_from(index).unwrap()).unwrap(),
             external_id: None,
             author: None,
@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn remembered(text: &str, supersedes: &[u64], proposed: bool) -> Body {
-        Body::Remembered(Box::new(Remembered {
+        Body::Remembered(Box::new(RememberedFact {
             text: text.into(),
             source: None,
             by: PERSON.into(),
@@ -309,7 +309,7 @@ mod tests {
                     prop_assert!(by > fact.seq);
                     prop_assert!(!facts.get(by).unwrap().proposed);
                 }
-                prop_assert!(facts.story(fact.seq).contains(&fact.seq));
+                prop_assert!(facts.history(fact.seq).contains(&fact.seq));
             }
         }
     }
@@ -321,14 +321,14 @@ mod tests {
             remembered("the port is 81", &[1], true),
         ];
         let facts = Facts::fold(&log(bodies.clone()));
-        assert!(facts.get(Seq(1)).unwrap().stands());
-        assert!(!facts.get(Seq(2)).unwrap().stands());
+        assert!(facts.get(Seq(1)).unwrap().is_in_effect());
+        assert!(!facts.get(Seq(2)).unwrap().is_in_effect());
 
         bodies.push(Body::Accepted { fact: Seq(2) });
         let facts = Facts::fold(&log(bodies));
         assert_eq!(facts.get(Seq(1)).unwrap().superseded_by, Some(Seq(2)));
-        assert!(facts.get(Seq(2)).unwrap().stands());
-        assert_eq!(facts.story(Seq(1)), [Seq(1), Seq(2)]);
+        assert!(facts.get(Seq(2)).unwrap().is_in_effect());
+        assert_eq!(facts.history(Seq(1)), [Seq(1), Seq(2)]);
     }
 
     #[test]
@@ -346,12 +346,12 @@ mod tests {
 
     #[test]
     fn a_folder_covers_what_is_in_it_and_nothing_beside_it() {
-        assert!(covers("src/auth", "src/auth"));
-        assert!(covers("src/auth", "src/auth/token.rs"));
-        assert!(covers("src/auth/", "src/auth/token.rs"));
-        assert!(covers(".", "anything"));
-        assert!(!covers("src/auth", "src/author.rs"));
-        assert!(!covers("src/auth/token.rs", "src/auth"));
+        assert!(path_contains("src/auth", "src/auth"));
+        assert!(path_contains("src/auth", "src/auth/token.rs"));
+        assert!(path_contains("src/auth/", "src/auth/token.rs"));
+        assert!(path_contains(".", "anything"));
+        assert!(!path_contains("src/auth", "src/author.rs"));
+        assert!(!path_contains("src/auth/token.rs", "src/auth"));
     }
 
     #[test]

@@ -5,23 +5,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Birth, Body, Card, Digest, Entry, Seq, Standing, Timestamp};
+use crate::{Body, Digest, Entry, Seq, SessionHeader, SessionInfo, SessionState, Timestamp};
 
 /// What is known about a session: the fold of its log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// What a listing shows.
-    pub card: Card,
+    #[serde(rename = "card")]
+    pub info: SessionInfo,
     /// What the next request needs.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub state: SessionState,
 }
 
 impl Record {
     /// The record of a session in which nothing has happened.
-    pub fn new(birth: &Birth) -> Self {
+    pub fn new(birth: &SessionHeader) -> Self {
         Self {
-            card: Card::new(birth),
-            standing: Standing::default(),
+            info: SessionInfo::new(birth),
+            state: SessionState::default(),
         }
     }
 
@@ -32,9 +34,9 @@ impl Record {
 
     /// Takes in the next entry, whose parts are not yet one.
     pub fn apply_body(&mut self, seq: Seq, at: Timestamp, digest: Digest, body: &Body) {
-        debug_assert_eq!(seq, self.card.head.next(), "entries come in order");
-        self.card.apply(seq, at, digest, body);
-        self.standing.apply(seq, body);
+        debug_assert_eq!(seq, self.info.head.next(), "entries come in order");
+        self.info.apply(seq, at, digest, body);
+        self.state.apply(seq, body);
     }
 
     /// A fork made where this record ends: its birth, completed, and its record.
@@ -43,13 +45,13 @@ impl Record {
     /// What the fork starts with (agent, project, folder) is what stands here; its name
     /// and key are its own.
     #[must_use]
-    pub fn fork(&self, mut birth: Birth) -> (Birth, Self) {
-        birth.agent.clone_from(&self.card.agent);
-        birth.project.clone_from(&self.card.project);
-        birth.workspace.clone_from(&self.card.workspace);
-        birth.at = birth.at.max(self.card.created_at);
-        let born = Card::new(&birth);
-        let card = Card {
+    pub fn fork(&self, mut birth: SessionHeader) -> (SessionHeader, Self) {
+        birth.agent.clone_from(&self.info.agent);
+        birth.project.clone_from(&self.info.project);
+        birth.workspace.clone_from(&self.info.workspace);
+        birth.at = birth.at.max(self.info.created_at);
+        let born = SessionInfo::new(&birth);
+        let card = SessionInfo {
             id: born.id,
             name: born.name,
             named_by: born.named_by,
@@ -57,16 +59,22 @@ impl Record {
             status: born.status,
             lineage: born.lineage,
             created_at: born.created_at,
-            last_activity: self.card.last_activity.max(born.last_activity),
-            ..self.card.clone()
+            last_activity: self.info.last_activity.max(born.last_activity),
+            ..self.info.clone()
         };
-        let standing = self.standing.clone();
-        (birth, Self { card, standing })
+        let standing = self.state.clone();
+        (
+            birth,
+            Self {
+                info: card,
+                state: standing,
+            },
+        )
     }
 }
 
 /// Folds a whole log.
-pub fn fold<'a>(birth: &Birth, entries: impl IntoIterator<Item = &'a Entry>) -> Record {
+pub fn fold<'a>(birth: &SessionHeader, entries: impl IntoIterator<Item = &'a Entry>) -> Record {
     let mut record = Record::new(birth);
     for entry in entries {
         record.apply(entry);
@@ -80,12 +88,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        AgentRef, Checkpoint, Lineage, Message, NamedBy, NewEntry, Role, SessionId, StoredEntry,
+        AgentRef, Checkpoint, Lineage, Message, NameSource, NewEntry, Role, SessionId, StoredEntry,
         Summary, Usage,
     };
 
-    fn birth(id: &str) -> Birth {
-        Birth::new(id.parse().unwrap(), Timestamp::from_second(1_000).unwrap())
+    fn header(id: &str) -> SessionHeader {
+        SessionHeader::new(id.parse().unwrap(), Timestamp::from_second(1_000).unwrap())
     }
 
     fn log(bodies: Vec<Body>) -> Vec<Entry> {
@@ -94,22 +102,22 @@ mod tests {
         for (index, body) in bodies.into_iter().enumerate() {
             let seq = Seq(index as u64 + 1);
             let at = Timestamp::from_second(2_000 + i64::try_from(index).unwrap()).unwrap();
-            let id = crate::EntryId::derived(&[&seq.0.to_le_bytes()]);
+            let id = crate::EntryId::derive(&[&seq.0.to_le_bytes()]);
             let stored =
-                StoredEntry::after(&digest, seq, &NewEntry::new(id, at, body), None).unwrap();
+                StoredEntry::from_new(&digest, seq, &NewEntry::new(id, at, body), None).unwrap();
             digest = stored.digest;
             entries.push(stored.decode().unwrap());
         }
         entries
     }
 
-    fn say(role: Role, text: &str) -> Body {
+    fn text_message(role: Role, text: &str) -> Body {
         Body::Message(Message::text(role, text))
     }
 
     fn any_body() -> impl Strategy<Value = Body> {
         prop_oneof![
-            4 => "[a-z ]{0,12}".prop_map(|text| say(Role::User, &text)),
+            4 => "[a-z ]{0,12}".prop_map(|text| text_message(Role::User, &text)),
             4 => (any::<u16>(), "[a-z]{1,3}").prop_map(|(tokens, model)| {
                 let mut message = Message::text(Role::Assistant, "ok");
                 message.usage = Some(Usage { input: tokens.into(), ..Usage::default() });
@@ -121,7 +129,7 @@ mod tests {
             1 => "[a-c]".prop_map(|text| Body::Decided { text }),
             1 => "[a-z]{3}".prop_map(|name| Body::Renamed {
                 name: name.parse().ok(),
-                by: crate::NamedBy::Person,
+                by: crate::NameSource::Person,
             }),
             1 => "[a-c]".prop_map(|tag| Body::Tagged { tags: vec![tag.parse().unwrap()] }),
             1 => "[a-c]".prop_map(|tag| Body::Untagged { tags: vec![tag.parse().unwrap()] }),
@@ -162,8 +170,8 @@ mod tests {
         ) {
             let entries = log(bodies);
             let at = at.min(entries.len());
-            let origin = fold(&birth("origin"), &entries[..at]);
-            let mut fork = birth("fork");
+            let origin = fold(&header("origin"), &entries[..at]);
+            let mut fork = header("fork");
             fork.lineage = Lineage::Forked {
                 session: "origin".parse::<SessionId>().unwrap(),
                 at: Seq(at as u64),
@@ -173,7 +181,7 @@ mod tests {
             let (birth, record) = origin.fork(fork);
 
             prop_assert_eq!(&record, &fold(&birth, &entries[..at]));
-            prop_assert_eq!(record.card.title(), "mine");
+            prop_assert_eq!(record.info.title(), "mine");
         }
 
         #[test]
@@ -192,8 +200,8 @@ mod tests {
                 usage: None,
             })));
             undone.push(Body::CheckpointRetracted { checkpoint: seq });
-            let before = fold(&birth("s"), &log(bodies)).standing;
-            let mut after = fold(&birth("s"), &log(undone)).standing;
+            let before = fold(&header("s"), &log(bodies)).state;
+            let mut after = fold(&header("s"), &log(undone)).state;
             after.changed = before.changed;
             prop_assert_eq!(before, after);
         }
@@ -209,11 +217,11 @@ mod tests {
         });
         answer.model = Some("m1".into());
         let entries = log(vec![
-            say(Role::User, "first\n question"),
+            text_message(Role::User, "first\n question"),
             Body::Message(answer),
-            say(Role::User, "second"),
+            text_message(Role::User, "second"),
         ]);
-        let card = fold(&birth("s"), &entries).card;
+        let card = fold(&header("s"), &entries).info;
         assert_eq!(
             (card.messages, card.queries, card.tokens.total()),
             (3, 2, 15)
@@ -230,8 +238,8 @@ mod tests {
             name: name.map(|name| name.parse().unwrap()),
             by,
         };
-        let (person, program) = (NamedBy::Person, NamedBy::Program);
-        let title = |bodies| fold(&birth("s"), &log(bodies)).card.title().to_owned();
+        let (person, program) = (NameSource::Person, NameSource::Program);
+        let title = |bodies| fold(&header("s"), &log(bodies)).info.title().to_owned();
         assert_eq!(title(vec![named(Some("a"), program)]), "a");
         let twice = vec![named(Some("a"), program), named(Some("b"), program)];
         assert_eq!(title(twice), "a");
@@ -248,30 +256,30 @@ mod tests {
     #[test]
     fn clearing_hides_the_past_from_the_model_only() {
         let entries = log(vec![
-            say(Role::User, "a"),
+            text_message(Role::User, "a"),
             Body::Cleared,
-            say(Role::User, "b"),
+            text_message(Role::User, "b"),
         ]);
-        let record = fold(&birth("s"), &entries);
-        assert_eq!(record.card.messages, 2);
-        assert_eq!(record.standing.uncovered()[0].from, Seq(3));
+        let record = fold(&header("s"), &entries);
+        assert_eq!(record.info.messages, 2);
+        assert_eq!(record.state.verbatim_spans()[0].from, Seq(3));
     }
 
     #[test]
     fn rewinding_hides_what_came_after_and_goes_on() {
         let entries = log(vec![
-            say(Role::User, "1"),
-            say(Role::Assistant, "2"),
+            text_message(Role::User, "1"),
+            text_message(Role::Assistant, "2"),
             Body::Decided { text: "no".into() },
             Body::Pinned {
                 text: "kept".into(),
             },
             Body::Rewound { to: Seq(2) },
-            say(Role::User, "6"),
+            text_message(Role::User, "6"),
         ]);
-        let standing = fold(&birth("s"), &entries).standing;
+        let standing = fold(&header("s"), &entries).state;
         let spans: Vec<_> = standing
-            .uncovered()
+            .verbatim_spans()
             .iter()
             .map(|s| (s.from.0, s.to))
             .collect();

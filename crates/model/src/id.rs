@@ -100,23 +100,23 @@ impl Key {
     pub const MAX: usize = 512;
 
     /// What the keys of the program's own sessions begin with.
-    pub const OWN: &'static str = "throughline:";
+    pub const INTERNAL_PREFIX: &'static str = "throughline:";
 
     /// Whether it is the key of a session of the program's own, such as a memory: those
     /// are not listed among people's, and nobody else may take such a key.
-    pub fn is_own(&self) -> bool {
-        self.0.starts_with(Self::OWN)
+    pub fn is_internal(&self) -> bool {
+        self.0.starts_with(Self::INTERNAL_PREFIX)
     }
 
     /// The key of a feature-level session: `pm-feature-auth`.
     pub fn feature(agent: &str, feature: &str) -> Result<Self, IdError> {
-        refuse_empty(&[agent, feature])?;
+        reject_empty(&[agent, feature])?;
         format!("{agent}-feature-{feature}").parse()
     }
 
     /// The key of a task-level session: `dev-task-auth-t1-in_dev`.
     pub fn task(agent: &str, feature: &str, task: &str, state: &str) -> Result<Self, IdError> {
-        refuse_empty(&[agent, feature, task, state])?;
+        reject_empty(&[agent, feature, task, state])?;
         format!("{agent}-task-{feature}-{task}-{state}").parse()
     }
 
@@ -126,7 +126,7 @@ impl Key {
     }
 }
 
-fn refuse_empty(parts: &[&str]) -> Result<(), IdError> {
+fn reject_empty(parts: &[&str]) -> Result<(), IdError> {
     match parts.iter().find(|part| part.trim().is_empty()) {
         None => Ok(()),
         Some(part) => Err(IdError::Key((*part).to_owned())),
@@ -163,20 +163,20 @@ impl EntryId {
     ///
     /// Always the same, so that what was imported once is recognised the next time.
     pub fn from_external(session: &SessionId, external: &str) -> Self {
-        IdsWithin::of(session).external(external)
+        EntryIdNamespace::of(session).derive_external(external)
     }
 
     /// An id that is a function of `parts` within a session.
     ///
     /// It begins as all of them in that session do: they stand together in an index, and
     /// adding many of them touches few of its pages.
-    pub fn derived_in(session: &SessionId, parts: &[&[u8]]) -> Self {
-        IdsWithin::of(session).derived(parts)
+    pub fn derive_in(session: &SessionId, parts: &[&[u8]]) -> Self {
+        EntryIdNamespace::of(session).derive(parts)
     }
 
     /// An id that is a function of `parts` (UUID version 8).
-    pub fn derived(parts: &[&[u8]]) -> Self {
-        Self(uuid::Builder::from_custom_bytes(digest_of(parts)).into_uuid())
+    pub fn derive(parts: &[&[u8]]) -> Self {
+        Self(uuid::Builder::from_custom_bytes(hash_parts(parts)).into_uuid())
     }
 
     /// Whether it is a function of what it names, as the ids of imported entries are.
@@ -197,36 +197,36 @@ impl EntryId {
 
 /// The ids that are functions of what they name within one session: for many of them.
 #[derive(Clone, Copy, Debug)]
-pub struct IdsWithin<'a> {
+pub struct EntryIdNamespace<'a> {
     session: &'a [u8],
     /// How all of them begin.
-    beginning: [u8; 4],
+    prefix: [u8; 4],
 }
 
-impl<'a> IdsWithin<'a> {
+impl<'a> EntryIdNamespace<'a> {
     /// Those of a session.
     pub fn of(session: &'a SessionId) -> Self {
         let session = session.as_str().as_bytes();
-        let mut beginning = [0; 4];
-        beginning.copy_from_slice(&Digest::of(session).as_bytes()[..4]);
-        Self { session, beginning }
+        let mut prefix = [0; 4];
+        prefix.copy_from_slice(&Digest::of(session).as_bytes()[..4]);
+        Self { session, prefix }
     }
 
     /// [`EntryId::derived_in`].
-    pub fn derived(&self, parts: &[&[u8]]) -> EntryId {
-        let mut bytes = digest_of(std::iter::once(&self.session).chain(parts));
-        bytes[..4].copy_from_slice(&self.beginning);
+    pub fn derive(&self, parts: &[&[u8]]) -> EntryId {
+        let mut bytes = hash_parts(std::iter::once(&self.session).chain(parts));
+        bytes[..4].copy_from_slice(&self.prefix);
         EntryId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 
     /// [`EntryId::from_external`].
-    pub fn external(&self, external: &str) -> EntryId {
-        self.derived(&[b"external", external.as_bytes()])
+    pub fn derive_external(&self, external: &str) -> EntryId {
+        self.derive(&[b"external", external.as_bytes()])
     }
 }
 
 /// Sixteen bytes of the hash of parts, each with its length.
-fn digest_of<'p>(parts: impl IntoIterator<Item = &'p &'p [u8]>) -> [u8; 16] {
+fn hash_parts<'p>(parts: impl IntoIterator<Item = &'p &'p [u8]>) -> [u8; 16] {
     let mut whole = Vec::new();
     for part in parts {
         whole.extend_from_slice(&(part.len() as u64).to_le_bytes());

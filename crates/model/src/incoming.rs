@@ -7,7 +7,7 @@ use crate::{AgentRef, Body, Message, Summary, Timestamp, Usage};
 
 /// Something that comes in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Incoming {
+pub enum IncomingItem {
     /// What comes next belongs to this session.
     Session(Box<IncomingSession>),
     /// Something that happened in it.
@@ -15,7 +15,7 @@ pub enum Incoming {
     /// The bytes of an attachment that a later entry names.
     Blob(Vec<u8>),
     /// Something that was not taken.
-    Passed(Passed),
+    Skipped(SkippedRecord),
 }
 
 /// A session of another system.
@@ -23,7 +23,7 @@ pub enum Incoming {
 pub struct IncomingSession {
     /// The system, where it has ids of its own; none where `id` is anybody's word for a
     /// session here: an id, key or name, of one that is there or not.
-    pub from: Option<String>,
+    pub source_system: Option<String>,
     /// What that system calls it.
     pub id: String,
     /// When it began.
@@ -39,12 +39,12 @@ pub struct IncomingSession {
     /// The address of that folder's repository.
     pub remote: Option<String>,
     /// Where it came from.
-    pub origin: Option<Origin>,
+    pub origin: Option<IncomingOrigin>,
 }
 
 /// Where a session of another system came from, in that system's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum IncomingOrigin {
     /// It shares another's entries up to one of them, or as far as they are the same.
     Forked {
         /// The other session.
@@ -63,31 +63,31 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingEntry {
     /// What it is recognised by when it comes again.
-    pub identity: Identity,
+    pub identity: EntryIdentity,
     /// When.
     pub at: Option<Timestamp>,
     /// Who said it, where the role does not tell.
     pub author: Option<String>,
     /// What.
-    pub what: Happened,
+    pub event: ImportEvent,
     /// Where in its source it stood: a line's or a record's number, for telling of failures.
-    pub place: u64,
+    pub position: u64,
 }
 
 /// What an entry is recognised by when it comes again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Identity {
+pub enum EntryIdentity {
     /// What the other system calls it.
-    Own(String),
+    External(String),
     /// Its place in the source, which does not change as the source grows.
-    Place(String),
+    Position(String),
     /// Its time and content, and how often the same has come.
     Content,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum ImportEvent {
     /// Something that can be said without a number of ours.
     Body(Body),
     /// Everything so far was summarized.
@@ -128,24 +128,32 @@ pub enum Happened {
 
 /// Something that was not taken, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passed {
+pub struct SkippedRecord {
     /// Where it stood: a line's or a record's number.
-    pub place: u64,
+    pub position: u64,
     /// What it was.
-    pub what: String,
+    pub description: String,
     /// Whether it was damaged; else it is of no use here.
     pub damaged: bool,
 }
 
 impl IncomingEntry {
     /// A message that the other system has an id for, or none.
-    pub fn message(place: u64, id: Option<String>, at: Option<Timestamp>, said: Message) -> Self {
+    pub fn message(
+        position: u64,
+        id: Option<String>,
+        at: Option<Timestamp>,
+        said: Message,
+    ) -> Self {
         Self {
-            identity: id.map_or_else(|| Identity::Place(place.to_string()), Identity::Own),
+            identity: id.map_or_else(
+                || EntryIdentity::Position(position.to_string()),
+                EntryIdentity::External,
+            ),
             at,
             author: None,
-            what: Happened::Body(Body::Message(said)),
-            place,
+            event: ImportEvent::Body(Body::Message(said)),
+            position,
         }
     }
 }

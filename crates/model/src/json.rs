@@ -24,11 +24,11 @@ impl Json {
             let reason = format!("nested deeper than {MAX_JSON_DEPTH} levels");
             return Err(serde::de::Error::custom(reason));
         }
-        Self::stored(text)
+        Self::from_stored(text)
     }
 
     /// Keeps text that was accepted before, however deeply it is nested.
-    pub(crate) fn stored(text: impl Into<String>) -> Result<Self, serde_json::Error> {
+    pub(crate) fn from_stored(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text.into()).map(Self)
     }
 

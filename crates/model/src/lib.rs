@@ -7,62 +7,66 @@
 //! This crate does no I/O and reads neither clock nor environment. What is stored
 //! is described, byte by byte, in `docs/data-model.md`.
 
-mod birth;
+mod api_token;
 mod block;
 mod body;
-mod card;
 mod checkpoint_view;
 mod digest;
 mod entry;
 mod facts;
-mod files;
 mod fold;
-pub mod glance;
-mod host;
+pub mod format;
 mod id;
 mod incoming;
 mod json;
+mod json_depth;
 mod lineage;
+mod loopback;
 mod name;
-mod nesting;
 mod owner;
 mod project;
-mod remembered;
-mod secret;
-mod spec;
-mod standing;
+mod redaction;
+mod remembered_fact;
+mod session_header;
+mod session_info;
+mod session_spec;
+mod session_state;
 mod summary;
-mod token;
+mod touched_files;
 mod usage;
 mod working_set;
 
-pub use birth::Birth;
+pub use api_token::{ApiToken, TOKEN_PREFIX, TokenId, TokenRole};
 pub use block::{Attachment, Block, Content, ToolCall, ToolResult};
 pub use body::{
-    AgentRef, Body, Checkpoint, Merge, MergeHow, Message, NamedBy, Restored, Role, Tombstone,
+    AgentRef, Body, Checkpoint, Merge, MergeMode, Message, NameSource, Role, SessionRestore,
+    Tombstone,
 };
-pub use card::{Card, PREVIEW_CHARS, Status};
 pub use checkpoint_view::{CheckpointStats, CheckpointSummary, CheckpointView, CompactionInfo};
 pub use digest::{Digest, GENESIS};
-pub use entry::{DecodeError, Entry, NewEntry, StoredEntry, encode};
+pub use entry::{DecodeError, Entry, NewEntry, StoredEntry, encode_payload};
 pub use facts::{Fact, Facts};
-pub use files::{files_in, files_touched};
 pub use fold::{Record, fold};
-pub use host::is_this_machine;
-pub use id::{EntryId, IdError, IdsWithin, Key, Seq, SessionId};
-pub use incoming::{Happened, Identity, Incoming, IncomingEntry, IncomingSession, Origin, Passed};
+pub use id::{EntryId, EntryIdNamespace, IdError, Key, Seq, SessionId};
+pub use incoming::{
+    EntryIdentity, ImportEvent, IncomingEntry, IncomingItem, IncomingOrigin, IncomingSession,
+    SkippedRecord,
+};
 pub use json::Json;
+pub use json_depth::{MAX_JSON_DEPTH, MAX_PAYLOAD_DEPTH, is_nested_deeper_than};
 pub use lineage::Lineage;
+pub use loopback::is_loopback_host;
 pub use name::{Name, NameError, RESERVED_NAMES, Tag};
-pub use nesting::{MAX_JSON_DEPTH, MAX_PAYLOAD_DEPTH, is_nested_deeper_than};
 pub use owner::{Owner, SessionRef};
-pub use project::{Mark, Project, ProjectId};
-pub use remembered::{FactSource, PERSON, Remembered};
-pub use secret::{SecretSpan, find_secrets, looks_secret, redact, redact_json};
-pub use spec::{EmptySpec, SessionSpec};
-pub use standing::{CheckpointMark, Noted, Span, Standing};
+pub use project::{Project, ProjectId, ProjectMarker};
+pub use redaction::{SecretSpan, detect_secret, find_secrets, redact, redact_json};
+pub use remembered_fact::{FactSource, PERSON, RememberedFact};
+pub use session_header::SessionHeader;
+pub use session_info::{PREVIEW_CHARS, SessionInfo, Status};
+pub use session_spec::{EmptySpec, SessionSpec};
+pub use session_state::{CheckpointRef, Note, SessionState, Span};
 pub use summary::{SUMMARY_END, SUMMARY_START, Summary, SummaryError};
-pub use token::{TOKEN_PREFIX, Token, TokenId, TokenRole};
+pub use touched_files::{extract_files, extract_touched_files};
 pub use usage::Usage;
 pub use working_set::{RecentMessage, TokenBudget, WorkingSet};
 
@@ -72,6 +76,6 @@ pub use jiff::Timestamp;
 ///
 /// Entries are hashed with their time: a finer instant would not survive storage
 /// and the digest would not verify.
-pub fn to_micros(at: Timestamp) -> Timestamp {
+pub fn truncate_to_micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }

@@ -35,7 +35,7 @@ serde_via_str!(ProjectId);
 /// Something a project can be recognised by, strongest first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "by", content = "is", rename_all = "snake_case")]
-pub enum Mark {
+pub enum ProjectMarker {
     /// Its git remote, normalized: `github.com/rust-lang/rust`.
     Remote(String),
     /// The first commit of its history.
@@ -46,7 +46,7 @@ pub enum Mark {
     Inode(String),
 }
 
-impl Mark {
+impl ProjectMarker {
     /// The id of a project first seen by this mark.
     pub fn project_id(&self) -> Result<ProjectId, IdError> {
         let (kind, value) = match self {
@@ -67,5 +67,6 @@ pub struct Project {
     /// What people call it: the last part of the remote or folder.
     pub name: String,
     /// What it can be recognised by.
-    pub marks: Vec<Mark>,
+    #[serde(rename = "marks")]
+    pub markers: Vec<ProjectMarker>,
 }

@@ -66,7 +66,7 @@ pub enum SummaryError {
 impl Summary {
     /// The same with a mark in place of whatever looks like a secret.
     #[must_use]
-    pub fn redacted(self) -> Self {
+    pub fn into_redacted(self) -> Self {
         let safe = |text: String| crate::redact(&text).into_owned();
         let all = |texts: Vec<String>| texts.into_iter().map(safe).collect();
         Self {
@@ -122,7 +122,7 @@ impl Summary {
 
     /// The summary as the marked block that ends a transcript.
     pub fn to_block(&self) -> String {
-        let background = match one_line(&self.background) {
+        let background = match to_single_line(&self.background) {
             empty if empty.is_empty() => NO_BACKGROUND.to_owned(),
             text => text,
         };
@@ -142,7 +142,7 @@ impl Summary {
             }
             for item in items
                 .iter()
-                .map(|item| one_line(item))
+                .map(|item| to_single_line(item))
                 .filter(|item| !item.is_empty())
             {
                 block.extend(["- ", &item, "\n"]);
@@ -196,7 +196,7 @@ impl Summary {
 }
 
 /// One line of text that cannot open or close a comment.
-fn one_line(text: &str) -> String {
+fn to_single_line(text: &str) -> String {
     text.split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Checkpoint, Content, Entry, Noted, Record, Role, Summary, files_touched};
+use crate::{Checkpoint, Content, Entry, Note, Record, Role, Summary, extract_touched_files};
 
 /// How many tokens are spent, of how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,17 +52,20 @@ impl WorkingSet {
     ) -> Self {
         let none = Summary::default();
         let summary = checkpoint.map_or(&none, |checkpoint| &checkpoint.summary);
-        let standing = &record.standing;
+        let standing = &record.state;
         let messages: Vec<_> = after.iter().filter_map(Entry::message).collect();
         let tail = messages.len().saturating_sub(recent);
         Self {
-            summary: in_prose(summary),
-            pinned_facts: merged(&standing.pins, &summary.facts),
-            decisions: merged(&standing.decisions, &summary.decisions),
-            open_tasks: merged(&[], summary.open_tasks.iter().chain(&summary.pending)),
-            files_touched: merged(
+            summary: render_prose(summary),
+            pinned_facts: merge_texts(&standing.pins, &summary.facts),
+            decisions: merge_texts(&standing.decisions, &summary.decisions),
+            open_tasks: merge_texts(&[], summary.open_tasks.iter().chain(&summary.pending)),
+            files_touched: merge_texts(
                 &[],
-                summary.files_touched.iter().chain(&files_touched(after)),
+                summary
+                    .files_touched
+                    .iter()
+                    .chain(&extract_touched_files(after)),
             ),
             recent_messages: messages[tail..]
                 .iter()
@@ -72,14 +75,14 @@ impl WorkingSet {
                 })
                 .collect(),
             token_budget: TokenBudget {
-                used: record.card.tokens.total(),
+                used: record.info.tokens.total(),
                 limit,
             },
         }
     }
 }
 
-fn in_prose(summary: &Summary) -> String {
+fn render_prose(summary: &Summary) -> String {
     let mut parts = Vec::new();
     if !summary.background.is_empty() {
         parts.push(summary.background.clone());
@@ -98,7 +101,7 @@ fn in_prose(summary: &Summary) -> String {
 }
 
 /// What is noted, then what is said besides, each once.
-fn merged<'a>(noted: &[Noted], more: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+fn merge_texts<'a>(noted: &[Note], more: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let mut all: Vec<String> = noted.iter().map(|noted| noted.text.clone()).collect();
     for text in more {
         if !all.contains(text) {
@@ -111,13 +114,13 @@ fn merged<'a>(noted: &[Noted], more: impl IntoIterator<Item = &'a String>) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Birth, Seq, SessionId, Timestamp};
+    use crate::{Seq, SessionHeader, SessionId, Timestamp};
 
     #[test]
     fn it_has_the_members_of_the_reference_document() {
-        let birth = Birth::new("s".parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
+        let birth = SessionHeader::new("s".parse::<SessionId>().unwrap(), Timestamp::UNIX_EPOCH);
         let mut record = Record::new(&birth);
-        record.standing.pins.push(Noted {
+        record.state.pins.push(Note {
             seq: Seq(1),
             text: "20 tools".into(),
         });

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use throughline_fuzz::{Case, Input, Target, fuzz, mutate};
 use throughline_model::{
-    Body, Digest, Entry, EntryId, GENESIS, Seq, StoredEntry, Timestamp, encode,
+    Body, Digest, Entry, EntryId, GENESIS, Seq, StoredEntry, Timestamp, encode_payload,
 };
 
 /// A payload of every shape: the kinds with members of their own, and every kind of block.
@@ -38,14 +38,14 @@ const PAYLOADS: &[&str] = &[
     r#"{"kind":"hologram","v":2,"z":1}"#,
 ];
 
-fn stored(payload: String) -> StoredEntry {
+fn stored_entry(payload: String) -> StoredEntry {
     let hash = Digest::of(payload.as_bytes());
     let id = EntryId::from_bytes([7; 16]);
-    StoredEntry::chained(&GENESIS, Seq(1), id, Timestamp::UNIX_EPOCH, payload, &hash)
+    StoredEntry::from_payload(&GENESIS, Seq(1), id, Timestamp::UNIX_EPOCH, payload, &hash)
 }
 
-fn encoded(entry: &Entry) -> String {
-    encode(
+fn encode_entry(entry: &Entry) -> String {
+    encode_payload(
         &entry.body,
         entry.author.as_deref(),
         entry.external_id.as_deref(),
@@ -54,25 +54,25 @@ fn encoded(entry: &Entry) -> String {
     .expect("what was decoded can be encoded")
 }
 
-fn check(input: &Input) {
+fn check_payload(input: &Input) {
     let Ok(payload) = String::from_utf8(input.bytes.clone()) else {
         return;
     };
-    let stored = stored(payload);
+    let stored = stored_entry(payload);
     let decoded = stored.decode();
     // Whatever it says, it can be erased, and its place in the chain stays.
-    let erased = stored.erased(Some("a test")).unwrap();
+    let erased = stored.to_tombstone(Some("a test")).unwrap();
     if !stored.payload.starts_with(r#"{"kind":"erased""#) {
         stored.verify(&GENESIS).unwrap();
         erased.verify(&GENESIS).unwrap();
     }
     assert!(matches!(erased.decode().unwrap().body, Body::Erased(_)));
-    let _ = stored.redacted();
+    let _ = stored.to_redacted();
     let Ok(entry) = decoded else {
         return;
     };
-    let payload = encoded(&entry);
-    let again = self::stored(payload.clone())
+    let payload = encode_entry(&entry);
+    let again = self::stored_entry(payload.clone())
         .decode()
         .expect("what was encoded can be decoded");
     let (body, author) = (&entry.body, &entry.author);
@@ -82,7 +82,7 @@ fn check(input: &Input) {
         (&entry.external_id, entry.rebased)
     );
     assert_eq!(
-        encoded(&again),
+        encode_entry(&again),
         payload,
         "what is stored changes by reading it"
     );
@@ -92,7 +92,7 @@ fn check(input: &Input) {
         |error| assert!(error.is_syntax() || error.is_data(), "{error}"),
         |shown| assert!(shown.is_object()),
     );
-    let _ = entry.redacted();
+    let _ = entry.into_redacted();
 }
 
 #[test]
@@ -106,10 +106,10 @@ fn entry() {
         mutation: mutate::json_document,
     };
     for payload in PAYLOADS {
-        stored((*payload).to_owned())
+        stored_entry((*payload).to_owned())
             .decode()
             .unwrap_or_else(|error| panic!("{payload}: {error:?}"));
     }
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz_corpus");
-    fuzz!(Target::new("entry", &corpus, vec![case]), check);
+    fuzz!(Target::new("entry", &corpus, vec![case]), check_payload);
 }

@@ -5,47 +5,49 @@ use std::sync::Arc;
 
 use deadpool_postgres::Object;
 use throughline_model::{
-    Birth, Digest, EntryId, Owner, Record, Seq, SessionId, SessionRef, StoredEntry, to_micros,
+    Digest, EntryId, Owner, Record, Seq, SessionHeader, SessionId, SessionRef, StoredEntry,
+    truncate_to_micros,
 };
 use throughline_store::{
-    Append, Appended, Created, Event, How, OnConflict, Prepared, StoreError, encode,
+    Append, AppendKind, AppendOutcome, CreateOutcome, OnConflict, PreparedAppend, SessionEvent,
+    StoreError, encode_entry,
 };
 use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
 
+use crate::change_feed::PendingChanges;
 use crate::error::{Fault, during};
-use crate::feed::Notes;
 use crate::open::PostgresStore;
-use crate::patience::patiently;
 use crate::read;
-use crate::rows::{self, Counts, Found, Shown};
+use crate::retry::retry;
+use crate::rows::{self, HeadColumns, SessionColumns, SessionRow};
 use crate::tx::{Params, Tx};
 
 /// The record is kept every so many entries, so that a fork anywhere reads no more.
 const SNAPSHOT_EVERY: u64 = 1_024;
 
 /// About as many bytes of payload are sent in one statement.
-const STATEMENT_BYTES: usize = 32 * 1024 * 1024;
+const MAX_STATEMENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// What the writer has to say of an append. What was said is with whoever said it, and
 /// need not come back from the writer.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum WriterReply {
     /// They are there, from here on.
-    There { start: Seq, how: How },
+    AlreadyStored { start: Seq, kind: AppendKind },
     /// They are here now.
-    Placed {
+    Written {
         rebased: Option<Seq>,
-        how: How,
-        places: Vec<(Seq, Digest)>,
+        kind: AppendKind,
+        assigned: Vec<(Seq, Digest)>,
     },
     /// They belong into a fork at this entry, which is not made in a batch.
-    Fork(Seq),
+    NeedsFork(Seq),
 }
 
 /// Rows of entries to be written, each to the end of its log.
 #[derive(Debug, Default)]
-pub(crate) struct NewRows {
+pub(crate) struct EntryRows {
     owners: Vec<String>,
     logs: Vec<i64>,
     seqs: Vec<i64>,
@@ -55,12 +57,12 @@ pub(crate) struct NewRows {
     payloads: Vec<String>,
 }
 
-impl NewRows {
+impl EntryRows {
     pub(crate) fn push(&mut self, owner: &Owner, log: i64, stored: StoredEntry) {
         self.owners.push(owner.as_str().to_owned());
         self.logs.push(log);
-        self.seqs.push(rows::seq(stored.seq));
-        self.ids.push(rows::uuid(stored.id));
+        self.seqs.push(rows::seq_to_i64(stored.seq));
+        self.ids.push(rows::entry_id_to_uuid(stored.id));
         self.ats.push(stored.at.as_microsecond());
         self.digests.push(stored.digest.as_bytes().to_vec());
         self.payloads.push(stored.payload);
@@ -75,7 +77,7 @@ impl NewRows {
         let mut chunks = Vec::new();
         let (mut from, mut bytes) = (0, 0);
         for (place, payload) in self.payloads.iter().enumerate() {
-            if bytes >= STATEMENT_BYTES {
+            if bytes >= MAX_STATEMENT_BYTES {
                 chunks.push(from..place);
                 (from, bytes) = (place, 0);
             }
@@ -113,7 +115,7 @@ impl NewRows {
 
     /// The only one there is, as a statement's values: its id, when, and what it says. Where it
     /// is is told with the head, whose entry it is.
-    pub(crate) fn only(&self) -> Option<[&(dyn ToSql + Sync); 3]> {
+    pub(crate) fn single_params(&self) -> Option<[&(dyn ToSql + Sync); 3]> {
         match (&self.ids[..], &self.ats[..], &self.payloads[..]) {
             ([id], [at], [payload]) => Some([id, at, payload]),
             _ => None,
@@ -135,9 +137,9 @@ impl NewRows {
 
     /// Writes them, at these positions.
     pub(crate) async fn write(&self, tx: &Tx, positions: &[i64]) -> Result<(), Fault> {
-        tx.opened().await?;
+        tx.wait_until_open().await?;
         let client = tx.client()?;
-        let insert = client.prepare_cached(INSERT).await;
+        let insert = client.prepare_cached(INSERT_ENTRIES).await;
         let insert = insert.map_err(during("appending"))?;
         for chunk in self.chunks() {
             self.write_chunk(client, &insert, chunk, positions).await?;
@@ -146,35 +148,36 @@ impl NewRows {
     }
 }
 
-pub(crate) const INSERT: &str = "INSERT INTO throughline.entry
+pub(crate) const INSERT_ENTRIES: &str = "INSERT INTO throughline.entry
         (owner, log, seq, id, at, digest, position, payload)
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::uuid[], $5::bigint[],
         $6::bytea[], $7::bigint[], $8::text[])";
 
 /// Puts an append's entries after the head of a record: the rows to write, and their
 /// places. The record takes them in.
-pub(crate) fn place(
+pub(crate) fn chain_entries(
     owner: &Owner,
     log: i64,
     record: &mut Record,
-    prepared: &Prepared,
+    prepared: &PreparedAppend,
     rebased: Option<Seq>,
-    new_rows: &mut NewRows,
+    new_rows: &mut EntryRows,
     kept: &mut Vec<Record>,
 ) -> Result<Vec<(Seq, Digest)>, StoreError> {
     let mut places = Vec::with_capacity(prepared.append.entries.len());
     for (new, (payload, hash)) in prepared.append.entries.iter().zip(&prepared.payloads) {
         let (payload, hash) = match rebased {
             None => (payload.clone(), *hash),
-            Some(_) => encode(new, rebased)?,
+            Some(_) => encode_entry(new, rebased)?,
         };
-        let (seq, at) = (record.card.head.next(), to_micros(new.at));
-        let stored = StoredEntry::chained(&record.card.digest, seq, new.id, at, payload, &hash);
+        let (seq, at) = (record.info.head.next(), truncate_to_micros(new.at));
+        let stored =
+            StoredEntry::from_payload(&record.info.digest, seq, new.id, at, payload, &hash);
         let digest = stored.digest;
         record.apply_body(seq, at, digest, &new.body);
         new_rows.push(owner, log, stored);
         places.push((seq, digest));
-        if is_kept(seq) {
+        if is_snapshot_due(seq) {
             kept.push(record.clone());
         }
     }
@@ -182,7 +185,7 @@ pub(crate) fn place(
 }
 
 /// Whether the record is kept at this entry.
-pub(crate) fn is_kept(seq: Seq) -> bool {
+pub(crate) fn is_snapshot_due(seq: Seq) -> bool {
     seq.0.is_multiple_of(SNAPSHOT_EVERY)
 }
 
@@ -200,8 +203,8 @@ pub(crate) async fn write_snapshot(
         params![
             owner.as_str(),
             log,
-            rows::seq(record.card.head),
-            rows::json(record)?
+            rows::seq_to_i64(record.info.head),
+            rows::to_json(record)?
         ],
     )
     .await?;
@@ -212,14 +215,14 @@ impl PostgresStore {
     pub(crate) async fn create_session(
         &self,
         owner: &Owner,
-        birth: &Birth,
-    ) -> Result<Created, StoreError> {
-        patiently(self.shared.patience, |attempt| {
+        birth: &SessionHeader,
+    ) -> Result<CreateOutcome, StoreError> {
+        retry(self.inner.time_limit, |attempt| {
             Box::pin(async move {
-                let tx = self.write(owner).await?;
+                let tx = self.begin_write(owner).await?;
                 let done = create(&tx, owner, birth).await;
                 let mut created = tx.finish(done).await?;
-                if attempt.may_be_done && created.record.card.head == Seq::ZERO {
+                if attempt.may_be_committed && created.record.info.head == Seq::ZERO {
                     // Most likely our own first attempt made it.
                     created.existed = false;
                 }
@@ -233,51 +236,51 @@ impl PostgresStore {
         &self,
         to: &SessionRef,
         new: Append,
-    ) -> Result<Appended, StoreError> {
-        let prepared = Arc::new(Prepared::new(new)?);
-        let answer = self.shared.writer.append(to, &prepared).await?;
+    ) -> Result<AppendOutcome, StoreError> {
+        let prepared = Arc::new(PreparedAppend::new(new)?);
+        let answer = self.inner.writer.append(to, &prepared).await?;
         match answer {
-            Answer::Fork(at) => self.append_to_fork(to, at, &prepared).await,
-            Answer::There { start, how } => {
+            WriterReply::NeedsFork(at) => self.append_to_fork(to, at, &prepared).await,
+            WriterReply::AlreadyStored { start, kind: how } => {
                 let count = prepared.append.entries.len();
-                self.appended_there(to, start, count, how).await
+                self.read_repeated_append(to, start, count, how).await
             }
-            Answer::Placed {
+            WriterReply::Written {
                 rebased,
-                how,
-                places,
-            } => Ok(Appended {
+                kind: how,
+                assigned: places,
+            } => Ok(AppendOutcome {
                 session: to.id.clone(),
                 entries: prepared.complete(&to.id, rebased, places)?,
-                how,
+                kind: how,
             }),
         }
     }
 
     /// The entries of an append that is in its place.
-    async fn appended_there(
+    async fn read_repeated_append(
         &self,
         to: &SessionRef,
         start: Seq,
         count: usize,
-        how: How,
-    ) -> Result<Appended, StoreError> {
-        let entries = patiently(self.shared.patience, |_| {
+        how: AppendKind,
+    ) -> Result<AppendOutcome, StoreError> {
+        let entries = retry(self.inner.time_limit, |_| {
             Box::pin(async move {
-                let tx = self.read(&to.owner).await?;
+                let tx = self.begin_read(&to.owner).await?;
                 let reading = async {
-                    let found = rows::find_live(&tx, to).await?;
-                    read::decoded(&tx, &to.owner, &found, start, count).await
+                    let found = rows::find_live_session(&tx, to).await?;
+                    read::read_decoded(&tx, &to.owner, &found, start, count).await
                 };
                 let done = reading.await;
                 tx.finish(done).await
             })
         })
         .await?;
-        Ok(Appended {
+        Ok(AppendOutcome {
             session: to.id.clone(),
             entries,
-            how,
+            kind: how,
         })
     }
 
@@ -286,18 +289,18 @@ impl PostgresStore {
         &self,
         of: &SessionRef,
         at: Seq,
-        prepared: &Arc<Prepared>,
-    ) -> Result<Appended, StoreError> {
+        prepared: &Arc<PreparedAppend>,
+    ) -> Result<AppendOutcome, StoreError> {
         let OnConflict::Fork(birth) = &prepared.append.on_conflict else {
             return Err(StoreError::Unsupported("fork without a birth"));
         };
         let fork = of.owner.session(&birth.id);
         let into = Arc::new(prepared.to_fork());
         let into = &into;
-        let (session, how, entries) = patiently(self.shared.patience, |_| {
+        let (session, how, entries) = retry(self.inner.time_limit, |_| {
             let fork = fork.clone();
             Box::pin(async move {
-                let tx = self.write(&of.owner).await?;
+                let tx = self.begin_write(&of.owner).await?;
                 let done = crate::fork::append_to_fork(&tx, of, at, birth, &fork, into).await;
                 tx.finish(done).await
             })
@@ -307,54 +310,54 @@ impl PostgresStore {
             Ok((rebased, places)) => Arc::clone(into).complete(&session, rebased, places)?,
             Err(entries) => entries,
         };
-        self.shared.writer.woke();
-        Ok(Appended {
+        self.inner.writer.notify_committed();
+        Ok(AppendOutcome {
             session,
             entries,
-            how,
+            kind: how,
         })
     }
 }
 
-async fn create(tx: &Tx, owner: &Owner, birth: &Birth) -> Result<Created, Fault> {
-    let existing = |record| Created {
+async fn create(tx: &Tx, owner: &Owner, birth: &SessionHeader) -> Result<CreateOutcome, Fault> {
+    let existing = |record| CreateOutcome {
         record,
         existed: true,
     };
-    if let Some(holder) = key_holder(tx, owner, birth).await? {
-        let found = rows::find_live(tx, &holder).await?;
-        tx.sync_what_was_read().await?;
-        return Ok(existing(rows::record(tx, owner, found.log).await?));
+    if let Some(holder) = find_key_holder(tx, owner, birth).await? {
+        let found = rows::find_live_session(tx, &holder).await?;
+        tx.sync_on_commit().await?;
+        return Ok(existing(rows::load_record(tx, owner, found.log).await?));
     }
-    if let Some(found) = rows::find(tx, &owner.session(&birth.id)).await? {
-        if !found.trashed && rows::birth(tx, owner, found.log).await? == *birth {
-            tx.sync_what_was_read().await?;
-            return Ok(existing(rows::record(tx, owner, found.log).await?));
+    if let Some(found) = rows::find_session(tx, &owner.session(&birth.id)).await? {
+        if !found.trashed && rows::load_header(tx, owner, found.log).await? == *birth {
+            tx.sync_on_commit().await?;
+            return Ok(existing(rows::load_record(tx, owner, found.log).await?));
         }
         return Err(StoreError::SessionExists(birth.id.clone()).into());
     }
     let record = Record::new(birth);
     insert_session(tx, owner, birth, Seq::ZERO, &record).await?;
-    let mut notes = Notes::default();
-    notes.add(owner, &birth.id, Event::Created);
+    let mut notes = PendingChanges::default();
+    notes.add(owner, &birth.id, SessionEvent::Created);
     notes.write(tx).await?;
-    Ok(Created {
+    Ok(CreateOutcome {
         record,
         existed: false,
     })
 }
 
 /// The session in use that holds the birth's key, if it has one.
-pub(crate) async fn key_holder(
+pub(crate) async fn find_key_holder(
     tx: &Tx,
     owner: &Owner,
-    birth: &Birth,
+    birth: &SessionHeader,
 ) -> Result<Option<SessionRef>, Fault> {
     let Some(key) = &birth.key else {
         return Ok(None);
     };
     let row = tx
-        .optional(
+        .query_opt(
             "looking up a key",
             "SELECT id FROM throughline.session
              WHERE owner = $1 AND key = $2 AND trashed_at IS NULL",
@@ -362,14 +365,18 @@ pub(crate) async fn key_holder(
         )
         .await?;
     let id = row
-        .map(|row| rows::parsed::<SessionId>(&row, 0))
+        .map(|row| rows::parse_column::<SessionId>(&row, 0))
         .transpose()?;
     Ok(id.map(|id| owner.session(&id)))
 }
 
 /// Refuses a birth whose key another session holds.
-pub(crate) async fn refuse_taken_key(tx: &Tx, owner: &Owner, birth: &Birth) -> Result<(), Fault> {
-    match (key_holder(tx, owner, birth).await?, &birth.key) {
+pub(crate) async fn refuse_taken_key(
+    tx: &Tx,
+    owner: &Owner,
+    birth: &SessionHeader,
+) -> Result<(), Fault> {
+    match (find_key_holder(tx, owner, birth).await?, &birth.key) {
         (Some(holder), Some(key)) => Err(StoreError::KeyTaken {
             key: key.clone(),
             held_by: holder.id,
@@ -383,17 +390,17 @@ pub(crate) async fn refuse_taken_key(tx: &Tx, owner: &Owner, birth: &Birth) -> R
 pub(crate) async fn insert_session(
     tx: &Tx,
     owner: &Owner,
-    birth: &Birth,
+    birth: &SessionHeader,
     shared: Seq,
     record: &Record,
 ) -> Result<i64, Fault> {
     let doing = "making a session";
-    rows::know(tx, owner).await?;
-    let shown = Shown::of(&record.card)?;
+    rows::ensure_owner(tx, owner).await?;
+    let shown = SessionColumns::of(&record.info)?;
     let parent = birth.lineage.parent().map(SessionId::as_str);
     let key = birth.key.as_ref().map(throughline_model::Key::as_str);
     let row = tx
-        .optional(
+        .query_opt(
             doing,
             "INSERT INTO throughline.session (owner, log, id, key, parent, shared, birth, card,
                  status, name, project, agent)
@@ -405,8 +412,8 @@ pub(crate) async fn insert_session(
                 birth.id.as_str(),
                 key,
                 parent,
-                rows::seq(shared),
-                rows::json(birth)?,
+                rows::seq_to_i64(shared),
+                rows::to_json(birth)?,
                 shown.card,
                 shown.status,
                 shown.name,
@@ -417,7 +424,7 @@ pub(crate) async fn insert_session(
         .await?
         .ok_or(StoreError::Closed)?;
     let log: i64 = rows::get(&row, 0)?;
-    let counts = Counts::of(&record.card)?;
+    let counts = HeadColumns::of(&record.info)?;
     tx.execute(
         doing,
         "INSERT INTO throughline.head (owner, log, id, head, digest, last_activity, messages,
@@ -437,23 +444,23 @@ pub(crate) async fn insert_session(
     )
     .await?;
     // A fork starts with tags and standing that are not yet written for it.
-    if !record.card.tags.is_empty() {
-        rows::write_tags(tx, owner, log, &record.card.tags).await?;
+    if !record.info.tags.is_empty() {
+        rows::write_tags(tx, owner, log, &record.info.tags).await?;
     }
-    if record.standing != throughline_model::Standing::default() {
-        rows::write_standing(tx, owner, log, &record.standing).await?;
+    if record.state != throughline_model::SessionState::default() {
+        rows::write_state(tx, owner, log, &record.state).await?;
     }
     Ok(log)
 }
 
 /// Where in the session's own part of the log each of the ids is.
-pub(crate) async fn locate(
+pub(crate) async fn locate_entries(
     tx: &Tx,
     owner: &Owner,
-    found: &Found,
+    found: &SessionRow,
     ids: &[EntryId],
 ) -> Result<Vec<Option<Seq>>, Fault> {
-    let wanted: Vec<_> = ids.iter().map(|id| rows::uuid(*id)).collect();
+    let wanted: Vec<_> = ids.iter().map(|id| rows::entry_id_to_uuid(*id)).collect();
     let rows = tx
         .query(
             "looking up entries by id",
@@ -466,24 +473,24 @@ pub(crate) async fn locate(
         .await?;
     let seqs = rows.iter().map(|row| {
         let seq: Option<i64> = rows::get(row, 0)?;
-        Ok(seq.map(rows::to_seq))
+        Ok(seq.map(rows::seq_from_i64))
     });
     Ok(seqs.collect::<Result<_, StoreError>>()?)
 }
 
 /// Looks for attachments, all of which must be there, and keeps them from being removed.
-pub(crate) async fn hold_blobs(tx: &Tx, owner: &Owner, digests: &[Digest]) -> Result<(), Fault> {
+pub(crate) async fn lock_blobs(tx: &Tx, owner: &Owner, digests: &[Digest]) -> Result<(), Fault> {
     for digest in digests {
-        if !hold_blob(tx, owner, digest).await? {
+        if !lock_blob(tx, owner, digest).await? {
             return Err(StoreError::NoSuchBlob(*digest).into());
         }
     }
     Ok(())
 }
 
-pub(crate) async fn hold_blob(tx: &Tx, owner: &Owner, digest: &Digest) -> Result<bool, Fault> {
+pub(crate) async fn lock_blob(tx: &Tx, owner: &Owner, digest: &Digest) -> Result<bool, Fault> {
     let row = tx
-        .optional(
+        .query_opt(
             "looking up attachments",
             "SELECT FROM throughline.blob WHERE owner = $1 AND digest = $2 FOR KEY SHARE",
             params![owner.as_str(), digest.as_bytes().as_slice()],
@@ -493,7 +500,7 @@ pub(crate) async fn hold_blob(tx: &Tx, owner: &Owner, digest: &Digest) -> Result
 }
 
 /// Notes that a log's own entries name attachments.
-pub(crate) async fn use_blobs(
+pub(crate) async fn record_blob_uses(
     tx: &Tx,
     owner: &Owner,
     log: i64,

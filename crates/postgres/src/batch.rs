@@ -13,48 +13,48 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{join, join3};
-use throughline_model::{Card, Digest, EntryId, Record, Seq, SessionRef};
-use throughline_store::{How, Settled, StoreError, settle};
+use throughline_model::{Digest, EntryId, Record, Seq, SessionInfo, SessionRef};
+use throughline_store::{AppendDecision, AppendKind, StoreError, decide_append};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::append::{self, Answer, NewRows};
-use crate::error::{Fault, committing, during, is_cut};
-use crate::foreseen::Foreseen;
-use crate::rows::{self, Counts, Shown};
-use crate::tx::{Behalf, LOCK_TIMEOUT, Manner, Plan, Purpose, Tx};
-use crate::writer::{Job, Lane};
-use crate::{feed, lease, tx};
+use crate::append::{self, EntryRows, WriterReply};
+use crate::error::{Fault, commit_failure, during, is_connection_lost};
+use crate::optimistic_append::OptimisticAppend;
+use crate::rows::{self, HeadColumns, SessionColumns};
+use crate::tx::{LOCK_TIMEOUT, OwnerScope, PlannerHints, Tx, TxMode, TxSettings};
+use crate::writer::{QueuedAppend, WriterContext};
+use crate::{change_feed, lease, tx};
 
 /// How many sessions' records are remembered.
-const REMEMBERED: usize = 4_096;
+const MAX_CACHED_SESSIONS: usize = 4_096;
 
 /// What the writer remembers between batches.
 #[derive(Debug, Default)]
-pub(crate) struct Cache {
-    sessions: HashMap<SessionRef, Live>,
+pub(crate) struct SessionCache {
+    sessions: HashMap<SessionRef, CachedSession>,
 }
 
-impl Cache {
+impl SessionCache {
     pub(crate) fn clear(&mut self) {
         self.sessions.clear();
     }
 
-    pub(crate) fn knows(&self, session: &SessionRef) -> bool {
+    pub(crate) fn contains(&self, session: &SessionRef) -> bool {
         self.sessions.contains_key(session)
     }
 
-    pub(crate) fn take(&mut self, session: &SessionRef) -> Option<Live> {
+    pub(crate) fn take(&mut self, session: &SessionRef) -> Option<CachedSession> {
         self.sessions.remove(session)
     }
 
-    pub(crate) fn remember<T>(&mut self, sessions: T)
+    pub(crate) fn insert_all<T>(&mut self, sessions: T)
     where
-        T: IntoIterator<Item = (SessionRef, Live)>,
+        T: IntoIterator<Item = (SessionRef, CachedSession)>,
         T::IntoIter: ExactSizeIterator,
     {
         let sessions = sessions.into_iter();
-        if self.sessions.len() + sessions.len() > REMEMBERED {
+        if self.sessions.len() + sessions.len() > MAX_CACHED_SESSIONS {
             self.clear();
         }
         self.sessions.extend(sessions);
@@ -63,28 +63,28 @@ impl Cache {
 
 /// A session in use, as the writer knows it.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub(crate) struct CachedSession {
     pub(crate) log: i64,
     pub(crate) epoch: i64,
     pub(crate) record: Record,
     /// The card as it was last written whole.
-    saved: Card,
+    saved_info: SessionInfo,
 }
 
-impl Live {
+impl CachedSession {
     pub(crate) fn head(&self) -> Seq {
-        self.record.card.head
+        self.record.info.head
     }
 
     /// Whether more of its card has changed than the counts.
-    pub(crate) fn shows_otherwise(&self) -> bool {
-        !rows::differ_in_counts_only(&self.saved, &self.record.card)
+    pub(crate) fn has_session_changes(&self) -> bool {
+        !rows::differ_only_in_head_columns(&self.saved_info, &self.record.info)
     }
 }
 
 /// A session whose row is locked.
 #[derive(Clone, Copy, Debug)]
-struct Locked {
+struct LockedHead {
     log: i64,
     head: i64,
     epoch: i64,
@@ -92,7 +92,7 @@ struct Locked {
 }
 
 /// Locks heads, in the order of their numbers: `$1` owners, `$2` ids, both sorted.
-const LOCK: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
+const LOCK_HEADS: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (owner, id, place)
     JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
     JOIN throughline.head h ON h.owner = s.owner AND h.log = s.log
@@ -100,7 +100,7 @@ const LOCK: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
     FOR NO KEY UPDATE OF h";
 
 /// The same without those that others have locked.
-const LOCK_UNLOCKED: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
+const LOCK_HEADS_SKIP_LOCKED: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (owner, id, place)
     JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
     JOIN throughline.head h ON h.owner = s.owner AND h.log = s.log
@@ -108,7 +108,7 @@ const LOCK_UNLOCKED: &str = "SELECT a.place, h.log, h.head, h.epoch, h.trashed
     FOR NO KEY UPDATE OF h SKIP LOCKED";
 
 /// The sessions that exist, locked or not.
-const EXISTING: &str = "SELECT a.place
+const SELECT_EXISTING: &str = "SELECT a.place
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (owner, id, place)
     JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
     JOIN throughline.head h ON h.owner = s.owner AND h.log = s.log";
@@ -136,7 +136,7 @@ impl RowLocks {
 
 /// Finds entries by id: `$1` owners, `$2` session ids, `$3` entry ids. One by one, so that
 /// the index is asked for a log's and not for all the owner's.
-const LOCATE: &str = "SELECT s.owner, s.id, e.id, e.seq
+const LOCATE_ENTRIES: &str = "SELECT s.owner, s.id, e.id, e.seq
     FROM unnest($1::text[], $2::text[], $3::uuid[]) AS a (owner, id, entry)
     JOIN throughline.session s ON s.owner = a.owner AND s.id = a.id
     CROSS JOIN LATERAL (
@@ -145,7 +145,7 @@ const LOCATE: &str = "SELECT s.owner, s.id, e.id, e.seq
     ) AS e";
 
 /// Writes what every append touches.
-const TOUCH: &str = "UPDATE throughline.head h
+const UPDATE_HEADS: &str = "UPDATE throughline.head h
     SET head = a.head, digest = a.digest, last_activity = a.last_activity,
         messages = a.messages, queries = a.queries, latest = a.latest
     FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bigint[],
@@ -154,8 +154,8 @@ const TOUCH: &str = "UPDATE throughline.head h
     WHERE h.owner = a.owner AND h.log = a.log";
 
 /// Writes the rest of cards.
-const SHOW: &str = "UPDATE throughline.session s
-    SET card = a.card, status = a.status, name = a.name, project = a.project, agent = a.agent
+const UPDATE_SESSIONS: &str = "UPDATE throughline.session s
+    SET card = a.info, status = a.status, name = a.name, project = a.project, agent = a.agent
     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[],
         $7::text[]) AS a (owner, log, card, status, name, project, agent)
     WHERE s.owner = a.owner AND s.log = a.log";
@@ -163,30 +163,32 @@ const SHOW: &str = "UPDATE throughline.session s
 /// One transaction with all of the batch in it, committed or undone. Jobs that are not
 /// settled by it are left for the next; those that a lock is to blame for are marked as
 /// blocked. `commit_sent` is set before anything is sent that commits.
-pub(crate) async fn attempt(
-    lane: &Lane,
-    cache: &mut Cache,
-    batch: &mut [Job],
+pub(crate) async fn attempt_batch(
+    lane: &WriterContext,
+    cache: &mut SessionCache,
+    batch: &mut [QueuedAppend],
     locks: RowLocks,
     commit_sent: &AtomicBool,
 ) -> Result<(), Fault> {
     if locks == RowLocks::Wait
-        && let Some(foreseen) = Foreseen::of(cache, batch)
+        && let Some(foreseen) = OptimisticAppend::plan(cache, batch)
         && foreseen.commit(lane, cache, batch, commit_sent).await?
     {
         return Ok(());
     }
-    let asked = Asked::of(batch);
+    let asked = BatchLookup::from_jobs(batch);
     let owners = asked.owners();
-    let behalf = Behalf::Owners(&owners);
-    let manner = Manner {
+    let behalf = OwnerScope::Owners(&owners);
+    let manner = TxSettings {
         lock_timeout: locks.timeout(),
-        ..lane.manner.clone()
+        ..lane.settings.clone()
     };
-    let tx = Tx::begin(&lane.pool, &manner, Purpose::Write, behalf).await?;
+    let tx = Tx::begin(&lane.pool, &manner, TxMode::Write, behalf).await?;
     let settling = async {
-        tx.plan(Plan::ByKeys).await?;
-        let looked = tx.while_opening(asked.look(&tx, cache, locks)).await;
+        tx.set_planner_hints(PlannerHints::KeyLookups).await?;
+        let looked = tx
+            .run_while_opening(asked.lock_and_read(&tx, cache, locks))
+            .await;
         if looked.as_ref().is_err_and(Fault::is_locked) {
             // A table, and so everybody's.
             for job in batch.iter_mut() {
@@ -195,7 +197,7 @@ pub(crate) async fn attempt(
         }
         let mut batching = looked?;
         for job in batch.iter_mut() {
-            let settled = batching.settle(&tx, job).await;
+            let settled = batching.run_job(&tx, job).await;
             job.blocked |= settled.as_ref().is_err_and(Fault::is_locked);
             settled?;
         }
@@ -204,7 +206,7 @@ pub(crate) async fn attempt(
     let batching = match settling.await {
         Ok(batching) => batching,
         Err(fault) => {
-            tx.undo(&fault).await;
+            tx.rollback(&fault).await;
             return Err(fault);
         }
     };
@@ -213,15 +215,15 @@ pub(crate) async fn attempt(
 
 /// What a batch asks the database.
 #[derive(Debug, Default)]
-struct Asked {
+struct BatchLookup {
     /// The sessions, each once, by owner and id.
     sessions: Vec<SessionRef>,
     /// The entry ids, each with the place of its session.
     entries: Vec<(usize, Uuid)>,
 }
 
-impl Asked {
-    fn of(batch: &[Job]) -> Self {
+impl BatchLookup {
+    fn from_jobs(batch: &[QueuedAppend]) -> Self {
         let sessions: BTreeMap<_, _> = batch
             .iter()
             .map(|job| ((job.to.owner.as_str(), job.to.id.as_str()), &job.to))
@@ -230,7 +232,7 @@ impl Asked {
         let entries = batch.iter().flat_map(|job| {
             let place = places[&job.to];
             let new = job.prepared.append.entries.iter();
-            new.map(move |new| (place, rows::uuid(new.id)))
+            new.map(move |new| (place, rows::entry_id_to_uuid(new.id)))
         });
         Self {
             entries: entries.collect(),
@@ -244,20 +246,31 @@ impl Asked {
     }
 
     /// The first trip: locks the sessions, and then looks.
-    async fn look(self, tx: &Tx, cache: &mut Cache, locks: RowLocks) -> Result<Batching, Fault> {
+    async fn lock_and_read(
+        self,
+        tx: &Tx,
+        cache: &mut SessionCache,
+        locks: RowLocks,
+    ) -> Result<PendingBatch, Fault> {
         let failed = during("looking up sessions to append to");
         let client = tx.client()?;
         let lock = match locks {
-            RowLocks::Wait => LOCK,
-            RowLocks::Skip => LOCK_UNLOCKED,
+            RowLocks::Wait => LOCK_HEADS,
+            RowLocks::Skip => LOCK_HEADS_SKIP_LOCKED,
         };
         let lock = client.prepare_cached(lock).await.map_err(failed)?;
-        let locate = client.prepare_cached(LOCATE).await.map_err(failed)?;
-        let begin = client
-            .prepare_cached(feed::BEGIN_TAKING)
+        let locate = client
+            .prepare_cached(LOCATE_ENTRIES)
             .await
             .map_err(failed)?;
-        let take = client.prepare_cached(feed::TAKE).await.map_err(failed)?;
+        let begin = client
+            .prepare_cached(change_feed::LOCK_LAST_POSITION)
+            .await
+            .map_err(failed)?;
+        let take = client
+            .prepare_cached(change_feed::TAKE_POSITIONS)
+            .await
+            .map_err(failed)?;
 
         let owners: Vec<&str> = self.sessions.iter().map(|s| s.owner.as_str()).collect();
         let ids: Vec<&str> = self.sessions.iter().map(|s| s.id.as_str()).collect();
@@ -267,8 +280,8 @@ impl Asked {
         };
         let (entry_owners, entry_sessions) = (of(&owners), of(&ids));
         let entry_ids: Vec<Uuid> = self.entries.iter().map(|(_, id)| *id).collect();
-        let mark = feed::mark();
-        let wanted = rows::number(self.entries.len() as u64);
+        let mark = change_feed::lock_class();
+        let wanted = rows::u64_to_i64(self.entries.len() as u64);
 
         let locking: tx::Params<'_> = params![owners, ids];
         let locating: tx::Params<'_> = params![entry_owners, entry_sessions, entry_ids];
@@ -288,22 +301,22 @@ impl Asked {
         begun.map_err(failed)?;
         let taken = taken.map_err(failed)?;
 
-        let mut batching = Batching {
+        let mut batching = PendingBatch {
             positions: taken
                 .iter()
                 .map(|row| rows::get(row, 0))
                 .collect::<Result<_, _>>()?,
-            located: self.located(&located)?,
-            ..Batching::default()
+            located: self.decode_located(&located)?,
+            ..PendingBatch::default()
         };
         for row in &locked {
-            let (place, locked) = read_locked(row)?;
+            let (place, locked) = decode_locked_head(row)?;
             batching.locked.insert(self.sessions[place].clone(), locked);
         }
         if locks == RowLocks::Skip && batching.locked.len() < self.sessions.len() {
             let doing = "looking for locked sessions";
-            for row in tx.query(doing, EXISTING, locking).await? {
-                let session = &self.sessions[read_place(&row)?];
+            for row in tx.query(doing, SELECT_EXISTING, locking).await? {
+                let session = &self.sessions[decode_ordinal(&row)?];
                 if !batching.locked.contains_key(session) {
                     batching.blocked.insert(session.clone());
                 }
@@ -313,7 +326,10 @@ impl Asked {
         Ok(batching)
     }
 
-    fn located(&self, found: &[Row]) -> Result<HashMap<(SessionRef, EntryId), Seq>, StoreError> {
+    fn decode_located(
+        &self,
+        found: &[Row],
+    ) -> Result<HashMap<(SessionRef, EntryId), Seq>, StoreError> {
         let sessions: HashMap<(&str, &str), &SessionRef> = self
             .sessions
             .iter()
@@ -325,59 +341,59 @@ impl Asked {
             let id: Uuid = rows::get(row, 2)?;
             if let Some(of) = of {
                 let id = EntryId::from_bytes(id.into_bytes());
-                located.insert(((*of).clone(), id), rows::to_seq(rows::get(row, 3)?));
+                located.insert(((*of).clone(), id), rows::seq_from_i64(rows::get(row, 3)?));
             }
         }
         Ok(located)
     }
 }
 
-fn read_locked(row: &Row) -> Result<(usize, Locked), StoreError> {
-    let locked = Locked {
+fn decode_locked_head(row: &Row) -> Result<(usize, LockedHead), StoreError> {
+    let locked = LockedHead {
         log: rows::get(row, 1)?,
         head: rows::get(row, 2)?,
         epoch: rows::get(row, 3)?,
         trashed: rows::get(row, 4)?,
     };
-    Ok((read_place(row)?, locked))
+    Ok((decode_ordinal(row)?, locked))
 }
 
 /// The place of a session among those asked for.
-fn read_place(row: &Row) -> Result<usize, StoreError> {
+fn decode_ordinal(row: &Row) -> Result<usize, StoreError> {
     let place: i64 = rows::get(row, 0)?;
     Ok(usize::try_from(place - 1).unwrap_or(0))
 }
 
 /// A batch under way.
 #[derive(Debug, Default)]
-struct Batching {
-    locked: HashMap<SessionRef, Locked>,
+struct PendingBatch {
+    locked: HashMap<SessionRef, LockedHead>,
     /// The sessions that others have locked.
     blocked: HashSet<SessionRef>,
     located: HashMap<(SessionRef, EntryId), Seq>,
     positions: Vec<i64>,
-    lives: HashMap<SessionRef, Live>,
+    sessions: HashMap<SessionRef, CachedSession>,
     /// The sessions that something was appended to.
-    touched: BTreeSet<(String, i64)>,
+    appended_logs: BTreeSet<(String, i64)>,
     by_log: HashMap<(String, i64), SessionRef>,
     /// The ids that this batch brings.
-    brought: BTreeSet<(i64, EntryId)>,
-    rows: NewRows,
-    kept: Vec<(SessionRef, i64, Record)>,
-    uses: Vec<(SessionRef, i64, Vec<Digest>)>,
+    new_ids: BTreeSet<(i64, EntryId)>,
+    rows: EntryRows,
+    snapshots: Vec<(SessionRef, i64, Record)>,
+    blob_uses: Vec<(SessionRef, i64, Vec<Digest>)>,
 }
 
-impl Batching {
+impl PendingBatch {
     /// Takes what is remembered and still holds, and reads the rest.
-    async fn load(&mut self, tx: &Tx, cache: &mut Cache) -> Result<(), Fault> {
+    async fn load(&mut self, tx: &Tx, cache: &mut SessionCache) -> Result<(), Fault> {
         let (mut owners, mut logs, mut unknown) = (Vec::new(), Vec::new(), HashMap::new());
         for (session, locked) in &self.locked {
             let remembered = cache.sessions.remove(session).filter(|live| {
                 (live.log, live.epoch) == (locked.log, locked.epoch)
-                    && rows::seq(live.record.card.head) == locked.head
+                    && rows::seq_to_i64(live.record.info.head) == locked.head
             });
             if let Some(live) = remembered {
-                self.lives.insert(session.clone(), live);
+                self.sessions.insert(session.clone(), live);
             } else if !locked.trashed {
                 owners.push(session.owner.as_str());
                 logs.push(locked.log);
@@ -396,24 +412,27 @@ impl Batching {
              JOIN throughline.head h ON h.owner = a.owner AND h.log = a.log
              JOIN throughline.session s ON s.owner = a.owner AND s.log = a.log
              LEFT JOIN throughline.standing t ON t.owner = a.owner AND t.log = a.log",
-            rows::CARD
+            rows::INFO_COLUMNS
         );
         let found = tx
             .query("reading records", &sql, params![owners, logs])
             .await?;
         for row in &found {
-            let card = rows::card(row, 0)?;
-            let standing = rows::standing(rows::get(row, rows::CARD_COLUMNS)?)?;
-            let owner: String = rows::get(row, rows::CARD_COLUMNS + 1)?;
-            let log: i64 = rows::get(row, rows::CARD_COLUMNS + 2)?;
+            let card = rows::info_from_row(row, 0)?;
+            let standing = rows::decode_state(rows::get(row, rows::INFO_COLUMN_COUNT)?)?;
+            let owner: String = rows::get(row, rows::INFO_COLUMN_COUNT + 1)?;
+            let log: i64 = rows::get(row, rows::INFO_COLUMN_COUNT + 2)?;
             if let Some(session) = unknown.remove(&(owner, log)) {
-                let live = Live {
+                let live = CachedSession {
                     log,
                     epoch: self.locked[&session].epoch,
-                    saved: card.clone(),
-                    record: Record { card, standing },
+                    saved_info: card.clone(),
+                    record: Record {
+                        info: card,
+                        state: standing,
+                    },
                 };
-                self.lives.insert(session, live);
+                self.sessions.insert(session, live);
             }
         }
         Ok(())
@@ -421,24 +440,28 @@ impl Batching {
 
     /// Settles one append, unless it must wait for the next batch. An error is the
     /// database's; a refusal is the job's own.
-    async fn settle(&mut self, tx: &Tx, job: &mut Job) -> Result<(), Fault> {
+    async fn run_job(&mut self, tx: &Tx, job: &mut QueuedAppend) -> Result<(), Fault> {
         if self.blocked.contains(&job.to) {
             job.blocked = true;
             return Ok(());
         }
-        match self.try_to_settle(tx, job).await {
-            Ok(settled) => job.settled = settled.map(Ok),
-            Err(Fault::Store(refusal)) => job.settled = Some(Err(refusal)),
+        match self.try_append(tx, job).await {
+            Ok(settled) => job.outcome = settled.map(Ok),
+            Err(Fault::Store(refusal)) => job.outcome = Some(Err(refusal)),
             Err(fault) => return Err(fault),
         }
         Ok(())
     }
 
-    async fn try_to_settle(&mut self, tx: &Tx, job: &Job) -> Result<Option<Answer>, Fault> {
+    async fn try_append(
+        &mut self,
+        tx: &Tx,
+        job: &QueuedAppend,
+    ) -> Result<Option<WriterReply>, Fault> {
         let (to, prepared) = (&job.to, &job.prepared);
-        append::hold_blobs(tx, &to.owner, &prepared.attachments).await?;
-        let holds = lease::holds(tx, &to.owner, prepared.append.fence.as_ref()).await?;
-        let Some(live) = self.lives.get_mut(to) else {
+        append::lock_blobs(tx, &to.owner, &prepared.attachments).await?;
+        let holds = lease::holds_lease(tx, &to.owner, prepared.append.fence.as_ref()).await?;
+        let Some(live) = self.sessions.get_mut(to) else {
             let in_trash = self.locked.get(to).is_some_and(|locked| locked.trashed);
             return Err(Fault::Store(if in_trash {
                 StoreError::InTrash(to.id.clone())
@@ -447,7 +470,7 @@ impl Batching {
             }));
         };
         let ids: Vec<_> = prepared.append.entries.iter().map(|new| new.id).collect();
-        if ids.iter().any(|id| self.brought.contains(&(live.log, *id))) {
+        if ids.iter().any(|id| self.new_ids.contains(&(live.log, *id))) {
             // It repeats what this batch brings, and is settled when that is there.
             return Ok(None);
         }
@@ -455,16 +478,16 @@ impl Batching {
             .iter()
             .map(|id| self.located.get(&(to.clone(), *id)).copied())
             .collect();
-        let head = live.record.card.head;
-        match settle(&to.id, head, &prepared.append, &found, holds)? {
-            Settled::Repeat(start) => Ok(Some(Answer::There {
+        let head = live.record.info.head;
+        match decide_append(&to.id, head, &prepared.append, &found, holds)? {
+            AppendDecision::Repeat(start) => Ok(Some(WriterReply::AlreadyStored {
                 start,
-                how: job.may_be.unwrap_or(How::Repeated),
+                kind: job.unconfirmed.unwrap_or(AppendKind::Repeated),
             })),
-            Settled::Fork(at) => Ok(Some(Answer::Fork(at))),
-            Settled::Append { rebased } => {
+            AppendDecision::Fork(at) => Ok(Some(WriterReply::NeedsFork(at))),
+            AppendDecision::Append { rebased } => {
                 let mut kept = Vec::new();
-                let places = append::place(
+                let places = append::chain_entries(
                     &to.owner,
                     live.log,
                     &mut live.record,
@@ -475,23 +498,23 @@ impl Batching {
                 )?;
                 let log = live.log;
                 let records = kept.into_iter().map(|record| (to.clone(), log, record));
-                self.kept.extend(records);
-                self.brought.extend(ids.into_iter().map(|id| (log, id)));
+                self.snapshots.extend(records);
+                self.new_ids.extend(ids.into_iter().map(|id| (log, id)));
                 let key = (to.owner.as_str().to_owned(), log);
-                if self.touched.insert(key.clone()) {
+                if self.appended_logs.insert(key.clone()) {
                     self.by_log.insert(key, to.clone());
                 }
                 if !prepared.attachments.is_empty() {
                     let used = prepared.attachments.clone();
-                    self.uses.push((to.clone(), log, used));
+                    self.blob_uses.push((to.clone(), log, used));
                 }
-                Ok(Some(Answer::Placed {
+                Ok(Some(WriterReply::Written {
                     rebased,
-                    how: match rebased {
-                        None => How::Appended,
-                        Some(_) => How::Rebased,
+                    kind: match rebased {
+                        None => AppendKind::Appended,
+                        Some(_) => AppendKind::Rebased,
                     },
-                    places,
+                    assigned: places,
                 }))
             }
         }
@@ -501,40 +524,40 @@ impl Batching {
     async fn commit(
         mut self,
         mut tx: Tx,
-        cache: &mut Cache,
+        cache: &mut SessionCache,
         commit_sent: &AtomicBool,
     ) -> Result<(), Fault> {
         if self.rows.len() == 0 {
             tx.finish(Ok(())).await?;
         } else if let Err(fault) = self.write(&tx, commit_sent).await {
-            tx.undo(&fault).await;
+            tx.rollback(&fault).await;
             return Err(fault);
         } else {
-            tx.release();
+            tx.return_connection();
         }
-        cache.remember(self.lives.drain());
+        cache.insert_all(self.sessions.drain());
         Ok(())
     }
 
     async fn write(&mut self, tx: &Tx, commit_sent: &AtomicBool) -> Result<(), Fault> {
-        self.write_cards(tx).await?;
-        for (of, log, record) in &self.kept {
+        self.write_changed_sessions(tx).await?;
+        for (of, log, record) in &self.snapshots {
             append::write_snapshot(tx, &of.owner, *log, record).await?;
         }
-        for (of, log, digests) in &self.uses {
-            append::use_blobs(tx, &of.owner, *log, digests).await?;
+        for (of, log, digests) in &self.blob_uses {
+            append::record_blob_uses(tx, &of.owner, *log, digests).await?;
         }
         let failed = during("appending");
         let client = tx.client()?;
-        let touch = client.prepare_cached(TOUCH).await.map_err(failed)?;
-        let mut touched = Touched::default();
-        for key in &self.touched {
-            if let Some(live) = self.by_log.get(key).and_then(|s| self.lives.get(s)) {
-                touched.add(key, &live.record.card)?;
+        let touch = client.prepare_cached(UPDATE_HEADS).await.map_err(failed)?;
+        let mut touched = HeadRows::default();
+        for key in &self.appended_logs {
+            if let Some(live) = self.by_log.get(key).and_then(|s| self.sessions.get(s)) {
+                touched.add(key, &live.record.info)?;
             }
         }
         let insert = client
-            .prepare_cached(append::INSERT)
+            .prepare_cached(append::INSERT_ENTRIES)
             .await
             .map_err(failed)?;
         let mut chunks = self.rows.chunks();
@@ -555,32 +578,34 @@ impl Batching {
         .await;
         // The commit was sent with them: if the connection was lost, it may have taken place.
         match rows {
-            Err(Fault::Database { error, .. }) if is_cut(&error) => return Err(committing(error)),
+            Err(Fault::Database { error, .. }) if is_connection_lost(&error) => {
+                return Err(commit_failure(error));
+            }
             rows => rows?,
         }
         match touching {
-            Err(error) if is_cut(&error) => return Err(committing(error)),
+            Err(error) if is_connection_lost(&error) => return Err(commit_failure(error)),
             touching => touching.map_err(failed)?,
         };
-        committed.map_err(committing)
+        committed.map_err(commit_failure)
     }
 
     /// Writes what has changed of cards besides the counts: as a rule, nothing.
-    async fn write_cards(&mut self, tx: &Tx) -> Result<(), Fault> {
+    async fn write_changed_sessions(&mut self, tx: &Tx) -> Result<(), Fault> {
         let mut changed: [Vec<Option<String>>; 5] = Default::default();
         let (mut owners, mut logs) = (Vec::new(), Vec::new());
-        for key in &self.touched {
+        for key in &self.appended_logs {
             let Some(of) = self.by_log.get(key) else {
                 continue;
             };
-            let Some(live) = self.lives.get_mut(of) else {
+            let Some(live) = self.sessions.get_mut(of) else {
                 continue;
             };
-            if !live.shows_otherwise() {
+            if !live.has_session_changes() {
                 continue;
             }
-            let (card, saved) = (&live.record.card, &live.saved);
-            let shown = Shown::of(card)?;
+            let (card, saved) = (&live.record.info, &live.saved_info);
+            let shown = SessionColumns::of(card)?;
             owners.push(key.0.clone());
             logs.push(key.1);
             changed[0].push(Some(shown.card));
@@ -591,26 +616,26 @@ impl Batching {
             if saved.tags != card.tags {
                 rows::write_tags(tx, &of.owner, key.1, &card.tags).await?;
             }
-            live.saved = card.clone();
+            live.saved_info = card.clone();
         }
         if !logs.is_empty() {
             let [cards, statuses, names, projects, agents] = &changed;
             tx.execute(
                 "writing cards",
-                SHOW,
+                UPDATE_SESSIONS,
                 params![owners, logs, cards, statuses, names, projects, agents],
             )
             .await?;
         }
-        for key in &self.touched {
+        for key in &self.appended_logs {
             let live = self.by_log.get(key).and_then(|of| {
-                let live = self.lives.get(of)?;
+                let live = self.sessions.get(of)?;
                 Some((of, live))
             });
             if let Some((of, live)) = live
-                && live.record.standing.changed > rows::to_seq(self.locked[of].head)
+                && live.record.state.changed > rows::seq_from_i64(self.locked[of].head)
             {
-                rows::write_standing(tx, &of.owner, key.1, &live.record.standing).await?;
+                rows::write_state(tx, &of.owner, key.1, &live.record.state).await?;
             }
         }
         Ok(())
@@ -619,7 +644,7 @@ impl Batching {
 
 /// Heads to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct HeadRows {
     owners: Vec<String>,
     logs: Vec<i64>,
     heads: Vec<i64>,
@@ -630,13 +655,13 @@ pub(crate) struct Touched {
     latest: Vec<Option<String>>,
 }
 
-impl Touched {
+impl HeadRows {
     pub(crate) fn add(
         &mut self,
         (owner, log): &(String, i64),
-        card: &Card,
+        card: &SessionInfo,
     ) -> Result<(), StoreError> {
-        let counts = Counts::of(card)?;
+        let counts = HeadColumns::of(card)?;
         self.owners.push(owner.clone());
         self.logs.push(*log);
         self.heads.push(counts.head);
@@ -649,7 +674,7 @@ impl Touched {
     }
 
     /// The only one there is, as a statement's values.
-    pub(crate) fn only(&self) -> Option<[&(dyn tokio_postgres::types::ToSql + Sync); 8]> {
+    pub(crate) fn single_params(&self) -> Option<[&(dyn tokio_postgres::types::ToSql + Sync); 8]> {
         let ([owner], [log], [head], [digest], [activity], [messages], [queries], [latest]) = (
             &self.owners[..],
             &self.logs[..],

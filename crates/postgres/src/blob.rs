@@ -4,26 +4,26 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use throughline_model::{Digest, Owner};
-use throughline_store::{BlobStore, Read, StoreError, admit_blob};
+use throughline_store::{BlobStore, ReadRange, StoreError, validate_blob};
 
 use crate::error::Fault;
-use crate::log::reading;
+use crate::log::in_read_transaction;
 use crate::open::PostgresStore;
-use crate::patience::patiently;
-use crate::rows::Found;
+use crate::retry::retry;
+use crate::rows::SessionRow;
 use crate::tx::Tx;
 use crate::{read, rows};
 
 #[async_trait]
 impl BlobStore for PostgresStore {
     async fn put_blob(&self, owner: &Owner, bytes: Vec<u8>) -> Result<Digest, StoreError> {
-        let digest = admit_blob(&bytes)?;
+        let digest = validate_blob(&bytes)?;
         let bytes = &bytes;
-        patiently(self.shared.patience, |_| {
+        retry(self.inner.time_limit, |_| {
             Box::pin(async move {
-                let tx = self.write(owner).await?;
+                let tx = self.begin_write(owner).await?;
                 let putting = async {
-                    rows::know(&tx, owner).await?;
+                    rows::ensure_owner(&tx, owner).await?;
                     let new = tx
                         .execute(
                             "keeping an attachment",
@@ -33,7 +33,7 @@ impl BlobStore for PostgresStore {
                         )
                         .await?;
                     if new == 0 {
-                        tx.sync_what_was_read().await?;
+                        tx.sync_on_commit().await?;
                     }
                     Ok(())
                 };
@@ -46,9 +46,9 @@ impl BlobStore for PostgresStore {
     }
 
     async fn blob(&self, owner: &Owner, digest: &Digest) -> Result<Vec<u8>, StoreError> {
-        reading!(self, owner, |tx| {
+        in_read_transaction!(self, owner, |tx| {
             let row = tx
-                .optional(
+                .query_opt(
                     "reading an attachment",
                     "SELECT data FROM throughline.blob WHERE owner = $1 AND digest = $2",
                     params![owner.as_str(), digest.as_bytes().as_slice()],
@@ -64,7 +64,11 @@ impl BlobStore for PostgresStore {
 
 /// Lets go of the attachments that a log's remaining entries do not name, and removes
 /// those that nobody else has.
-pub(crate) async fn release(tx: &Tx, owner: &Owner, found: &Found) -> Result<(), Fault> {
+pub(crate) async fn release_unreferenced(
+    tx: &Tx,
+    owner: &Owner,
+    found: &SessionRow,
+) -> Result<(), Fault> {
     let doing = "removing attachments";
     let used = tx
         .query(
@@ -76,10 +80,10 @@ pub(crate) async fn release(tx: &Tx, owner: &Owner, found: &Found) -> Result<(),
     if used.is_empty() {
         return Ok(());
     }
-    let named = named(tx, owner, found).await?;
+    let named = load_referenced(tx, owner, found).await?;
     for row in &used {
         let digest: &[u8] = rows::get(row, 0)?;
-        if named.contains(&rows::digest(digest)?) {
+        if named.contains(&rows::decode_digest(digest)?) {
             continue;
         }
         let values = params![owner.as_str(), digest];
@@ -109,15 +113,15 @@ pub(crate) async fn release(tx: &Tx, owner: &Owner, found: &Found) -> Result<(),
 }
 
 /// The attachments that a log's own entries name.
-pub(crate) async fn named(
+pub(crate) async fn load_referenced(
     tx: &Tx,
     owner: &Owner,
-    found: &Found,
+    found: &SessionRow,
 ) -> Result<BTreeSet<Digest>, Fault> {
     let mut named = BTreeSet::new();
     let mut next = found.shared.next();
     loop {
-        let page = read::page(tx, owner, found, Read::from(next, 256)).await?;
+        let page = read::read_page(tx, owner, found, ReadRange::starting_at(next, 256)).await?;
         let Some(last) = page.last() else {
             return Ok(named);
         };

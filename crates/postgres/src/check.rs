@@ -6,27 +6,29 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use throughline_model::{Birth, Digest, Owner, Record, Seq};
-use throughline_store::{Finding, LogCheck, Progress, Read, Report, StoreError};
+use throughline_model::{Digest, Owner, Record, Seq, SessionHeader};
+use throughline_store::{
+    CheckReport, Finding, LogChecker, ProgressCallback, ReadRange, StoreError,
+};
 
 use crate::error::{Fault, damaged};
-use crate::open::chain;
-use crate::rows::{self, Found};
+use crate::open::error_chain;
+use crate::rows::{self, SessionRow};
 use crate::tx::Tx;
 use crate::{append, read};
 
 /// A log, as far as a check needs it.
 #[derive(Debug)]
-struct Listed {
+struct SessionLog {
     owner: Owner,
-    found: Found,
+    session: SessionRow,
     birth: String,
     /// Removed, and kept for what forks share.
-    kept: bool,
+    is_removed: bool,
 }
 
 /// All logs, in the order they were made.
-async fn logs(tx: &Tx) -> Result<Vec<Listed>, Fault> {
+async fn list_logs(tx: &Tx) -> Result<Vec<SessionLog>, Fault> {
     let found = tx
         .query(
             "reading the sessions",
@@ -49,67 +51,67 @@ async fn logs(tx: &Tx) -> Result<Vec<Listed>, Fault> {
     let logs = found.iter().map(|row| {
         let upto: Vec<i64> = rows::get(row, 7)?;
         let bases: Vec<i64> = rows::get(row, 8)?;
-        Ok(Listed {
-            owner: rows::parsed(row, 0)?,
-            found: Found {
+        Ok(SessionLog {
+            owner: rows::parse_column(row, 0)?,
+            session: SessionRow {
                 log: rows::get(row, 1)?,
-                id: rows::parsed(row, 2)?,
-                shared: rows::to_seq(rows::get(row, 3)?),
-                head: rows::to_seq(rows::get(row, 4)?),
+                id: rows::parse_column(row, 2)?,
+                shared: rows::seq_from_i64(rows::get(row, 3)?),
+                head: rows::seq_from_i64(rows::get(row, 4)?),
                 trashed: false,
-                parts: rows::parts(upto, bases),
+                segments: rows::to_segments(upto, bases),
             },
             birth: rows::get(row, 5)?,
-            kept: rows::get(row, 6)?,
+            is_removed: rows::get(row, 6)?,
         })
     });
     Ok(logs.collect::<Result<_, StoreError>>()?)
 }
 
 /// The number and owner of every log.
-pub(crate) async fn numbers(tx: &Tx) -> Result<Vec<(Owner, i64)>, Fault> {
-    let logs = logs(tx).await?.into_iter();
-    Ok(logs.map(|log| (log.owner, log.found.log)).collect())
+pub(crate) async fn list_log_numbers(tx: &Tx) -> Result<Vec<(Owner, i64)>, Fault> {
+    let logs = list_logs(tx).await?.into_iter();
+    Ok(logs.map(|log| (log.owner, log.session.log)).collect())
 }
 
 /// Checks everything there is.
-pub(crate) async fn check(tx: &Tx, progress: Progress<'_>) -> Result<Report, Fault> {
-    let mut report = Report::default();
-    let logs = logs(tx).await?;
-    let own = |log: &Listed| log.found.head.0.saturating_sub(log.found.shared.0);
+pub(crate) async fn check(tx: &Tx, progress: ProgressCallback<'_>) -> Result<CheckReport, Fault> {
+    let mut report = CheckReport::default();
+    let logs = list_logs(tx).await?;
+    let own = |log: &SessionLog| log.session.head.0.saturating_sub(log.session.shared.0);
     let total = logs.iter().map(own).sum();
-    let forks = forks(tx).await?;
+    let forks = load_forks(tx).await?;
     let mut bases = HashMap::new();
     for listed in &logs {
-        let mut checking = Checking {
+        let mut checking = SessionCheck {
             tx,
-            listed,
-            forks: forks.get(&listed.found.log),
-            bases: &mut bases,
+            log: listed,
+            forks: forks.get(&listed.session.log),
+            fork_bases: &mut bases,
             report: &mut report,
         };
-        match checking.run().await {
+        match checking.check_session().await {
             Ok(()) => {}
             Err(Fault::Store(error)) => {
-                let what = chain(&error);
-                checking.derived(&what);
+                let what = error_chain(&error);
+                checking.report_derived(&what);
             }
             // The database does not answer: that is no finding of what is in it.
             Err(fault) => return Err(fault),
         }
         progress(report.entries, total);
     }
-    strays(tx, &logs, &mut report).await?;
-    blobs(tx, &mut report).await?;
+    find_stray_entries(tx, &logs, &mut report).await?;
+    check_blobs(tx, &mut report).await?;
     progress(total, total);
     Ok(report)
 }
 
 /// The forks whose last shared entry is in a log, by that log and entry: their logs, and
 /// how they were born.
-type Forks = HashMap<i64, BTreeMap<Seq, Vec<(i64, Birth)>>>;
+type ForksByOrigin = HashMap<i64, BTreeMap<Seq, Vec<(i64, SessionHeader)>>>;
 
-async fn forks(tx: &Tx) -> Result<Forks, Fault> {
+async fn load_forks(tx: &Tx) -> Result<ForksByOrigin, Fault> {
     let found = tx
         .query(
             "reading forks",
@@ -121,10 +123,10 @@ async fn forks(tx: &Tx) -> Result<Forks, Fault> {
             &[],
         )
         .await?;
-    let mut forks = Forks::new();
+    let mut forks = ForksByOrigin::new();
     for row in &found {
-        let at = rows::to_seq(rows::get(row, 1)?);
-        let birth = rows::birth_from(rows::get(row, 3)?)?;
+        let at = rows::seq_from_i64(rows::get(row, 1)?);
+        let birth = rows::decode_header(rows::get(row, 3)?)?;
         let of: &mut BTreeMap<_, Vec<_>> = forks.entry(rows::get(row, 0)?).or_default();
         of.entry(at).or_default().push((rows::get(row, 2)?, birth));
     }
@@ -132,40 +134,44 @@ async fn forks(tx: &Tx) -> Result<Forks, Fault> {
 }
 
 /// The check of one log.
-struct Checking<'a> {
+struct SessionCheck<'a> {
     tx: &'a Tx,
-    listed: &'a Listed,
-    forks: Option<&'a BTreeMap<Seq, Vec<(i64, Birth)>>>,
+    log: &'a SessionLog,
+    forks: Option<&'a BTreeMap<Seq, Vec<(i64, SessionHeader)>>>,
     /// Records that forks start from, as far as their origins have been folded.
-    bases: &'a mut HashMap<i64, Record>,
-    report: &'a mut Report,
+    fork_bases: &'a mut HashMap<i64, Record>,
+    report: &'a mut CheckReport,
 }
 
-impl Checking<'_> {
-    async fn run(&mut self) -> Result<(), Fault> {
-        let Listed { owner, found, .. } = self.listed;
-        let mut base = Record::new(&rows::birth_from(&self.listed.birth)?);
-        match self.bases.remove(&found.log) {
+impl SessionCheck<'_> {
+    async fn check_session(&mut self) -> Result<(), Fault> {
+        let SessionLog {
+            owner,
+            session: found,
+            ..
+        } = self.log;
+        let mut base = Record::new(&rows::decode_header(&self.log.birth)?);
+        match self.fork_bases.remove(&found.log) {
             Some(record) => base = record,
             None => {
-                let shared = found.upto(found.shared);
+                let shared = found.with_head(found.shared);
                 let folding = read::fold_to(self.tx, owner, &mut base, &shared, |_| ());
                 if let Err(fault) = folding.await {
-                    return self.unreadable_from(base.card.head.next(), fault);
+                    return self.report_unreadable(base.info.head.next(), fault);
                 }
             }
         }
-        let snapshots = snapshots(self.tx, owner, found.log).await?;
+        let snapshots = load_snapshots(self.tx, owner, found.log).await?;
         let mut attachments = BTreeSet::new();
-        let mut check = LogCheck::new(owner.clone(), base);
-        self.at(&check.record, &snapshots);
+        let mut check = LogChecker::new(owner.clone(), base);
+        self.check_at_head(&check.record, &snapshots);
         let mut next = found.shared.next();
         loop {
-            let read = Read::from(next, 1_000);
-            let page = match read::page(self.tx, owner, found, read).await {
+            let read = ReadRange::starting_at(next, 1_000);
+            let page = match read::read_page(self.tx, owner, found, read).await {
                 Ok(page) => page,
                 Err(fault) => {
-                    return self.unreadable_from(check.record.card.head.next(), fault);
+                    return self.report_unreadable(check.record.info.head.next(), fault);
                 }
             };
             let Some(last) = page.last() else {
@@ -174,27 +180,31 @@ impl Checking<'_> {
             next = last.seq.next();
             for stored in &page {
                 self.report.entries += 1;
-                self.report.findings.extend(check.entry(stored));
+                self.report.findings.extend(check.check_entry(stored));
                 if let Some(message) = stored.decode().ok().as_ref().and_then(|e| e.message()) {
                     attachments.extend(message.content.attachments().map(|a| a.blob));
                 }
-                self.at(&check.record, &snapshots);
+                self.check_at_head(&check.record, &snapshots);
             }
         }
-        if check.record.card.head.next() == next {
-            self.places_of_snapshots(&snapshots, check.record.card.head);
+        if check.record.info.head.next() == next {
+            self.check_snapshot_positions(&snapshots, check.record.info.head);
         }
-        if !self.listed.kept {
+        if !self.log.is_removed {
             self.report.sessions += 1;
-            self.compare(check).await?;
+            self.compare_stored(check).await?;
         }
         self.compare_attachments(&attachments).await
     }
 
     /// Compares what is kept beside the log with what follows from it.
-    async fn compare(&mut self, check: LogCheck) -> Result<(), Fault> {
-        let Listed { owner, found, .. } = self.listed;
-        let kept = rows::record(self.tx, owner, found.log).await?;
+    async fn compare_stored(&mut self, check: LogChecker) -> Result<(), Fault> {
+        let SessionLog {
+            owner,
+            session: found,
+            ..
+        } = self.log;
+        let kept = rows::load_record(self.tx, owner, found.log).await?;
         let of = params![owner.as_str(), found.log];
         let tags = self
             .tx
@@ -208,17 +218,17 @@ impl Checking<'_> {
             .iter()
             .map(|row| rows::get::<String>(row, 0))
             .collect::<Result<BTreeSet<_>, _>>()?;
-        let named = kept.card.tags.iter();
+        let named = kept.info.tags.iter();
         if tags
             != named
-                .map(|tag| rows::plain(tag.as_str()).into_owned())
+                .map(|tag| rows::escape_nul(tag.as_str()).into_owned())
                 .collect()
         {
-            self.derived("its tags are not those of its card");
+            self.report_derived("its tags are not those of its card");
         }
         let columns = self
             .tx
-            .optional(
+            .query_opt(
                 "reading a session's row",
                 "SELECT s.status, s.name, s.project, s.agent, h.id = s.id,
                      h.trashed = (s.trashed_at IS NOT NULL)
@@ -229,7 +239,7 @@ impl Checking<'_> {
             )
             .await?;
         if let Some(row) = columns {
-            let shown = rows::Shown::of(&kept.card)?;
+            let shown = rows::SessionColumns::of(&kept.info)?;
             let same = rows::get::<&str>(&row, 0)? == shown.status
                 && rows::get::<Option<String>>(&row, 1)? == shown.name
                 && rows::get::<Option<String>>(&row, 2)? == shown.project
@@ -237,7 +247,7 @@ impl Checking<'_> {
                 && rows::get::<bool>(&row, 4)?
                 && rows::get::<bool>(&row, 5)?;
             if !same {
-                self.derived("what it is found by is not what its card says");
+                self.report_derived("what it is found by is not what its card says");
             }
         }
         self.report.findings.extend(check.finish(&kept));
@@ -245,7 +255,11 @@ impl Checking<'_> {
     }
 
     async fn compare_attachments(&mut self, named: &BTreeSet<Digest>) -> Result<(), Fault> {
-        let Listed { owner, found, .. } = self.listed;
+        let SessionLog {
+            owner,
+            session: found,
+            ..
+        } = self.log;
         let uses = self
             .tx
             .query(
@@ -256,13 +270,13 @@ impl Checking<'_> {
             .await?;
         let noted = uses
             .iter()
-            .map(|row| rows::digest(rows::get(row, 0)?))
+            .map(|row| rows::decode_digest(rows::get(row, 0)?))
             .collect::<Result<BTreeSet<_>, _>>()?;
         let mut not_noted = false;
         for digest in named.difference(&noted) {
             let here = self
                 .tx
-                .optional(
+                .query_opt(
                     "looking up an attachment",
                     "SELECT FROM throughline.blob WHERE owner = $1 AND digest = $2",
                     params![owner.as_str(), digest.as_bytes().as_slice()],
@@ -279,59 +293,59 @@ impl Checking<'_> {
             }
         }
         if not_noted || !noted.is_subset(named) {
-            self.derived("the attachments noted for it are not those its entries name");
+            self.report_derived("the attachments noted for it are not those its entries name");
         }
         Ok(())
     }
 
     /// Tells of the entry that cannot be read, which the error knows where it knows it.
-    fn unreadable_from(&mut self, next: Seq, fault: Fault) -> Result<(), Fault> {
+    fn report_unreadable(&mut self, next: Seq, fault: Fault) -> Result<(), Fault> {
         let (seq, what) = match fault {
-            Fault::Store(StoreError::Missing { seq }) => (seq, "it is missing".to_owned()),
-            Fault::Store(other) => (next, chain(&other)),
+            Fault::Store(StoreError::MissingEntry { seq }) => (seq, "it is missing".to_owned()),
+            Fault::Store(other) => (next, error_chain(&other)),
             fault => return Err(fault),
         };
         self.report.findings.push(Finding::Entry {
-            owner: self.listed.owner.clone(),
-            session: self.listed.found.id.clone(),
+            owner: self.log.owner.clone(),
+            session: self.log.session.id.clone(),
             seq,
             what,
         });
         Ok(())
     }
 
-    fn derived(&mut self, what: &str) {
+    fn report_derived(&mut self, what: &str) {
         self.report.findings.push(Finding::Derived {
-            owner: self.listed.owner.clone(),
-            session: self.listed.found.id.clone(),
+            owner: self.log.owner.clone(),
+            session: self.log.session.id.clone(),
             what: what.to_owned(),
         });
     }
 
     /// Records are kept where they are looked for, and nowhere else.
-    fn places_of_snapshots(&mut self, snapshots: &BTreeMap<Seq, String>, head: Seq) {
-        let shared = self.listed.found.shared;
+    fn check_snapshot_positions(&mut self, snapshots: &BTreeMap<Seq, String>, head: Seq) {
+        let shared = self.log.session.shared;
         for seq in snapshots.keys() {
             let own = *seq > shared && *seq <= head;
-            if *seq != shared && !(own && append::is_kept(*seq)) {
-                self.derived(&format!("a record is kept at entry {seq}, out of place"));
+            if *seq != shared && !(own && append::is_snapshot_due(*seq)) {
+                self.report_derived(&format!("a record is kept at entry {seq}, out of place"));
             }
         }
         let expected = (shared.0.max(1)..=head.0).map(Seq);
-        for seq in expected.filter(|seq| *seq == shared || append::is_kept(*seq)) {
+        for seq in expected.filter(|seq| *seq == shared || append::is_snapshot_due(*seq)) {
             if !snapshots.contains_key(&seq) {
-                self.derived(&format!("no record is kept at entry {seq}"));
+                self.report_derived(&format!("no record is kept at entry {seq}"));
             }
         }
     }
 
     /// What hangs on the record as it is at this entry.
-    fn at(&mut self, record: &Record, snapshots: &BTreeMap<Seq, String>) {
-        let seq = record.card.head;
+    fn check_at_head(&mut self, record: &Record, snapshots: &BTreeMap<Seq, String>) {
+        let seq = record.info.head;
         if let Some(json) = snapshots.get(&seq)
             && serde_json::from_str::<Record>(json).ok().as_ref() != Some(record)
         {
-            self.derived(&format!(
+            self.report_derived(&format!(
                 "the record kept at entry {seq} is not the fold up to there"
             ));
         }
@@ -340,13 +354,13 @@ impl Checking<'_> {
             // If what the birth was completed with has been erased since, the fork's
             // own fold is the judge.
             if completed == *birth {
-                self.bases.insert(*fork, base);
+                self.fork_bases.insert(*fork, base);
             }
         }
     }
 }
 
-async fn snapshots(tx: &Tx, owner: &Owner, log: i64) -> Result<BTreeMap<Seq, String>, Fault> {
+async fn load_snapshots(tx: &Tx, owner: &Owner, log: i64) -> Result<BTreeMap<Seq, String>, Fault> {
     let found = tx
         .query(
             "reading records that were kept",
@@ -356,18 +370,28 @@ async fn snapshots(tx: &Tx, owner: &Owner, log: i64) -> Result<BTreeMap<Seq, Str
         .await?;
     let snapshots = found
         .iter()
-        .map(|row| Ok((rows::to_seq(rows::get(row, 0)?), rows::get(row, 1)?)));
+        .map(|row| Ok((rows::seq_from_i64(rows::get(row, 0)?), rows::get(row, 1)?)));
     Ok(snapshots.collect::<Result<_, StoreError>>()?)
 }
 
 /// Entries that no log has.
-async fn strays(tx: &Tx, logs: &[Listed], report: &mut Report) -> Result<(), Fault> {
+async fn find_stray_entries(
+    tx: &Tx,
+    logs: &[SessionLog],
+    report: &mut CheckReport,
+) -> Result<(), Fault> {
     let expected: HashMap<(&str, i64), u64> = logs
         .iter()
-        .map(|Listed { owner, found, .. }| {
-            let own = found.head.0.saturating_sub(found.shared.0);
-            ((owner.as_str(), found.log), own)
-        })
+        .map(
+            |SessionLog {
+                 owner,
+                 session: found,
+                 ..
+             }| {
+                let own = found.head.0.saturating_sub(found.shared.0);
+                ((owner.as_str(), found.log), own)
+            },
+        )
         .collect();
     let found = tx
         .query(
@@ -391,7 +415,7 @@ async fn strays(tx: &Tx, logs: &[Listed], report: &mut Report) -> Result<(), Fau
 }
 
 /// Attachments a page at a time: they may be large.
-async fn blobs(tx: &Tx, report: &mut Report) -> Result<(), Fault> {
+async fn check_blobs(tx: &Tx, report: &mut CheckReport) -> Result<(), Fault> {
     let (mut owner, mut after) = (String::new(), Vec::<u8>::new());
     loop {
         let found = tx
@@ -409,7 +433,7 @@ async fn blobs(tx: &Tx, report: &mut Report) -> Result<(), Fault> {
         after = rows::get(last, 1)?;
         for row in &found {
             report.blobs += 1;
-            let digest = rows::digest(rows::get(row, 1)?)
+            let digest = rows::decode_digest(rows::get(row, 1)?)
                 .map_err(|error| damaged("an attachment", error))?;
             if Digest::of(rows::get(row, 2)?) != digest {
                 report.findings.push(Finding::Blob {

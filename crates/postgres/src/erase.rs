@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 
 use throughline_model::{Owner, Seq, SessionId, SessionRef};
-use throughline_store::{Event, Read, StoreError, refuse_unknown_entries};
+use throughline_store::{ReadRange, SessionEvent, StoreError, refuse_unknown_entries};
 
+use crate::change_feed::PendingChanges;
 use crate::error::{Fault, damaged};
-use crate::feed::Notes;
-use crate::log::writing;
+use crate::log::in_write_transaction;
 use crate::open::PostgresStore;
 use crate::rebuild::rebuild_one;
 use crate::tx::Tx;
@@ -23,8 +23,9 @@ impl PostgresStore {
         entries: &[Seq],
         reason: Option<&str>,
     ) -> Result<(), StoreError> {
-        let done = writing!(self, &of.owner, |tx| erase(tx, of, entries, reason).await);
-        self.shared.writer.woke();
+        let done =
+            in_write_transaction!(self, &of.owner, |tx| erase(tx, of, entries, reason).await);
+        self.inner.writer.notify_committed();
         done
     }
 }
@@ -37,21 +38,21 @@ async fn erase(
 ) -> Result<(), Fault> {
     let (owner, doing) = (&of.owner, "erasing entries");
     rows::lock_owner(tx, owner).await?;
-    let found = rows::find_live(tx, of).await?;
+    let found = rows::find_live_session(tx, of).await?;
     // How sessions hang together cannot change while the owner is locked.
-    let homes: BTreeSet<i64> = entries.iter().map(|seq| found.home(*seq)).collect();
-    let concerned = concerned(tx, owner, found.log, &homes).await?;
-    lock(tx, owner, &concerned).await?;
-    let found = rows::find_live(tx, of).await?;
+    let homes: BTreeSet<i64> = entries.iter().map(|seq| found.log_holding(*seq)).collect();
+    let concerned = find_affected_logs(tx, owner, found.log, &homes).await?;
+    lock_heads(tx, owner, &concerned).await?;
+    let found = rows::find_live_session(tx, of).await?;
     refuse_unknown_entries(&of.id, entries, found.head)?;
-    let mut notes = Notes::default();
+    let mut notes = PendingChanges::default();
     for seq in entries {
-        let home = found.home(*seq);
-        for stored in read::page(tx, owner, &found, Read::between(*seq, *seq, 1)).await? {
+        let home = found.log_holding(*seq);
+        for stored in read::read_page(tx, owner, &found, ReadRange::between(*seq, *seq, 1)).await? {
             let erased = stored
-                .erased(reason)
+                .to_tombstone(reason)
                 .map_err(|error| damaged("a tombstone has no JSON", error))?;
-            let at = params![owner.as_str(), home, rows::seq(*seq), erased.payload];
+            let at = params![owner.as_str(), home, rows::seq_to_i64(*seq), erased.payload];
             tx.execute(
                 doing,
                 "UPDATE throughline.entry SET payload = $4
@@ -66,13 +67,17 @@ async fn erase(
                 &at[..3],
             )
             .await?;
-            notes.add(owner, &id_of(tx, owner, home).await?, Event::Erased(*seq));
+            notes.add(
+                owner,
+                &load_session_id(tx, owner, home).await?,
+                SessionEvent::Erased(*seq),
+            );
         }
     }
     notes.write(tx).await?;
     for home in &homes {
         if let Some(found) = rows::find_log(tx, owner, *home).await? {
-            crate::blob::release(tx, owner, &found).await?;
+            crate::blob::release_unreferenced(tx, owner, &found).await?;
         }
     }
     for log in concerned {
@@ -82,7 +87,7 @@ async fn erase(
 }
 
 /// The logs whose records follow from entries of these: they themselves and their forks.
-async fn concerned(
+async fn find_affected_logs(
     tx: &Tx,
     owner: &Owner,
     of: i64,
@@ -105,7 +110,7 @@ async fn concerned(
 }
 
 /// Locks the heads of logs, in the order of their numbers.
-pub(crate) async fn lock(tx: &Tx, owner: &Owner, logs: &BTreeSet<i64>) -> Result<(), Fault> {
+pub(crate) async fn lock_heads(tx: &Tx, owner: &Owner, logs: &BTreeSet<i64>) -> Result<(), Fault> {
     let logs: Vec<i64> = logs.iter().copied().collect();
     tx.execute(
         "locking sessions",
@@ -117,7 +122,7 @@ pub(crate) async fn lock(tx: &Tx, owner: &Owner, logs: &BTreeSet<i64>) -> Result
     Ok(())
 }
 
-async fn id_of(tx: &Tx, owner: &Owner, log: i64) -> Result<SessionId, Fault> {
+async fn load_session_id(tx: &Tx, owner: &Owner, log: i64) -> Result<SessionId, Fault> {
     let found = rows::find_log(tx, owner, log).await?;
     let found = found.ok_or_else(|| StoreError::DamagedStore {
         what: format!("log {log} has no row"),

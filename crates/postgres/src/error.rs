@@ -19,13 +19,13 @@ pub(crate) enum Fault {
         error: tokio_postgres::Error,
     },
     /// There is no connection to be had.
-    Unreached {
+    NoConnection {
         /// What was being done.
         during: &'static str,
         /// Why not.
         source: BoxError,
         /// Whether all of our own are in use.
-        exhausted: bool,
+        pool_exhausted: bool,
     },
     /// The connection was lost after a commit was sent and before its result came: nobody
     /// knows whether it took place.
@@ -41,8 +41,8 @@ pub(crate) fn during(during: &'static str) -> impl Fn(tokio_postgres::Error) -> 
 }
 
 /// What an error means that came in place of the result of a commit.
-pub(crate) fn committing(error: tokio_postgres::Error) -> Fault {
-    if is_cut(&error) {
+pub(crate) fn commit_failure(error: tokio_postgres::Error) -> Fault {
+    if is_connection_lost(&error) {
         let source = Box::new(error);
         return Fault::CommitLost { source };
     }
@@ -65,28 +65,28 @@ impl From<StoreError> for Fault {
 
 impl Fault {
     /// No connection from the pool.
-    pub(crate) fn no_connection(during: &'static str, error: PoolError) -> Self {
+    pub(crate) fn from_pool_error(during: &'static str, error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => Self::Database { during, error },
-            PoolError::Timeout(TimeoutType::Wait) => Self::Unreached {
+            PoolError::Timeout(TimeoutType::Wait) => Self::NoConnection {
                 during,
                 source: "all connections to the database are in use".into(),
-                exhausted: true,
+                pool_exhausted: true,
             },
-            PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => Self::Unreached {
+            PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => Self::NoConnection {
                 during,
                 source: std::io::Error::new(
                     std::io::ErrorKind::TimedOut,
                     "the database does not answer",
                 )
                 .into(),
-                exhausted: false,
+                pool_exhausted: false,
             },
             PoolError::Closed => Self::Store(StoreError::Closed),
-            other => Self::Unreached {
+            other => Self::NoConnection {
                 during,
                 source: other.into(),
-                exhausted: false,
+                pool_exhausted: false,
             },
         }
     }
@@ -94,7 +94,7 @@ impl Fault {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Database { error, .. } => error.code(),
-            Self::Store(_) | Self::Unreached { .. } | Self::CommitLost { .. } => None,
+            Self::Store(_) | Self::NoConnection { .. } | Self::CommitLost { .. } => None,
         }
     }
 
@@ -104,11 +104,11 @@ impl Fault {
     }
 
     /// Whether the connection is lost.
-    pub(crate) fn is_cut(&self) -> bool {
+    pub(crate) fn is_connection_lost(&self) -> bool {
         match self {
-            Self::Database { error, .. } => is_cut(error),
+            Self::Database { error, .. } => is_connection_lost(error),
             Self::CommitLost { .. } => true,
-            Self::Store(_) | Self::Unreached { .. } => false,
+            Self::Store(_) | Self::NoConnection { .. } => false,
         }
     }
 
@@ -125,19 +125,19 @@ impl Fault {
     /// Whose fault it is that a batch was rolled back.
     pub(crate) fn batch_fault(&self) -> BatchFault {
         match self {
-            Self::Store(StoreError::Closed) => BatchFault::Lasting,
+            Self::Store(StoreError::Closed) => BatchFault::Permanent,
             Self::Store(_) => BatchFault::Write,
-            Self::Unreached { .. } | Self::CommitLost { .. } => BatchFault::Passing,
-            Self::Database { .. } if self.passes() => BatchFault::Passing,
+            Self::NoConnection { .. } | Self::CommitLost { .. } => BatchFault::Transient,
+            Self::Database { .. } if self.is_transient() => BatchFault::Transient,
             Self::Database { error, .. } => match error.code() {
-                Some(code) if fails_for_all(code) => BatchFault::Lasting,
+                Some(code) if affects_all_writes(code) => BatchFault::Permanent,
                 Some(_) | None => BatchFault::Write,
             },
         }
     }
 
     /// The failure to report after retrying for so long.
-    pub(crate) fn given_up(self, after: Duration) -> StoreError {
+    pub(crate) fn into_final_error(self, after: Duration) -> StoreError {
         match self {
             Self::Database { during, .. } if self.is_locked() => StoreError::Busy {
                 during,
@@ -148,7 +148,7 @@ impl Fault {
     }
 
     /// Whether trying again may help: others were in the way, or the database was away.
-    pub(crate) fn passes(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         let in_the_way = [
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,
@@ -156,12 +156,15 @@ impl Fault {
             // Somebody else made the same thing at the same time: it is there now.
             SqlState::UNIQUE_VIOLATION,
         ];
-        self.is_cut() || self.is_stale() || self.is_locked() || self.is_one_of(&in_the_way)
+        self.is_connection_lost()
+            || self.is_stale_statement()
+            || self.is_locked()
+            || self.is_one_of(&in_the_way)
     }
 
     /// Whether statements prepared earlier no longer hold: the schema has changed, or a
     /// proxy has given us another server's connection.
-    pub(crate) fn is_stale(&self) -> bool {
+    pub(crate) fn is_stale_statement(&self) -> bool {
         let code = self.code();
         code == Some(&SqlState::INVALID_SQL_STATEMENT_NAME)
             || (code == Some(&SqlState::FEATURE_NOT_SUPPORTED)
@@ -172,26 +175,26 @@ impl Fault {
 
 /// Whether the database could not be reached and may be later: it is down or starting, or has
 /// no connection to spare. A wrong password or name is none of these.
-pub fn is_away(error: &StoreError) -> bool {
+pub fn is_unavailable(error: &StoreError) -> bool {
     let StoreError::Backend { source, .. } = error else {
         return matches!(error, StoreError::Busy { .. });
     };
     let database = source.downcast_ref::<tokio_postgres::Error>();
     source.is::<std::io::Error>()
         || database.is_some_and(|error| {
-            is_cut(error) || error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
+            is_connection_lost(error) || error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
         })
 }
 
 /// Whether everybody would be refused: no room, no rights, read-only, a schema that is gone.
-fn fails_for_all(code: &SqlState) -> bool {
+fn affects_all_writes(code: &SqlState) -> bool {
     const CLASSES: [&str; 7] = ["25", "28", "3D", "3F", "53", "58", "F0"];
     let gone = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION];
     CLASSES.iter().any(|class| code.code().starts_with(class)) || gone.contains(code)
 }
 
 /// Whether an error means that the connection is lost.
-pub(crate) fn is_cut(error: &tokio_postgres::Error) -> bool {
+pub(crate) fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
     let ended = error.code().is_some_and(|code| {
         code.code().starts_with("08")
             || [
@@ -204,10 +207,10 @@ pub(crate) fn is_cut(error: &tokio_postgres::Error) -> bool {
             // A connection that sat idle for too long.
             || code.code() == "57P05"
     });
-    ended || error.is_closed() || (error.code().is_none() && is_io(error))
+    ended || error.is_closed() || (error.code().is_none() && is_io_error(error))
 }
 
-fn is_io(error: &tokio_postgres::Error) -> bool {
+fn is_io_error(error: &tokio_postgres::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
         if let Some(io) = inner.downcast_ref::<std::io::Error>() {
@@ -224,24 +227,24 @@ impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
         let (during, error) = match fault {
             Fault::Store(error) => return error,
-            Fault::Unreached {
+            Fault::NoConnection {
                 during,
-                exhausted: true,
+                pool_exhausted: true,
                 ..
             } => {
                 return Self::Busy {
                     during,
-                    seconds: crate::open::POOL_WAIT.as_secs(),
+                    seconds: crate::open::POOL_TIMEOUT.as_secs(),
                 };
             }
-            Fault::Unreached { during, source, .. } => return Self::Backend { during, source },
+            Fault::NoConnection { during, source, .. } => return Self::Backend { during, source },
             Fault::CommitLost { source } => return Self::OutcomeUnknown { source },
             Fault::Database { during, error } => (during, error),
         };
         let code = error.code().cloned();
         let source = Box::new(error);
         match code {
-            Some(SqlState::DISK_FULL) => Self::Full { during, source },
+            Some(SqlState::DISK_FULL) => Self::DiskFull { during, source },
             Some(SqlState::READ_ONLY_SQL_TRANSACTION) => Self::ReadOnly { during, source },
             Some(SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED) => Self::DamagedStore {
                 what: format!("the database cannot be read while {during}"),

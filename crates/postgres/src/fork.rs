@@ -1,14 +1,20 @@
 //! Forks: a row, a few references, and no copying.
 
-use throughline_model::{Birth, Digest, Entry, Lineage, Owner, Record, Seq, SessionId, SessionRef};
-use throughline_store::{Event, How, Prepared, Settled, StoreError, settle};
+use throughline_model::{
+    Digest, Entry, Lineage, Owner, Record, Seq, SessionHeader, SessionId, SessionRef,
+};
+use throughline_store::{
+    AppendDecision, AppendKind, PreparedAppend, SessionEvent, StoreError, decide_append,
+};
 
-use crate::append::{self, NewRows, insert_session, place, refuse_taken_key, write_snapshot};
+use crate::append::{
+    self, EntryRows, chain_entries, insert_session, refuse_taken_key, write_snapshot,
+};
+use crate::change_feed::PendingChanges;
 use crate::error::Fault;
-use crate::feed::Notes;
 use crate::open::PostgresStore;
-use crate::patience::patiently;
-use crate::rows::{self, Found};
+use crate::retry::retry;
+use crate::rows::{self, SessionRow};
 use crate::tx::Tx;
 use crate::{lease, read};
 
@@ -17,14 +23,14 @@ impl PostgresStore {
         &self,
         of: &SessionRef,
         at: Seq,
-        birth: &Birth,
+        birth: &SessionHeader,
     ) -> Result<Record, StoreError> {
-        let record = patiently(self.shared.patience, |_| {
+        let record = retry(self.inner.time_limit, |_| {
             Box::pin(async move {
-                let tx = self.write(&of.owner).await?;
+                let tx = self.begin_write(&of.owner).await?;
                 let forking = async {
                     rows::lock_owner(&tx, &of.owner).await?;
-                    let mut notes = Notes::default();
+                    let mut notes = PendingChanges::default();
                     let record = fork(&tx, of, at, birth.clone(), &mut notes).await?;
                     notes.write(&tx).await?;
                     Ok(record)
@@ -34,7 +40,7 @@ impl PostgresStore {
             })
         })
         .await?;
-        self.shared.writer.woke();
+        self.inner.writer.notify_committed();
         Ok(record)
     }
 }
@@ -44,11 +50,11 @@ async fn fork(
     tx: &Tx,
     of: &SessionRef,
     at: Seq,
-    mut birth: Birth,
-    notes: &mut Notes,
+    mut birth: SessionHeader,
+    notes: &mut PendingChanges,
 ) -> Result<Record, Fault> {
     let owner = &of.owner;
-    let found = rows::lock_live(tx, of).await?;
+    let found = rows::lock_live_session(tx, of).await?;
     if at > found.head {
         return Err(StoreError::NoSuchEntry {
             id: of.id.clone(),
@@ -62,27 +68,27 @@ async fn fork(
         at,
     };
     let record = if at == found.head {
-        rows::record(tx, owner, found.log).await?
+        rows::load_record(tx, owner, found.log).await?
     } else if at == Seq::ZERO {
         // Nothing is shared: the fork starts as its origin did.
-        Record::new(&rows::birth(tx, owner, found.log).await?)
+        Record::new(&rows::load_header(tx, owner, found.log).await?)
     } else {
-        record_at(tx, owner, &found, at).await?
+        load_record_at(tx, owner, &found, at).await?
     };
     let (birth, record) = record.fork(birth);
 
     let session = owner.session(&birth.id);
-    if let Some(there) = rows::find(tx, &session).await? {
-        if !there.trashed && rows::birth(tx, owner, there.log).await? == birth {
-            return rows::record(tx, owner, there.log).await;
+    if let Some(there) = rows::find_session(tx, &session).await? {
+        if !there.trashed && rows::load_header(tx, owner, there.log).await? == birth {
+            return rows::load_record(tx, owner, there.log).await;
         }
         return Err(StoreError::SessionExists(birth.id).into());
     }
     refuse_taken_key(tx, owner, &birth).await?;
     let fork = insert_session(tx, owner, &birth, at, &record).await?;
-    notes.add(owner, &birth.id, Event::Created);
+    notes.add(owner, &birth.id, SessionEvent::Created);
     if at > Seq::ZERO {
-        note_shared(tx, owner, fork, &found, at).await?;
+        record_inherited(tx, owner, fork, &found, at).await?;
     }
     write_snapshot(tx, owner, fork, &record).await?;
     Ok(record)
@@ -90,11 +96,11 @@ async fn fork(
 
 /// Notes whose entries a fork shares: those its origin shares before the fork, and then
 /// those of the log that the last shared entry is in.
-async fn note_shared(
+async fn record_inherited(
     tx: &Tx,
     owner: &Owner,
     fork: i64,
-    origin: &Found,
+    origin: &SessionRow,
     at: Seq,
 ) -> Result<(), Fault> {
     tx.execute(
@@ -107,8 +113,8 @@ async fn note_shared(
             owner.as_str(),
             fork,
             origin.log,
-            rows::seq(at),
-            origin.home(at)
+            rows::seq_to_i64(at),
+            origin.log_holding(at)
         ],
     )
     .await?;
@@ -117,29 +123,34 @@ async fn note_shared(
 
 /// The record of the log that an entry is in, as it was at that entry: the nearest one
 /// kept, and the few entries after it.
-async fn record_at(tx: &Tx, owner: &Owner, found: &Found, at: Seq) -> Result<Record, Fault> {
-    let home = found.home(at);
+async fn load_record_at(
+    tx: &Tx,
+    owner: &Owner,
+    found: &SessionRow,
+    at: Seq,
+) -> Result<Record, Fault> {
+    let home = found.log_holding(at);
     let row = tx
-        .optional(
+        .query_opt(
             "finding a record",
             "SELECT json FROM throughline.snapshot
              WHERE owner = $1 AND log = $2 AND seq <= $3 ORDER BY seq DESC LIMIT 1",
-            params![owner.as_str(), home, rows::seq(at)],
+            params![owner.as_str(), home, rows::seq_to_i64(at)],
         )
         .await?;
     let mut record = match row {
-        None => Record::new(&rows::birth(tx, owner, home).await?),
-        Some(row) => rows::record_from(rows::get(&row, 0)?)?,
+        None => Record::new(&rows::load_header(tx, owner, home).await?),
+        Some(row) => rows::decode_record(rows::get(&row, 0)?)?,
     };
-    read::fold_to(tx, owner, &mut record, &found.upto(at), |_| ()).await?;
+    read::fold_to(tx, owner, &mut record, &found.with_head(at), |_| ()).await?;
     Ok(record)
 }
 
 /// What became of an append to a fork: where its entries are placed, or the entries
 /// themselves where they were there already.
-pub(crate) type Late = (
+pub(crate) type ForkAppendOutcome = (
     SessionId,
-    How,
+    AppendKind,
     Result<(Option<Seq>, Vec<(Seq, Digest)>), Vec<Entry>>,
 );
 
@@ -148,31 +159,31 @@ pub(crate) async fn append_to_fork(
     tx: &Tx,
     of: &SessionRef,
     at: Seq,
-    birth: &Birth,
+    birth: &SessionHeader,
     fork_ref: &SessionRef,
-    prepared: &Prepared,
-) -> Result<Late, Fault> {
+    prepared: &PreparedAppend,
+) -> Result<ForkAppendOutcome, Fault> {
     let owner = &of.owner;
     rows::lock_owner(tx, owner).await?;
-    append::hold_blobs(tx, owner, &prepared.attachments).await?;
-    let mut notes = Notes::default();
-    if rows::find(tx, fork_ref).await?.is_none() {
+    append::lock_blobs(tx, owner, &prepared.attachments).await?;
+    let mut notes = PendingChanges::default();
+    if rows::find_session(tx, fork_ref).await?.is_none() {
         fork(tx, of, at, birth.clone(), &mut notes).await?;
     }
-    let found = rows::lock_live(tx, fork_ref).await?;
+    let found = rows::lock_live_session(tx, fork_ref).await?;
     let ids: Vec<_> = prepared.append.entries.iter().map(|new| new.id).collect();
-    let there = append::locate(tx, owner, &found, &ids).await?;
-    let mut record = rows::record(tx, owner, found.log).await?;
+    let there = append::locate_entries(tx, owner, &found, &ids).await?;
+    let mut record = rows::load_record(tx, owner, found.log).await?;
     let session = fork_ref.id.clone();
-    let holds = lease::holds(tx, owner, prepared.append.fence.as_ref()).await?;
-    match settle(&session, record.card.head, &prepared.append, &there, holds)? {
-        Settled::Repeat(start) => {
-            let entries = read::decoded(tx, owner, &found, start, ids.len()).await?;
-            Ok((session, How::Repeated, Err(entries)))
+    let holds = lease::holds_lease(tx, owner, prepared.append.fence.as_ref()).await?;
+    match decide_append(&session, record.info.head, &prepared.append, &there, holds)? {
+        AppendDecision::Repeat(start) => {
+            let entries = read::read_decoded(tx, owner, &found, start, ids.len()).await?;
+            Ok((session, AppendKind::Repeated, Err(entries)))
         }
-        Settled::Append { rebased } => {
-            let (mut new_rows, mut kept) = (NewRows::default(), Vec::new());
-            let places = place(
+        AppendDecision::Append { rebased } => {
+            let (mut new_rows, mut kept) = (EntryRows::default(), Vec::new());
+            let places = chain_entries(
                 owner,
                 found.log,
                 &mut record,
@@ -181,15 +192,15 @@ pub(crate) async fn append_to_fork(
                 &mut new_rows,
                 &mut kept,
             )?;
-            let positions = notes.positions(tx, new_rows.len()).await?;
+            let positions = notes.write_and_take_positions(tx, new_rows.len()).await?;
             new_rows.write(tx, &positions).await?;
-            rows::write_card(tx, owner, found.log, &record).await?;
+            rows::write_record(tx, owner, found.log, &record).await?;
             for record in &kept {
                 write_snapshot(tx, owner, found.log, record).await?;
             }
-            append::use_blobs(tx, owner, found.log, &prepared.attachments).await?;
-            Ok((session, How::Forked, Ok((rebased, places))))
+            append::record_blob_uses(tx, owner, found.log, &prepared.attachments).await?;
+            Ok((session, AppendKind::Forked, Ok((rebased, places))))
         }
-        Settled::Fork(_) => Err(StoreError::Unsupported("fork without a birth").into()),
+        AppendDecision::Fork(_) => Err(StoreError::Unsupported("fork without a birth").into()),
     }
 }

@@ -19,39 +19,39 @@ macro_rules! params {
     };
 }
 
-mod access;
-mod adopt;
+mod api_tokens;
 mod append;
 mod batch;
 mod blob;
+mod change_feed;
+mod change_notifier;
 mod check;
 mod erase;
 mod error;
-mod feed;
-mod foreseen;
 mod fork;
+mod import_log;
 mod lease;
 mod list;
 mod log;
+mod maintenance;
 mod migrate;
 mod open;
-mod patience;
+mod optimistic_append;
 mod read;
 mod rebuild;
+mod retry;
 mod rows;
 mod search;
 mod tls;
-mod tokens;
+mod token_counts;
 mod trash;
 mod tx;
-mod upkeep;
-mod wake;
 mod writer;
 mod writer_task;
 
-#[cfg(feature = "trial")]
-pub mod trial;
+#[cfg(feature = "test-database")]
+pub mod test_database;
 
-pub use error::is_away;
-pub use open::{Durability, Options, PostgresStore, redacted};
+pub use error::is_unavailable;
+pub use open::{Durability, Options, PostgresStore, redact_url};
 pub use search::PostgresIndex;

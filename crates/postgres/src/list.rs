@@ -3,40 +3,41 @@
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
-use throughline_model::{Card, Owner, Project, SessionRef, Timestamp};
+use throughline_model::{Owner, Project, SessionInfo, SessionRef, Timestamp};
 use throughline_store::{
-    Candidate, Catalog, Cursor, Fence, Filter, Page, Scope, StoreError, Trashed,
+    Candidate, Catalog, Cursor, Fence, Page, SessionFilter, SessionScope, StoreError,
+    TrashedSession,
 };
 use tokio_postgres::types::ToSql;
 
 use crate::error::{Fault, damaged};
-use crate::log::{reading, writing};
+use crate::log::{in_read_transaction, in_write_transaction};
 use crate::open::PostgresStore;
-use crate::rows::{self, CARD, CARD_COLUMNS, SESSIONS};
-use crate::tx::{Params, Plan, Tx};
+use crate::rows::{self, FROM_SESSIONS, INFO_COLUMN_COUNT, INFO_COLUMNS};
+use crate::tx::{Params, PlannerHints, Tx};
 
 /// The keys of the program's own sessions, as a range that the index of keys can answer:
 /// the colon that ends their prefix is followed by a semicolon.
-const OWN: &str = "s.key >= 'throughline:' AND s.key < 'throughline;'";
+const INTERNAL_KEYS: &str = "s.key >= 'throughline:' AND s.key < 'throughline;'";
 
 /// A filter as SQL: conditions, and the values they stand for.
-struct Conditions {
+struct FilterSql {
     sql: String,
     values: Vec<Box<dyn ToSql + Sync + Send>>,
 }
 
-impl Conditions {
-    fn new(owner: &Owner, filter: &Filter) -> Self {
+impl FilterSql {
+    fn new(owner: &Owner, filter: &SessionFilter) -> Self {
         let scope = match filter.scope {
-            Scope::Live => "NOT h.trashed AND s.trashed_at IS NULL",
-            Scope::Trash => "s.trashed_at IS NOT NULL",
+            SessionScope::Live => "NOT h.trashed AND s.trashed_at IS NULL",
+            SessionScope::Trash => "s.trashed_at IS NOT NULL",
         };
         let mut conditions = Self {
-            sql: format!("{SESSIONS} WHERE h.owner = $1 AND s.owner = $1 AND {scope}"),
+            sql: format!("{FROM_SESSIONS} WHERE h.owner = $1 AND s.owner = $1 AND {scope}"),
             values: vec![Box::new(owner.as_str().to_owned())],
         };
         for tag in &filter.tags {
-            let tag = rows::plain(tag.as_str()).into_owned();
+            let tag = rows::escape_nul(tag.as_str()).into_owned();
             conditions.and(
                 |n| {
                     format!(
@@ -48,11 +49,11 @@ impl Conditions {
             );
         }
         if let Some(agent) = &filter.agent {
-            let agent = rows::plain(agent).into_owned();
+            let agent = rows::escape_nul(agent).into_owned();
             conditions.and(|n| format!("s.agent = ${n}"), agent);
         }
         if let Some(project) = &filter.project {
-            let project = rows::plain(project.as_str()).into_owned();
+            let project = rows::escape_nul(project.as_str()).into_owned();
             conditions.and(|n| format!("s.project = ${n}"), project);
         }
         if let Some(parent) = &filter.parent {
@@ -66,9 +67,9 @@ impl Conditions {
             let micros = since.as_microsecond();
             conditions.and(|n| format!("h.last_activity >= ${n}"), micros);
         }
-        if !filter.own {
+        if !filter.include_internal {
             // A row without a key has no answer to give, which is not a yes.
-            let _ = write!(conditions.sql, " AND NOT coalesce({OWN}, false)");
+            let _ = write!(conditions.sql, " AND NOT coalesce({INTERNAL_KEYS}, false)");
         }
         conditions
     }
@@ -82,7 +83,7 @@ impl Conditions {
         let _ = write!(self.sql, " AND {}", condition(self.values.len()));
     }
 
-    fn after(&mut self, cursor: &Cursor) {
+    fn start_after(&mut self, cursor: &Cursor) {
         self.values
             .push(Box::new(cursor.last_activity.as_microsecond()));
         let micros = self.values.len();
@@ -103,45 +104,45 @@ impl Conditions {
 async fn list(
     tx: &Tx,
     owner: &Owner,
-    filter: &Filter,
+    filter: &SessionFilter,
     after: Option<&Cursor>,
     limit: usize,
-) -> Result<Page<Card>, Fault> {
-    let mut conditions = Conditions::new(owner, filter);
+) -> Result<Page<SessionInfo>, Fault> {
+    let mut conditions = FilterSql::new(owner, filter);
     if let Some(cursor) = after {
-        conditions.after(cursor);
+        conditions.start_after(cursor);
     }
     // One more than asked for tells whether there is another page.
-    let wanted = rows::number(limit.saturating_add(1) as u64);
+    let wanted = rows::u64_to_i64(limit.saturating_add(1) as u64);
     conditions.values.push(Box::new(wanted));
     let sql = format!(
-        "SELECT {CARD} {} ORDER BY h.last_activity DESC, h.id DESC LIMIT ${}",
+        "SELECT {INFO_COLUMNS} {} ORDER BY h.last_activity DESC, h.id DESC LIMIT ${}",
         conditions.sql,
         conditions.values.len()
     );
-    if filter.scope == Scope::Live && filter.status.is_none() && filter.parent.is_none() {
+    if filter.scope == SessionScope::Live && filter.status.is_none() && filter.parent.is_none() {
         // In the order of the heads. Others are few, and found by their own indexes.
-        tx.plan(Plan::AlongAnIndex).await?;
+        tx.set_planner_hints(PlannerHints::IndexOrder).await?;
     }
     let found = tx
         .query("listing sessions", &sql, &conditions.params())
         .await?;
-    let cards = found.iter().map(|row| rows::card(row, 0));
+    let cards = found.iter().map(|row| rows::info_from_row(row, 0));
     let items = cards.collect::<Result<Vec<_>, _>>()?;
-    Ok(Page::cut(items, limit))
+    Ok(Page::from_overfetch(items, limit))
 }
 
-async fn count(tx: &Tx, owner: &Owner, filter: &Filter) -> Result<u64, Fault> {
-    let conditions = Conditions::new(owner, filter);
+async fn count(tx: &Tx, owner: &Owner, filter: &SessionFilter) -> Result<u64, Fault> {
+    let conditions = FilterSql::new(owner, filter);
     let sql = format!("SELECT count(*) {}", conditions.sql);
     let found = tx
-        .optional("counting sessions", &sql, &conditions.params())
+        .query_opt("counting sessions", &sql, &conditions.params())
         .await?;
     let count: i64 = found.map_or(Ok(0), |row| rows::get(&row, 0))?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-async fn candidates(
+async fn find_candidates(
     tx: &Tx,
     owner: &Owner,
     text: &str,
@@ -152,11 +153,11 @@ async fn candidates(
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT {CARD}, h.trashed {SESSIONS} WHERE h.owner = $1 AND s.owner = $1
+        "SELECT {INFO_COLUMNS}, h.trashed {FROM_SESSIONS} WHERE h.owner = $1 AND s.owner = $1
          AND s.log IN (
              SELECT s.log FROM throughline.session s
              WHERE s.owner = $1 AND s.id >= $2 AND s.id < $3
-                 AND (s.id = $2 OR NOT coalesce({OWN}, false))
+                 AND (s.id = $2 OR NOT coalesce({INTERNAL_KEYS}, false))
              UNION ALL
              SELECT s.log FROM throughline.session s WHERE s.owner = $1 AND s.key = $2
              UNION ALL
@@ -167,7 +168,7 @@ async fn candidates(
     );
     // Ids are ASCII, so everything that begins with the text comes before this.
     let beyond = format!("{text}\u{10ffff}");
-    let limit = rows::number(limit as u64);
+    let limit = rows::u64_to_i64(limit as u64);
     let found = tx
         .query(
             "looking for sessions",
@@ -177,16 +178,20 @@ async fn candidates(
         .await?;
     let candidates = found.iter().map(|row| {
         Ok(Candidate {
-            card: rows::card(row, 0)?,
-            trashed: rows::get(row, CARD_COLUMNS)?,
+            info: rows::info_from_row(row, 0)?,
+            trashed: rows::get(row, INFO_COLUMN_COUNT)?,
         })
     });
     Ok(candidates.collect::<Result<_, StoreError>>()?)
 }
 
-async fn trashed(tx: &Tx, owner: &Owner, before: Timestamp) -> Result<Vec<Trashed>, Fault> {
+async fn list_trashed(
+    tx: &Tx,
+    owner: &Owner,
+    before: Timestamp,
+) -> Result<Vec<TrashedSession>, Fault> {
     let sql = format!(
-        "SELECT {CARD}, s.trashed_at {SESSIONS}
+        "SELECT {INFO_COLUMNS}, s.trashed_at {FROM_SESSIONS}
          WHERE h.owner = $1 AND s.owner = $1 AND s.trashed_at < $2 AND s.trashed_at IS NOT NULL
          ORDER BY s.trashed_at, s.id"
     );
@@ -198,15 +203,15 @@ async fn trashed(tx: &Tx, owner: &Owner, before: Timestamp) -> Result<Vec<Trashe
         )
         .await?;
     let trashed = found.iter().map(|row| {
-        Ok(Trashed {
-            card: rows::card(row, 0)?,
-            at: rows::time(rows::get(row, CARD_COLUMNS)?)?,
+        Ok(TrashedSession {
+            info: rows::info_from_row(row, 0)?,
+            at: rows::decode_time(rows::get(row, INFO_COLUMN_COUNT)?)?,
         })
     });
     Ok(trashed.collect::<Result<_, StoreError>>()?)
 }
 
-async fn projects(tx: &Tx, owner: &Owner) -> Result<Vec<Project>, Fault> {
+async fn list_projects(tx: &Tx, owner: &Owner) -> Result<Vec<Project>, Fault> {
     let found = tx
         .query(
             "reading projects",
@@ -226,28 +231,29 @@ impl Catalog for PostgresStore {
     async fn list(
         &self,
         owner: &Owner,
-        filter: &Filter,
+        filter: &SessionFilter,
         after: Option<&Cursor>,
         limit: usize,
-    ) -> Result<Page<Card>, StoreError> {
-        reading!(self, owner, |tx| list(tx, owner, filter, after, limit)
+    ) -> Result<Page<SessionInfo>, StoreError> {
+        in_read_transaction!(self, owner, |tx| list(tx, owner, filter, after, limit)
             .await)
     }
 
-    async fn count(&self, owner: &Owner, filter: &Filter) -> Result<u64, StoreError> {
-        reading!(self, owner, |tx| count(tx, owner, filter).await)
+    async fn count(&self, owner: &Owner, filter: &SessionFilter) -> Result<u64, StoreError> {
+        in_read_transaction!(self, owner, |tx| count(tx, owner, filter).await)
     }
 
-    async fn candidates(
+    async fn find_candidates(
         &self,
         owner: &Owner,
         text: &str,
         limit: usize,
     ) -> Result<Vec<Candidate>, StoreError> {
-        reading!(self, owner, |tx| candidates(tx, owner, text, limit).await)
+        in_read_transaction!(self, owner, |tx| find_candidates(tx, owner, text, limit)
+            .await)
     }
 
-    async fn trash_under(
+    async fn trash_fenced(
         &self,
         session: &SessionRef,
         at: Timestamp,
@@ -260,11 +266,15 @@ impl Catalog for PostgresStore {
         self.restore_session(session).await
     }
 
-    async fn trashed(&self, owner: &Owner, before: Timestamp) -> Result<Vec<Trashed>, StoreError> {
-        reading!(self, owner, |tx| trashed(tx, owner, before).await)
+    async fn list_trashed(
+        &self,
+        owner: &Owner,
+        before: Timestamp,
+    ) -> Result<Vec<TrashedSession>, StoreError> {
+        in_read_transaction!(self, owner, |tx| list_trashed(tx, owner, before).await)
     }
 
-    async fn remove_under(
+    async fn remove_fenced(
         &self,
         session: &SessionRef,
         trashed_at: Option<Timestamp>,
@@ -273,19 +283,19 @@ impl Catalog for PostgresStore {
         self.remove_session(session, trashed_at, fence).await
     }
 
-    async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
-        reading!(self, owner, |tx| projects(tx, owner).await)
+    async fn list_projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
+        in_read_transaction!(self, owner, |tx| list_projects(tx, owner).await)
     }
 
     async fn put_project(&self, owner: &Owner, project: &Project) -> Result<(), StoreError> {
-        writing!(self, owner, |tx| put_project(tx, owner, project).await)
+        in_write_transaction!(self, owner, |tx| put_project(tx, owner, project).await)
     }
 }
 
 async fn put_project(tx: &Tx, owner: &Owner, project: &Project) -> Result<(), Fault> {
-    rows::know(tx, owner).await?;
-    let id = rows::plain(project.id.as_str());
-    let values: Params<'_> = params![owner.as_str(), id.as_ref(), rows::json(project)?];
+    rows::ensure_owner(tx, owner).await?;
+    let id = rows::escape_nul(project.id.as_str());
+    let values: Params<'_> = params![owner.as_str(), id.as_ref(), rows::to_json(project)?];
     tx.execute(
         "keeping a project",
         "INSERT INTO throughline.project (owner, id, json) VALUES ($1, $2, $3)

@@ -1,8 +1,8 @@
 //! The log of a session, as the trait has it. Each call is told in a file of its own.
 
 use async_trait::async_trait;
-use throughline_model::{Birth, EntryId, Owner, Record, Seq, SessionRef, StoredEntry};
-use throughline_store::{Append, Appended, Created, LogStore, Read, StoreError};
+use throughline_model::{EntryId, Owner, Record, Seq, SessionHeader, SessionRef, StoredEntry};
+use throughline_store::{Append, AppendOutcome, CreateOutcome, LogStore, ReadRange, StoreError};
 
 use crate::open::PostgresStore;
 use crate::{append, read, rows};
@@ -10,7 +10,7 @@ use crate::{append, read, rows};
 /// Does something in a transaction that this begins, again if the database was away.
 macro_rules! in_transaction {
     ($store:expr, $begin:expr, |$tx:ident| $work:expr) => {
-        $crate::patience::patiently($store.shared.patience, |_| {
+        $crate::retry::retry($store.inner.time_limit, |_| {
             Box::pin(async move {
                 let transaction = $begin.await?;
                 let $tx = &transaction;
@@ -24,71 +24,80 @@ macro_rules! in_transaction {
 pub(crate) use in_transaction;
 
 /// Reads on behalf of an owner, again if the database was away.
-macro_rules! reading {
+macro_rules! in_read_transaction {
     ($store:expr, $owner:expr, |$tx:ident| $work:expr) => {
-        $crate::log::in_transaction!($store, $store.read($owner), |$tx| $work)
+        $crate::log::in_transaction!($store, $store.begin_read($owner), |$tx| $work)
     };
 }
-pub(crate) use reading;
+pub(crate) use in_read_transaction;
 
 /// Writes on behalf of an owner, again if the database was away.
-macro_rules! writing {
+macro_rules! in_write_transaction {
     ($store:expr, $owner:expr, |$tx:ident| $work:expr) => {
-        $crate::log::in_transaction!($store, $store.write($owner), |$tx| $work)
+        $crate::log::in_transaction!($store, $store.begin_write($owner), |$tx| $work)
     };
 }
-pub(crate) use writing;
+pub(crate) use in_write_transaction;
 
 #[async_trait]
 impl LogStore for PostgresStore {
-    async fn create(&self, owner: &Owner, birth: Birth) -> Result<Created, StoreError> {
+    async fn create(
+        &self,
+        owner: &Owner,
+        birth: SessionHeader,
+    ) -> Result<CreateOutcome, StoreError> {
         self.create_session(owner, &birth).await
     }
 
-    async fn append(&self, to: &SessionRef, append: Append) -> Result<Appended, StoreError> {
+    async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError> {
         self.append_entries(to, append).await
     }
 
     async fn record(&self, of: &SessionRef) -> Result<Record, StoreError> {
-        reading!(self, &of.owner, |tx| {
-            let found = rows::find_live(tx, of).await?;
-            rows::record(tx, &of.owner, found.log).await
+        in_read_transaction!(self, &of.owner, |tx| {
+            let found = rows::find_live_session(tx, of).await?;
+            rows::load_record(tx, &of.owner, found.log).await
         })
     }
 
-    async fn birth(&self, of: &SessionRef) -> Result<Birth, StoreError> {
-        reading!(self, &of.owner, |tx| {
-            let found = rows::find_live(tx, of).await?;
-            rows::birth(tx, &of.owner, found.log).await
+    async fn header(&self, of: &SessionRef) -> Result<SessionHeader, StoreError> {
+        in_read_transaction!(self, &of.owner, |tx| {
+            let found = rows::find_live_session(tx, of).await?;
+            rows::load_header(tx, &of.owner, found.log).await
         })
     }
 
     async fn read_stored(
         &self,
         of: &SessionRef,
-        read: Read,
+        read: ReadRange,
     ) -> Result<Vec<StoredEntry>, StoreError> {
-        reading!(self, &of.owner, |tx| {
-            let found = rows::find_live(tx, of).await?;
-            read::page(tx, &of.owner, &found, read).await
+        in_read_transaction!(self, &of.owner, |tx| {
+            let found = rows::find_live_session(tx, of).await?;
+            read::read_page(tx, &of.owner, &found, read).await
         })
     }
 
-    async fn copy_of(
+    async fn read_for_copy(
         &self,
         of: &SessionRef,
-        read: Read,
-    ) -> Result<(Birth, Vec<StoredEntry>), StoreError> {
-        reading!(self, &of.owner, |tx| {
-            let found = rows::find(tx, of)
+        read: ReadRange,
+    ) -> Result<(SessionHeader, Vec<StoredEntry>), StoreError> {
+        in_read_transaction!(self, &of.owner, |tx| {
+            let found = rows::find_session(tx, of)
                 .await?
                 .ok_or_else(|| StoreError::NoSuchSession(of.id.clone()))?;
-            let birth = rows::birth(tx, &of.owner, found.log).await?;
-            Ok((birth, read::page(tx, &of.owner, &found, read).await?))
+            let birth = rows::load_header(tx, &of.owner, found.log).await?;
+            Ok((birth, read::read_page(tx, &of.owner, &found, read).await?))
         })
     }
 
-    async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError> {
+    async fn fork(
+        &self,
+        of: &SessionRef,
+        at: Seq,
+        birth: SessionHeader,
+    ) -> Result<Record, StoreError> {
         self.fork_session(of, at, &birth).await
     }
 
@@ -97,9 +106,9 @@ impl LogStore for PostgresStore {
         of: &SessionRef,
         ids: &[EntryId],
     ) -> Result<Vec<Option<Seq>>, StoreError> {
-        reading!(self, &of.owner, |tx| {
-            let found = rows::find_live(tx, of).await?;
-            append::locate(tx, &of.owner, &found, ids).await
+        in_read_transaction!(self, &of.owner, |tx| {
+            let found = rows::find_live_session(tx, of).await?;
+            append::locate_entries(tx, &of.owner, &found, ids).await
         })
     }
 
@@ -112,12 +121,12 @@ impl LogStore for PostgresStore {
         self.erase_entries(of, entries, reason).await
     }
 
-    async fn adopt(
+    async fn import_log(
         &self,
         owner: &Owner,
-        birth: Birth,
+        birth: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
-        self.adopt_log(owner, &birth, &entries).await
+        self.import_entries(owner, &birth, &entries).await
     }
 }

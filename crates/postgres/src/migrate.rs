@@ -13,10 +13,10 @@ use crate::error::{Fault, during};
 pub(crate) const MIGRATIONS: &[(&str, &str)] = throughline_store::migrations!();
 
 /// Who migrates holds this: "TLine".
-const LOCK: i64 = 0x54_4c69_6e65;
+const MIGRATION_LOCK: i64 = 0x54_4c69_6e65;
 
 /// The role that may use the schema, and nothing else. Row-level security holds for it.
-const ROLE: &str = "
+const CREATE_ROLE: &str = "
     DO $$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'throughline') THEN
             CREATE ROLE throughline NOLOGIN;
@@ -33,7 +33,7 @@ const ROLE: &str = "
 
 /// Looks at what has been applied; applies what is missing.
 pub(crate) async fn migrate(client: &mut Object, with_role: bool) -> Result<(), StoreError> {
-    let applied = applied(client).await?;
+    let applied = read_applied(client).await?;
     let ready = applied.len() == MIGRATIONS.len();
     if ready && (!with_role || has_role(client).await?) {
         return Ok(());
@@ -42,20 +42,20 @@ pub(crate) async fn migrate(client: &mut Object, with_role: bool) -> Result<(), 
     let lost = |error| StoreError::from(failed(error));
     let transaction = client.transaction().await.map_err(lost)?;
     transaction
-        .execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
+        .execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK])
         .await
         .map_err(lost)?;
-    apply(&transaction).await?;
+    apply_missing(&transaction).await?;
     if with_role {
-        transaction.batch_execute(ROLE).await.map_err(lost)?;
+        transaction.batch_execute(CREATE_ROLE).await.map_err(lost)?;
     }
     transaction.commit().await.map_err(lost)
 }
 
-async fn apply(transaction: &Transaction<'_>) -> Result<(), Fault> {
+async fn apply_missing(transaction: &Transaction<'_>) -> Result<(), Fault> {
     let failed = during("bringing the schema up to date");
     // Another process may have done it while this one waited.
-    let applied = applied(transaction).await?;
+    let applied = read_applied(transaction).await?;
     if applied.is_empty() {
         let make = "CREATE SCHEMA throughline;
             CREATE TABLE throughline.migration (
@@ -93,7 +93,7 @@ async fn has_role(client: &Object) -> Result<bool, StoreError> {
 }
 
 /// The names of what has been applied, which must be ours.
-async fn applied(client: &impl GenericClient) -> Result<Vec<String>, StoreError> {
+async fn read_applied(client: &impl GenericClient) -> Result<Vec<String>, StoreError> {
     let failed = |error| StoreError::from(during("reading the schema's version")(error));
     let row = client
         .query_one(
@@ -124,7 +124,7 @@ async fn applied(client: &impl GenericClient) -> Result<Vec<String>, StoreError>
     let known = MIGRATIONS.iter().map(|(name, _)| *name);
     let ours = applied.len() <= MIGRATIONS.len() && applied.iter().zip(known).all(|(a, k)| a == k);
     if !ours {
-        return Err(StoreError::Newer {
+        return Err(StoreError::SchemaTooNew {
             found: applied.last().cloned().unwrap_or_default(),
             known: MIGRATIONS
                 .last()

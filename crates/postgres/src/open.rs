@@ -10,15 +10,15 @@ use throughline_model::Owner;
 use throughline_store::StoreError;
 use tokio_postgres::Config;
 
+use crate::change_notifier::ChangeNotifier;
 use crate::error::{Fault, during};
 use crate::migrate::migrate;
-use crate::tls::{Tls, Wanted};
-use crate::tx::{Behalf, LOCK_TIMEOUT, Manner, Purpose, Tx};
-use crate::wake::Wake;
+use crate::tls::{Tls, TlsOptions};
+use crate::tx::{LOCK_TIMEOUT, OwnerScope, Tx, TxMode, TxSettings};
 use crate::writer::Writer;
 
 /// How long a call waits for one of our own connections.
-pub(crate) const POOL_WAIT: Duration = Duration::from_secs(30);
+pub(crate) const POOL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How sure an acknowledgement is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,9 +38,9 @@ pub struct Options {
     /// Connections besides the writer's.
     pub connections: usize,
     /// How long something is tried again while the database is away.
-    pub patience: Duration,
+    pub time_limit: Duration,
     /// How long a call waits for a connection when all are in use.
-    pub wait: Duration,
+    pub pool_timeout: Duration,
 }
 
 impl Default for Options {
@@ -48,8 +48,8 @@ impl Default for Options {
         Self {
             durability: Durability::default(),
             connections: 8,
-            patience: Duration::from_secs(30),
-            wait: POOL_WAIT,
+            time_limit: Duration::from_secs(30),
+            pool_timeout: POOL_TIMEOUT,
         }
     }
 }
@@ -57,17 +57,17 @@ impl Default for Options {
 /// Sessions in a PostgreSQL database.
 #[derive(Clone)]
 pub struct PostgresStore {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) inner: Arc<StoreInner>,
 }
 
 /// What everybody who works on a store shares.
-pub(crate) struct Shared {
+pub(crate) struct StoreInner {
     /// Connections for everything but appends.
     pub(crate) pool: Pool,
     pub(crate) writer: Writer,
-    pub(crate) wake: Arc<Wake>,
-    pub(crate) manner: Manner,
-    pub(crate) patience: Duration,
+    pub(crate) notifier: Arc<ChangeNotifier>,
+    pub(crate) settings: TxSettings,
+    pub(crate) time_limit: Duration,
     pub(crate) config: Config,
     identity: String,
 }
@@ -76,7 +76,7 @@ impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the address: there may be a password in it.
         f.debug_struct("PostgresStore")
-            .field("database", &self.shared.config.get_dbname())
+            .field("database", &self.inner.config.get_dbname())
             .finish_non_exhaustive()
     }
 }
@@ -86,17 +86,17 @@ impl PostgresStore {
     ///
     /// Must be called, and the store used, inside a tokio runtime.
     pub async fn open(url: &str, options: Options) -> Result<Self, StoreError> {
-        let way = read_address(url)?;
-        let pool = pool(&way, options.connections.max(1), options.wait)?;
-        let lane = pool_of_one(&way, options.wait)?;
-        let Prepared {
+        let way = parse_url(url)?;
+        let pool = build_pool(&way, options.connections.max(1), options.pool_timeout)?;
+        let lane = build_writer_pool(&way, options.pool_timeout)?;
+        let DatabaseInfo {
             role,
             identity,
-            syncs,
-        } = prepare(&pool).await?;
-        let manner = Manner {
+            syncs_on_commit: syncs,
+        } = prepare_database(&pool).await?;
+        let manner = TxSettings {
             role,
-            synchronous: match options.durability {
+            synchronous_commit: match options.durability {
                 // As the database is set, except where it would not wait for the disk.
                 Durability::Full if syncs => "",
                 Durability::Full => "on",
@@ -104,14 +104,14 @@ impl PostgresStore {
             },
             lock_timeout: LOCK_TIMEOUT,
         };
-        let wake = Wake::new(pool.clone(), way.clone());
+        let wake = ChangeNotifier::new(pool.clone(), way.clone());
         Ok(Self {
-            shared: Arc::new(Shared {
-                writer: Writer::new(lane, manner.clone(), options.patience, Arc::clone(&wake)),
-                wake,
+            inner: Arc::new(StoreInner {
+                writer: Writer::new(lane, manner.clone(), options.time_limit, Arc::clone(&wake)),
+                notifier: wake,
                 pool,
-                manner,
-                patience: options.patience,
+                settings: manner,
+                time_limit: options.time_limit,
                 config: way.config,
                 identity,
             }),
@@ -120,47 +120,47 @@ impl PostgresStore {
 
     /// What tells this store from any other that was or will be at its address.
     pub fn identity(&self) -> &str {
-        &self.shared.identity
+        &self.inner.identity
     }
 
     /// Starts reading on behalf of an owner.
-    pub(crate) async fn read(&self, owner: &Owner) -> Result<Tx, Fault> {
-        self.begin(Purpose::Read, Behalf::Owner(owner)).await
+    pub(crate) async fn begin_read(&self, owner: &Owner) -> Result<Tx, Fault> {
+        self.begin(TxMode::Read, OwnerScope::Owner(owner)).await
     }
 
     /// Starts writing on behalf of an owner.
-    pub(crate) async fn write(&self, owner: &Owner) -> Result<Tx, Fault> {
-        self.begin(Purpose::Write, Behalf::Owner(owner)).await
+    pub(crate) async fn begin_write(&self, owner: &Owner) -> Result<Tx, Fault> {
+        self.begin(TxMode::Write, OwnerScope::Owner(owner)).await
     }
 
     /// Starts the store's own work.
-    pub(crate) async fn serve(&self, purpose: Purpose) -> Result<Tx, Fault> {
-        self.begin(purpose, Behalf::Servant).await
+    pub(crate) async fn begin_system(&self, purpose: TxMode) -> Result<Tx, Fault> {
+        self.begin(purpose, OwnerScope::SystemRole).await
     }
 
-    async fn begin(&self, purpose: Purpose, behalf: Behalf<'_>) -> Result<Tx, Fault> {
-        let shared = &self.shared;
-        Tx::begin(&shared.pool, &shared.manner, purpose, behalf).await
+    async fn begin(&self, purpose: TxMode, behalf: OwnerScope<'_>) -> Result<Tx, Fault> {
+        let shared = &self.inner;
+        Tx::begin(&shared.pool, &shared.settings, purpose, behalf).await
     }
 }
 
 /// How a database is reached.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct ConnectionConfig {
     pub(crate) config: Config,
     pub(crate) tls: Tls,
 }
 
 /// The address of a database, as every program of PostgreSQL's writes it.
-fn read_address(url: &str) -> Result<Way, StoreError> {
-    let wrong = |why: String| StoreError::Address {
-        url: redacted(url),
+fn parse_url(url: &str) -> Result<ConnectionConfig, StoreError> {
+    let wrong = |why: String| StoreError::InvalidUrl {
+        url: redact_url(url),
         why,
     };
-    let (plain, wanted) = Wanted::take_from(url).map_err(wrong)?;
-    let mut config = Config::from_str(&plain).map_err(|error| wrong(chain(&error)))?;
-    config.ssl_mode(wanted.mode(config.get_hosts()));
-    let tls = wanted.tls().map_err(wrong)?;
+    let (plain, wanted) = TlsOptions::extract_from_url(url).map_err(wrong)?;
+    let mut config = Config::from_str(&plain).map_err(|error| wrong(error_chain(&error)))?;
+    config.ssl_mode(wanted.ssl_mode(config.get_hosts()));
+    let tls = wanted.build_tls().map_err(wrong)?;
     if config.get_application_name().is_none() {
         config.application_name("throughline");
     }
@@ -171,11 +171,11 @@ fn read_address(url: &str) -> Result<Way, StoreError> {
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(Duration::from_secs(30));
     }
-    Ok(Way { config, tls })
+    Ok(ConnectionConfig { config, tls })
 }
 
 /// An address without its password, to be shown.
-pub fn redacted(url: &str) -> String {
+pub fn redact_url(url: &str) -> String {
     let url = &match url.find("password=") {
         None => url.to_owned(),
         Some(at) => {
@@ -197,7 +197,7 @@ pub fn redacted(url: &str) -> String {
 }
 
 /// An error and what caused it, on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -211,7 +211,11 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn pool(way: &Way, connections: usize, wait: Duration) -> Result<Pool, StoreError> {
+fn build_pool(
+    way: &ConnectionConfig,
+    connections: usize,
+    wait: Duration,
+) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(
         way.config.clone(),
         way.tls.clone(),
@@ -234,29 +238,29 @@ fn pool(way: &Way, connections: usize, wait: Duration) -> Result<Pool, StoreErro
         })
 }
 
-fn pool_of_one(way: &Way, wait: Duration) -> Result<Pool, StoreError> {
-    pool(way, 1, wait)
+fn build_writer_pool(way: &ConnectionConfig, wait: Duration) -> Result<Pool, StoreError> {
+    build_pool(way, 1, wait)
 }
 
 /// What is known of a store once it is ready for use.
-struct Prepared {
+struct DatabaseInfo {
     /// The role to act in.
     role: &'static str,
     /// Which store it is.
     identity: String,
     /// Whether the database waits for the disk when it commits, as it is set.
-    syncs: bool,
+    syncs_on_commit: bool,
 }
 
 /// Brings the schema up to date.
 ///
 /// Row-level security does not hold for superusers and their like: whoever logs in as one
 /// acts in the role that the schema's rights are given to.
-async fn prepare(pool: &Pool) -> Result<Prepared, StoreError> {
+async fn prepare_database(pool: &Pool) -> Result<DatabaseInfo, StoreError> {
     let failed = during("opening the store");
     let connected = pool.get().await;
     let mut client =
-        connected.map_err(|error| Fault::no_connection("connecting to the database", error))?;
+        connected.map_err(|error| Fault::from_pool_error("connecting to the database", error))?;
     let row = client
         .query_one(
             "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user",
@@ -277,9 +281,9 @@ async fn prepare(pool: &Pool) -> Result<Prepared, StoreError> {
         .await
         .map_err(failed)?;
     let role = if above_the_law { "throughline" } else { "none" };
-    Ok(Prepared {
+    Ok(DatabaseInfo {
         role,
         identity: crate::rows::get(&row, 0)?,
-        syncs: crate::rows::get(&row, 1)?,
+        syncs_on_commit: crate::rows::get(&row, 1)?,
     })
 }

@@ -1,18 +1,18 @@
 //! Reading a log: only the rows that are returned are touched.
 
 use throughline_model::{Entry, Owner, Record, Seq, StoredEntry};
-use throughline_store::{Read, StoreError, decode};
+use throughline_store::{ReadRange, StoreError, decode_entry};
 
 use crate::error::Fault;
-use crate::rows::{self, Found};
+use crate::rows::{self, SessionRow};
 use crate::tx::Tx;
 
 /// A page of a log.
-pub(crate) async fn page(
+pub(crate) async fn read_page(
     tx: &Tx,
     owner: &Owner,
-    found: &Found,
-    read: Read,
+    found: &SessionRow,
+    read: ReadRange,
 ) -> Result<Vec<StoredEntry>, Fault> {
     let from = read.from.max(Seq(1));
     let last = read.to.unwrap_or(found.head).min(found.head);
@@ -25,20 +25,23 @@ pub(crate) async fn page(
     } else {
         (from, last.min(Seq(from.0.saturating_add(limit - 1))))
     };
-    let stretches = found.stretches(from, last);
+    let stretches = found.log_ranges(from, last);
     let logs: Vec<i64> = stretches.iter().map(|(log, ..)| *log).collect();
     let firsts: Vec<i64> = stretches
         .iter()
-        .map(|(_, from, _)| rows::seq(*from))
+        .map(|(_, from, _)| rows::seq_to_i64(*from))
         .collect();
-    let lasts: Vec<i64> = stretches.iter().map(|(.., to)| rows::seq(*to)).collect();
+    let lasts: Vec<i64> = stretches
+        .iter()
+        .map(|(.., to)| rows::seq_to_i64(*to))
+        .collect();
     let order = if read.from_end { "DESC" } else { "ASC" };
-    let columns = rows::ENTRY;
+    let columns = rows::ENTRY_COLUMNS;
     // Sizes are known without reading what is large: only what fits the page is read.
     let fits = format!(
         "(sum(octet_length(e.payload)) OVER (ORDER BY e.seq {order}) - octet_length(e.payload))
              < {}",
-        Read::PAGE_BYTES
+        ReadRange::PAGE_BYTES
     );
     let rows = if let ([log], [first], [last]) = (&logs[..], &firsts[..], &lasts[..]) {
         let sql = format!(
@@ -46,7 +49,7 @@ pub(crate) async fn page(
              WHERE e.owner = $1 AND e.log = $2 AND e.seq BETWEEN $3 AND $4
              ORDER BY e.seq {order}"
         );
-        let sql = only_what_fits(&sql, order);
+        let sql = limit_to_page_bytes(&sql, order);
         let params = params![owner.as_str(), log, first, last];
         tx.query("reading entries", &sql, params).await?
     } else {
@@ -57,22 +60,22 @@ pub(crate) async fn page(
                  ON e.owner = $1 AND e.log = part.log AND e.seq BETWEEN part.first AND part.last
              ORDER BY e.seq {order}"
         );
-        let sql = only_what_fits(&sql, order);
+        let sql = limit_to_page_bytes(&sql, order);
         let params = params![owner.as_str(), logs, firsts, lasts];
         tx.query("reading entries", &sql, params).await?
     };
     let mut entries = rows
         .iter()
-        .map(|row| rows::stored(row, 0))
+        .map(|row| rows::stored_entry_from_row(row, 0))
         .collect::<Result<Vec<_>, _>>()?;
     if read.from_end {
         entries.reverse();
     }
-    refuse_holes(&entries, from, last, read.from_end)?;
+    refuse_gaps(&entries, from, last, read.from_end)?;
     Ok(entries)
 }
 
-fn only_what_fits(sql: &str, order: &str) -> String {
+fn limit_to_page_bytes(sql: &str, order: &str) -> String {
     format!(
         "SELECT seq, id, at, digest, payload FROM ({sql})
              AS p (seq, id, at, digest, payload, fits)
@@ -81,14 +84,14 @@ fn only_what_fits(sql: &str, order: &str) -> String {
 }
 
 /// Entries are numbered densely: one that is not there is missing.
-fn refuse_holes(
+fn refuse_gaps(
     entries: &[StoredEntry],
     from: Seq,
     last: Seq,
     from_end: bool,
 ) -> Result<(), StoreError> {
     let bytes: usize = entries.iter().map(|entry| entry.payload.len()).sum();
-    let is_short = bytes >= Read::PAGE_BYTES;
+    let is_short = bytes >= ReadRange::PAGE_BYTES;
     let count = entries.len() as u64;
     let first = match (is_short, from_end) {
         (true, true) => Seq(last.0.saturating_sub(count.saturating_sub(1))),
@@ -103,31 +106,31 @@ fn refuse_holes(
     let mut found = entries.iter().map(|entry| entry.seq);
     for seq in numbers {
         if found.next() != Some(seq) {
-            return Err(StoreError::Missing { seq });
+            return Err(StoreError::MissingEntry { seq });
         }
     }
     Ok(())
 }
 
 /// Exactly `count` entries, decoded.
-pub(crate) async fn decoded(
+pub(crate) async fn read_decoded(
     tx: &Tx,
     owner: &Owner,
-    found: &Found,
+    found: &SessionRow,
     from: Seq,
     count: usize,
 ) -> Result<Vec<Entry>, Fault> {
     let mut entries = Vec::with_capacity(count);
     let mut next = from;
     while entries.len() < count {
-        let read = Read::from(next, count - entries.len());
-        let page = page(tx, owner, found, read).await?;
+        let read = ReadRange::starting_at(next, count - entries.len());
+        let page = read_page(tx, owner, found, read).await?;
         let Some(last) = page.last() else {
             break;
         };
         next = last.seq.next();
         for stored in &page {
-            entries.push(decode(&found.id, stored)?);
+            entries.push(decode_entry(&found.id, stored)?);
         }
     }
     Ok(entries)
@@ -139,13 +142,13 @@ pub(crate) async fn fold_to(
     tx: &Tx,
     owner: &Owner,
     record: &mut Record,
-    found: &Found,
+    found: &SessionRow,
     mut each: impl FnMut(&Record) + Send,
 ) -> Result<(), Fault> {
-    while record.card.head < found.head {
-        let next = record.card.head.next();
-        for stored in page(tx, owner, found, Read::from(next, 1_000)).await? {
-            record.apply(&decode(&found.id, &stored)?);
+    while record.info.head < found.head {
+        let next = record.info.head.next();
+        for stored in read_page(tx, owner, found, ReadRange::starting_at(next, 1_000)).await? {
+            record.apply(&decode_entry(&found.id, &stored)?);
             each(record);
         }
     }

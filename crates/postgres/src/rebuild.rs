@@ -2,9 +2,9 @@
 
 use throughline_model::{Owner, Record};
 
-use crate::append::{is_kept, use_blobs, write_snapshot};
+use crate::append::{is_snapshot_due, record_blob_uses, write_snapshot};
 use crate::error::Fault;
-use crate::rows::{self, Found};
+use crate::rows::{self, SessionRow};
 use crate::tx::Tx;
 use crate::{blob, read};
 
@@ -16,12 +16,12 @@ pub(crate) async fn rebuild_one(tx: &Tx, owner: &Owner, log: i64) -> Result<(), 
     let Some(found) = rows::find_log(tx, owner, log).await? else {
         return Ok(());
     };
-    let mut record = Record::new(&rows::birth(tx, owner, log).await?);
+    let mut record = Record::new(&rows::load_header(tx, owner, log).await?);
     let mut kept = Vec::new();
     let shared = found.shared;
     read::fold_to(tx, owner, &mut record, &found, |record| {
-        let head = record.card.head;
-        if (head > shared && is_kept(head)) || head == shared {
+        let head = record.info.head;
+        if (head > shared && is_snapshot_due(head)) || head == shared {
             kept.push(record.clone());
         }
     })
@@ -37,15 +37,15 @@ pub(crate) async fn rebuild_one(tx: &Tx, owner: &Owner, log: i64) -> Result<(), 
     }
     // Of one that is only kept, nothing of this is there to be written.
     if is_in_use(tx, owner, log).await? {
-        rows::write_card(tx, owner, log, &record).await?;
-        rebuild_uses(tx, owner, &found).await?;
+        rows::write_record(tx, owner, log, &record).await?;
+        rebuild_blob_uses(tx, owner, &found).await?;
     }
     Ok(())
 }
 
 async fn is_in_use(tx: &Tx, owner: &Owner, log: i64) -> Result<bool, Fault> {
     let row = tx
-        .optional(
+        .query_opt(
             "looking up a log",
             "SELECT FROM throughline.session WHERE owner = $1 AND log = $2",
             params![owner.as_str(), log],
@@ -54,9 +54,9 @@ async fn is_in_use(tx: &Tx, owner: &Owner, log: i64) -> Result<bool, Fault> {
     Ok(row.is_some())
 }
 
-async fn rebuild_uses(tx: &Tx, owner: &Owner, found: &Found) -> Result<(), Fault> {
+async fn rebuild_blob_uses(tx: &Tx, owner: &Owner, found: &SessionRow) -> Result<(), Fault> {
     let doing = "rebuilding the notes of attachments";
-    let named = blob::named(tx, owner, found).await?;
+    let named = blob::load_referenced(tx, owner, found).await?;
     let digests: Vec<&[u8]> = named.iter().map(|d| d.as_bytes().as_slice()).collect();
     tx.execute(
         doing,
@@ -75,7 +75,7 @@ async fn rebuild_uses(tx: &Tx, owner: &Owner, found: &Found) -> Result<(), Fault
         .await?;
     let here = rows
         .iter()
-        .map(|row| rows::digest(rows::get(row, 0)?))
+        .map(|row| rows::decode_digest(rows::get(row, 0)?))
         .collect::<Result<Vec<_>, _>>()?;
-    use_blobs(tx, owner, found.log, &here).await
+    record_blob_uses(tx, owner, found.log, &here).await
 }

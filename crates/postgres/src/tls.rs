@@ -29,14 +29,14 @@ use tokio_rustls::client::TlsStream as Encrypted;
 
 /// What an address says of encryption.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    mode: Mode,
+pub(crate) struct TlsOptions {
+    mode: TlsMode,
     /// A file of certificates, or `system`.
     root: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Mode {
+enum TlsMode {
     Disable,
     #[default]
     Prefer,
@@ -45,9 +45,9 @@ enum Mode {
     VerifyFull,
 }
 
-impl Wanted {
+impl TlsOptions {
     /// Takes what is said of encryption out of an address; the rest is for the driver.
-    pub(crate) fn take_from(url: &str) -> Result<(String, Self), String> {
+    pub(crate) fn extract_from_url(url: &str) -> Result<(String, Self), String> {
         let mut wanted = Self::default();
         let Some((base, query)) = url.split_once('?') else {
             return Ok((url.to_owned(), wanted));
@@ -55,8 +55,8 @@ impl Wanted {
         let mut rest = Vec::new();
         for pair in query.split('&') {
             match pair.split_once('=') {
-                Some(("sslmode", mode)) => wanted.mode = read_mode(mode)?,
-                Some(("sslrootcert", root)) => wanted.root = Some(decoded(root)?),
+                Some(("sslmode", mode)) => wanted.mode = parse_mode(mode)?,
+                Some(("sslrootcert", root)) => wanted.root = Some(percent_decode(root)?),
                 _ => rest.push(pair),
             }
         }
@@ -69,39 +69,39 @@ impl Wanted {
     }
 
     /// How the driver is to ask for it.
-    pub(crate) fn mode(&self, hosts: &[Host]) -> SslMode {
+    pub(crate) fn ssl_mode(&self, hosts: &[Host]) -> SslMode {
         let local = hosts.iter().all(|host| !matches!(host, Host::Tcp(_)));
         match self.mode {
-            Mode::Disable => SslMode::Disable,
+            TlsMode::Disable => SslMode::Disable,
             _ if local => SslMode::Disable,
-            Mode::Prefer => SslMode::Prefer,
-            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+            TlsMode::Prefer => SslMode::Prefer,
+            TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => SslMode::Require,
         }
     }
 
     /// What makes it so.
-    pub(crate) fn tls(&self) -> Result<Tls, String> {
+    pub(crate) fn build_tls(&self) -> Result<Tls, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verified = match (self.mode, &self.root) {
-            (Mode::VerifyCa | Mode::VerifyFull, None) => {
+            (TlsMode::VerifyCa | TlsMode::VerifyFull, None) => {
                 return Err(
                     "to verify the server, say whom to trust: sslrootcert=FILE, or \
                             sslrootcert=system"
                         .to_owned(),
                 );
             }
-            (Mode::Disable | Mode::Prefer, _) | (Mode::Require, None) => None,
-            (Mode::Require | Mode::VerifyCa | Mode::VerifyFull, Some(root)) => {
-                let roots = Arc::new(roots(root)?);
+            (TlsMode::Disable | TlsMode::Prefer, _) | (TlsMode::Require, None) => None,
+            (TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull, Some(root)) => {
+                let roots = Arc::new(load_roots(root)?);
                 let verifier =
                     WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider));
                 Some(verifier.build().map_err(|error| error.to_string())?)
             }
         };
-        let judge = Judge {
+        let judge = CertificateVerifier {
             provider: Arc::clone(&provider),
-            verified,
-            by_name: self.mode == Mode::VerifyFull,
+            verifier: verified,
+            checks_hostname: self.mode == TlsMode::VerifyFull,
         };
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -113,13 +113,13 @@ impl Wanted {
     }
 }
 
-fn read_mode(text: &str) -> Result<Mode, String> {
+fn parse_mode(text: &str) -> Result<TlsMode, String> {
     Ok(match text {
-        "disable" => Mode::Disable,
-        "prefer" => Mode::Prefer,
-        "require" => Mode::Require,
-        "verify-ca" => Mode::VerifyCa,
-        "verify-full" => Mode::VerifyFull,
+        "disable" => TlsMode::Disable,
+        "prefer" => TlsMode::Prefer,
+        "require" => TlsMode::Require,
+        "verify-ca" => TlsMode::VerifyCa,
+        "verify-full" => TlsMode::VerifyFull,
         other => {
             return Err(format!(
                 "sslmode is disable, prefer, require, verify-ca or verify-full, not {other:?}"
@@ -129,7 +129,7 @@ fn read_mode(text: &str) -> Result<Mode, String> {
 }
 
 /// A value of an address, where some bytes are written as `%2F`.
-fn decoded(text: &str) -> Result<String, String> {
+fn percent_decode(text: &str) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -147,7 +147,7 @@ fn decoded(text: &str) -> Result<String, String> {
 }
 
 /// Those whose word on certificates counts.
-fn roots(root: &str) -> Result<RootCertStore, String> {
+fn load_roots(root: &str) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     if root == "system" {
         let found = rustls_native_certs::load_native_certs();
@@ -173,14 +173,14 @@ fn roots(root: &str) -> Result<RootCertStore, String> {
 
 /// Says whether a server's certificate will do.
 #[derive(Debug)]
-struct Judge {
+struct CertificateVerifier {
     provider: Arc<CryptoProvider>,
-    verified: Option<Arc<WebPkiServerVerifier>>,
+    verifier: Option<Arc<WebPkiServerVerifier>>,
     /// Whether it must be this host's.
-    by_name: bool,
+    checks_hostname: bool,
 }
 
-impl ServerCertVerifier for Judge {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -189,14 +189,14 @@ impl ServerCertVerifier for Judge {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(verified) = &self.verified else {
+        let Some(verified) = &self.verifier else {
             return Ok(ServerCertVerified::assertion());
         };
         match verified.verify_server_cert(certificate, others, name, ocsp, now) {
             // The name is looked at last: everything else is in order.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if !self.by_name => Ok(ServerCertVerified::assertion()),
+            )) if !self.checks_hostname => Ok(ServerCertVerified::assertion()),
             judged => judged,
         }
     }
@@ -233,18 +233,18 @@ impl ServerCertVerifier for Judge {
 pub(crate) struct Tls(TlsConnector);
 
 /// One connection to be encrypted, to a host of this name.
-pub(crate) struct Connect {
+pub(crate) struct TlsHandshake {
     connector: TlsConnector,
     name: Result<ServerName<'static>, InvalidDnsNameError>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
-    type Stream = Stream<S>;
-    type TlsConnect = Connect;
+    type Stream = EncryptedStream<S>;
+    type TlsConnect = TlsHandshake;
     type Error = io::Error;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<Connect, io::Error> {
-        Ok(Connect {
+    fn make_tls_connect(&mut self, host: &str) -> Result<TlsHandshake, io::Error> {
+        Ok(TlsHandshake {
             connector: self.0.clone(),
             // A socket of this machine has no name, and is not encrypted.
             name: ServerName::try_from(host.to_owned()),
@@ -252,15 +252,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Connect {
-    type Stream = Stream<S>;
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for TlsHandshake {
+    type Stream = EncryptedStream<S>;
     type Error = io::Error;
-    type Future = BoxFuture<'static, Result<Stream<S>, io::Error>>;
+    type Future = BoxFuture<'static, Result<EncryptedStream<S>, io::Error>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
             let name = self.name.map_err(io::Error::other)?;
-            Ok(Stream(Box::new(
+            Ok(EncryptedStream(Box::new(
                 self.connector.connect(name, stream).await?,
             )))
         })
@@ -268,15 +268,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Conne
 }
 
 /// An encrypted connection.
-pub(crate) struct Stream<S>(Box<Encrypted<S>>);
+pub(crate) struct EncryptedStream<S>(Box<Encrypted<S>>);
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for EncryptedStream<S> {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for EncryptedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -286,7 +286,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -310,13 +310,13 @@ mod tests {
 
     #[test]
     fn what_is_said_of_encryption_is_taken_out() {
-        let taken = |url| Wanted::take_from(url).unwrap();
+        let taken = |url| TlsOptions::extract_from_url(url).unwrap();
         let plain = "postgres://me@host/db";
-        assert_eq!(taken(plain), (plain.to_owned(), Wanted::default()));
+        assert_eq!(taken(plain), (plain.to_owned(), TlsOptions::default()));
         let url = "postgres://me@host/db?sslmode=verify-full&a=b&sslrootcert=%2Fr%20t.pem";
         let (rest, wanted) = taken(url);
         assert_eq!(rest, "postgres://me@host/db?a=b");
-        assert_eq!(wanted.mode, Mode::VerifyFull);
+        assert_eq!(wanted.mode, TlsMode::VerifyFull);
         assert_eq!(wanted.root.as_deref(), Some("/r t.pem"));
         let (rest, _) = taken("postgres://me@host/db?sslmode=disable");
         assert_eq!(rest, plain);
@@ -329,14 +329,15 @@ mod tests {
             "postgres://host/db?sslrootcert=%2",
             "postgres://host/db?sslrootcert=%zz",
         ] {
-            assert!(Wanted::take_from(url).is_err(), "{url}");
+            assert!(TlsOptions::extract_from_url(url).is_err(), "{url}");
         }
         for query in [
             "sslmode=verify-full",
             "sslmode=verify-ca&sslrootcert=/no/such",
         ] {
-            let (_, wanted) = Wanted::take_from(&format!("postgres://h/d?{query}")).unwrap();
-            assert!(wanted.tls().is_err(), "{query}");
+            let (_, wanted) =
+                TlsOptions::extract_from_url(&format!("postgres://h/d?{query}")).unwrap();
+            assert!(wanted.build_tls().is_err(), "{query}");
         }
     }
 }

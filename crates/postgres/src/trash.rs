@@ -5,16 +5,16 @@
 
 use futures_util::future::BoxFuture;
 use throughline_model::{Owner, Seq, SessionRef, Timestamp};
-use throughline_store::{Event, Fence, StoreError};
+use throughline_store::{Fence, SessionEvent, StoreError};
 
 use crate::append::refuse_taken_key;
+use crate::change_feed::PendingChanges;
 use crate::error::Fault;
-use crate::feed::Notes;
-use crate::lease::refuse_lost;
-use crate::log::writing;
+use crate::lease::refuse_lost_lease;
+use crate::log::in_write_transaction;
 use crate::open::PostgresStore;
-use crate::patience::patiently;
-use crate::rows::{self, Found};
+use crate::retry::retry;
+use crate::rows::{self, SessionRow};
 use crate::tx::Tx;
 
 impl PostgresStore {
@@ -24,25 +24,27 @@ impl PostgresStore {
         at: Timestamp,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
-        let done = writing!(self, &session.owner, |tx| trash(tx, session, at, fence)
+        let done = in_write_transaction!(self, &session.owner, |tx| trash(tx, session, at, fence)
             .await);
-        self.shared.writer.woke();
+        self.inner.writer.notify_committed();
         done
     }
 
     pub(crate) async fn restore_session(&self, session: &SessionRef) -> Result<(), StoreError> {
-        let done = patiently(self.shared.patience, |attempt| {
+        let done = retry(self.inner.time_limit, |attempt| {
             Box::pin(async move {
-                let tx = self.write(&session.owner).await?;
+                let tx = self.begin_write(&session.owner).await?;
                 let done = restore(&tx, session).await;
                 match tx.finish(done).await {
-                    Err(Fault::Store(StoreError::NotInTrash(_))) if attempt.may_be_done => Ok(()),
+                    Err(Fault::Store(StoreError::NotInTrash(_))) if attempt.may_be_committed => {
+                        Ok(())
+                    }
                     done => done,
                 }
             })
         })
         .await;
-        self.shared.writer.woke();
+        self.inner.writer.notify_committed();
         done
     }
 
@@ -52,12 +54,12 @@ impl PostgresStore {
         trashed_at: Option<Timestamp>,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
-        let done = patiently(self.shared.patience, |attempt| {
+        let done = retry(self.inner.time_limit, |attempt| {
             Box::pin(async move {
-                let tx = self.write(&session.owner).await?;
+                let tx = self.begin_write(&session.owner).await?;
                 let done = remove(&tx, session, trashed_at, fence).await;
                 match tx.finish(done).await {
-                    Err(Fault::Store(StoreError::NoSuchSession(_))) if attempt.may_be_done => {
+                    Err(Fault::Store(StoreError::NoSuchSession(_))) if attempt.may_be_committed => {
                         Ok(())
                     }
                     done => done,
@@ -65,7 +67,7 @@ impl PostgresStore {
             })
         })
         .await;
-        self.shared.writer.woke();
+        self.inner.writer.notify_committed();
         done
     }
 }
@@ -77,32 +79,32 @@ async fn trash(
     fence: Option<&Fence>,
 ) -> Result<(), Fault> {
     let owner = &session.owner;
-    refuse_lost(tx, owner, fence).await?;
-    let found = rows::lock(tx, session)
+    refuse_lost_lease(tx, owner, fence).await?;
+    let found = rows::lock_session(tx, session)
         .await?
         .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))?;
     if found.trashed {
         return Ok(());
     }
-    put(tx, owner, found.log, Some(at)).await?;
-    let mut notes = Notes::default();
-    notes.add(owner, &session.id, Event::Trashed);
+    set_trashed(tx, owner, found.log, Some(at)).await?;
+    let mut notes = PendingChanges::default();
+    notes.add(owner, &session.id, SessionEvent::Trashed);
     notes.write(tx).await
 }
 
 async fn restore(tx: &Tx, session: &SessionRef) -> Result<(), Fault> {
     let owner = &session.owner;
-    let found = in_trash(tx, session).await?;
-    let birth = rows::birth(tx, owner, found.log).await?;
+    let found = lock_in_trash(tx, session).await?;
+    let birth = rows::load_header(tx, owner, found.log).await?;
     refuse_taken_key(tx, owner, &birth).await?;
-    put(tx, owner, found.log, None).await?;
-    let mut notes = Notes::default();
-    notes.add(owner, &session.id, Event::Restored);
+    set_trashed(tx, owner, found.log, None).await?;
+    let mut notes = PendingChanges::default();
+    notes.add(owner, &session.id, SessionEvent::Restored);
     notes.write(tx).await
 }
 
 /// Puts a session into the trash or takes it out.
-async fn put(tx: &Tx, owner: &Owner, log: i64, at: Option<Timestamp>) -> Result<(), Fault> {
+async fn set_trashed(tx: &Tx, owner: &Owner, log: i64, at: Option<Timestamp>) -> Result<(), Fault> {
     let doing = match at {
         Some(_) => "putting a session into the trash",
         None => "taking a session out of the trash",
@@ -123,8 +125,8 @@ async fn put(tx: &Tx, owner: &Owner, log: i64, at: Option<Timestamp>) -> Result<
     Ok(())
 }
 
-async fn in_trash(tx: &Tx, session: &SessionRef) -> Result<Found, Fault> {
-    match rows::lock(tx, session).await? {
+async fn lock_in_trash(tx: &Tx, session: &SessionRef) -> Result<SessionRow, Fault> {
+    match rows::lock_session(tx, session).await? {
         None => Err(StoreError::NoSuchSession(session.id.clone()).into()),
         Some(found) if !found.trashed => Err(StoreError::NotInTrash(session.id.clone()).into()),
         Some(found) => Ok(found),
@@ -135,11 +137,11 @@ async fn in_trash(tx: &Tx, session: &SessionRef) -> Result<Found, Fault> {
 async fn refuse_trashed_again(
     tx: &Tx,
     session: &SessionRef,
-    found: &Found,
+    found: &SessionRow,
     expected: Timestamp,
 ) -> Result<(), Fault> {
     let row = tx
-        .optional(
+        .query_opt(
             "looking up a session in the trash",
             "SELECT trashed_at FROM throughline.session WHERE owner = $1 AND log = $2",
             params![session.owner.as_str(), found.log],
@@ -152,7 +154,7 @@ async fn refuse_trashed_again(
     }
     Err(Fault::Store(StoreError::TrashedAgain {
         id: session.id.clone(),
-        at: rows::time(trashed_at)?,
+        at: rows::decode_time(trashed_at)?,
     }))
 }
 
@@ -165,14 +167,14 @@ async fn remove(
 ) -> Result<(), Fault> {
     let owner = &session.owner;
     let doing = "removing a session";
-    refuse_lost(tx, owner, fence).await?;
+    refuse_lost_lease(tx, owner, fence).await?;
     rows::lock_owner(tx, owner).await?;
-    let found = in_trash(tx, session).await?;
+    let found = lock_in_trash(tx, session).await?;
     if let Some(expected) = trashed_at {
         refuse_trashed_again(tx, session, &found, expected).await?;
     }
-    let mut notes = Notes::default();
-    notes.add(owner, &session.id, Event::Removed);
+    let mut notes = PendingChanges::default();
+    notes.add(owner, &session.id, SessionEvent::Removed);
     notes.write(tx).await?;
     let of = params![owner.as_str(), found.log];
     tx.execute(
@@ -193,14 +195,14 @@ async fn remove(
     ] {
         tx.execute(doing, sql, of).await?;
     }
-    trim(tx, owner, found.log).await
+    trim_removed(tx, owner, found.log).await
 }
 
 /// Keeps of a removed session what others share, and nothing if nobody does.
 ///
 /// As long as any of it is kept so is what it shares itself: whoever shares its entries
 /// shares those as well, and without them its own could not be verified.
-fn trim<'a>(tx: &'a Tx, owner: &'a Owner, log: i64) -> BoxFuture<'a, Result<(), Fault>> {
+fn trim_removed<'a>(tx: &'a Tx, owner: &'a Owner, log: i64) -> BoxFuture<'a, Result<(), Fault>> {
     Box::pin(async move {
         let doing = "removing entries";
         // It may be gone already, as a base of a base.
@@ -209,15 +211,15 @@ fn trim<'a>(tx: &'a Tx, owner: &'a Owner, log: i64) -> BoxFuture<'a, Result<(), 
         };
         let of = params![owner.as_str(), log];
         let row = tx
-            .optional(
+            .query_opt(
                 doing,
                 "SELECT max(upto) FROM throughline.inherits WHERE owner = $1 AND base = $2",
                 of,
             )
             .await?;
         let shared_upto: Option<i64> = row.map_or(Ok(None), |row| rows::get(&row, 0))?;
-        let kept = shared_upto.map_or(Seq::ZERO, rows::to_seq);
-        let after = params![owner.as_str(), log, rows::seq(kept)];
+        let kept = shared_upto.map_or(Seq::ZERO, rows::seq_from_i64);
+        let after = params![owner.as_str(), log, rows::seq_to_i64(kept)];
         for sql in [
             "DELETE FROM throughline.entry WHERE owner = $1 AND log = $2 AND seq > $3",
             "DELETE FROM throughline.token_count WHERE owner = $1 AND log = $2 AND seq > $3",
@@ -226,7 +228,8 @@ fn trim<'a>(tx: &'a Tx, owner: &'a Owner, log: i64) -> BoxFuture<'a, Result<(), 
         ] {
             tx.execute(doing, sql, after).await?;
         }
-        crate::blob::release(tx, owner, &found.upto(kept.min(found.head))).await?;
+        crate::blob::release_unreferenced(tx, owner, &found.with_head(kept.min(found.head)))
+            .await?;
         if kept > Seq::ZERO {
             return Ok(());
         }
@@ -248,7 +251,7 @@ fn trim<'a>(tx: &'a Tx, owner: &'a Owner, log: i64) -> BoxFuture<'a, Result<(), 
         }
         for row in &bases {
             // Made earlier than what shares it, so this comes to an end.
-            trim(tx, owner, rows::get(row, 0)?).await?;
+            trim_removed(tx, owner, rows::get(row, 0)?).await?;
         }
         Ok(())
     })

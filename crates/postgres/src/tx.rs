@@ -17,41 +17,41 @@ use tokio::sync::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::error::{Fault, committing, during};
+use crate::error::{Fault, commit_failure, during};
 
 /// What a statement is given.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum TxMode {
     /// Reading one state of things, whatever is written meanwhile.
     Read,
     /// Reading what others commit meanwhile: each statement sees what is committed when it
     /// starts.
-    Follow,
+    ReadCommitted,
     /// Writing: each statement sees what is committed when it starts.
     Write,
 }
 
 /// On whose behalf.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Behalf<'a> {
+pub(crate) enum OwnerScope<'a> {
     /// One owner's.
     Owner(&'a Owner),
     /// Those owners' that a batch is for, as the database writes a list.
     Owners(&'a [String]),
     /// The store's own: feed, upkeep, leases.
-    Servant,
+    SystemRole,
 }
 
 /// How the database is told things.
 #[derive(Clone, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct TxSettings {
     /// The role to act in: `none` for that of the login.
     pub(crate) role: &'static str,
     /// How sure a commit is: empty for what the database is set to.
-    pub(crate) synchronous: &'static str,
+    pub(crate) synchronous_commit: &'static str,
     /// How long a statement that writes waits for one lock, as PostgreSQL writes a duration.
     pub(crate) lock_timeout: &'static str,
 }
@@ -64,7 +64,7 @@ pub(crate) const LOCK_TIMEOUT: &str = "250ms";
 /// Says on whose behalf: `$1` role, `$2` owners, `$3` servant or not, `$4` how sure commits
 /// are, or nothing, `$5` how long to wait for a lock. A process that stands still in the middle
 /// of a transaction must not hold up the others for long.
-const TELL: &str = "SELECT set_config('role', $1, true),
+const APPLY_SETTINGS: &str = "SELECT set_config('role', $1, true),
     set_config('throughline.owners', ($2::text[])::text, true),
     set_config('throughline.servant', $3, true),
     set_config('idle_in_transaction_session_timeout', '60s', true),
@@ -74,26 +74,26 @@ const TELL: &str = "SELECT set_config('role', $1, true),
 /// How what is asked in a transaction is to be planned, whatever the database believes of
 /// its tables.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Plan {
+pub(crate) enum PlannerHints {
     /// Few rows are looked up by their keys, however large the tables are. The database plans
     /// such statements once, and must not do so by how large the tables were then: it would
     /// go on reading whole tables after they have grown.
-    ByKeys,
+    KeyLookups,
     /// Rows are read along an index and in its order, however few there seem to be to sort.
-    AlongAnIndex,
+    IndexOrder,
 }
 
-impl Plan {
+impl PlannerHints {
     fn sql(self) -> &'static str {
         match self {
-            Self::ByKeys => {
+            Self::KeyLookups => {
                 "SELECT set_config('plan_cache_mode', 'force_generic_plan', true),
                      set_config('jit', 'off', true),
                      set_config('enable_seqscan', 'off', true),
                      set_config('enable_hashjoin', 'off', true),
                      set_config('enable_mergejoin', 'off', true)"
             }
-            Self::AlongAnIndex => {
+            Self::IndexOrder => {
                 "SELECT set_config('enable_sort', 'off', true),
                      set_config('enable_bitmapscan', 'off', true),
                      set_config('jit', 'off', true)"
@@ -105,14 +105,14 @@ impl Plan {
 /// A connection of the pool's.
 pub(crate) async fn connect(pool: &Pool) -> Result<Object, Fault> {
     let connected = pool.get().await;
-    connected.map_err(|error| Fault::no_connection("connecting to the database", error))
+    connected.map_err(|error| Fault::from_pool_error("connecting to the database", error))
 }
 
 /// What is done while a transaction is opened.
 const STARTING: &str = "starting a transaction";
 
 /// Whether the database has opened the transaction.
-enum Opening {
+enum BeginState {
     /// `BEGIN` and the settings are sent; this waits for their results.
     Sent(BoxFuture<'static, Result<(), tokio_postgres::Error>>),
     Open,
@@ -122,42 +122,47 @@ enum Opening {
 /// A transaction under way. Dropped before its end, it takes its connection with it.
 pub(crate) struct Tx {
     client: Option<Arc<Object>>,
-    opening: Mutex<Opening>,
-    purpose: Purpose,
+    begin_state: Mutex<BeginState>,
+    mode: TxMode,
 }
 
 impl Tx {
     pub(crate) async fn begin(
         pool: &Pool,
-        manner: &Manner,
-        purpose: Purpose,
-        behalf: Behalf<'_>,
+        manner: &TxSettings,
+        purpose: TxMode,
+        behalf: OwnerScope<'_>,
     ) -> Result<Self, Fault> {
         let failed = during(STARTING);
         let client = connect(pool).await?;
-        let tell = client.prepare_cached(TELL).await.map_err(failed)?;
+        let tell = client
+            .prepare_cached(APPLY_SETTINGS)
+            .await
+            .map_err(failed)?;
         let owners = match behalf {
-            Behalf::Owner(owner) => vec![owner.as_str()],
-            Behalf::Owners(owners) => owners.iter().map(String::as_str).collect(),
-            Behalf::Servant => Vec::new(),
+            OwnerScope::Owner(owner) => vec![owner.as_str()],
+            OwnerScope::Owners(owners) => owners.iter().map(String::as_str).collect(),
+            OwnerScope::SystemRole => Vec::new(),
         };
         let servant = match behalf {
-            Behalf::Servant => "on",
-            Behalf::Owner(_) | Behalf::Owners(_) => "off",
+            OwnerScope::SystemRole => "on",
+            OwnerScope::Owner(_) | OwnerScope::Owners(_) => "off",
         };
         let begin = match purpose {
-            Purpose::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Purpose::Follow => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
-            Purpose::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+            TxMode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            TxMode::ReadCommitted => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
+            TxMode::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         };
         // Reading takes no locks on rows. The store's own work, such as indexing, waits for as
         // long as it takes.
         let lock_timeout = match (purpose, behalf) {
-            (Purpose::Write, Behalf::Owner(_) | Behalf::Owners(_)) => manner.lock_timeout,
-            (Purpose::Write, Behalf::Servant) | (Purpose::Read | Purpose::Follow, _) => "0",
+            (TxMode::Write, OwnerScope::Owner(_) | OwnerScope::Owners(_)) => manner.lock_timeout,
+            (TxMode::Write, OwnerScope::SystemRole) | (TxMode::Read | TxMode::ReadCommitted, _) => {
+                "0"
+            }
         };
         let client = Arc::new(client);
-        let (role, synchronous) = (manner.role, manner.synchronous);
+        let (role, synchronous) = (manner.role, manner.synchronous_commit);
         let owners: Vec<String> = owners.into_iter().map(ToOwned::to_owned).collect();
         let sending = Arc::clone(&client);
         let mut opening = Box::pin(async move {
@@ -170,32 +175,32 @@ impl Tx {
         });
         // The first poll sends both, so that they travel with whatever comes next.
         let opening = match (&mut opening).now_or_never() {
-            None => Opening::Sent(opening),
+            None => BeginState::Sent(opening),
             Some(opened) => {
                 opened.map_err(failed)?;
-                Opening::Open
+                BeginState::Open
             }
         };
         Ok(Self {
             client: Some(client),
-            opening: Mutex::new(opening),
-            purpose,
+            begin_state: Mutex::new(opening),
+            mode: purpose,
         })
     }
 
     /// Waits until the database has said that the transaction is open.
     ///
     /// [`Tx::query`] and [`Tx::execute`] do so by themselves.
-    pub(crate) async fn opened(&self) -> Result<(), Fault> {
-        let mut opening = self.opening.lock().await;
+    pub(crate) async fn wait_until_open(&self) -> Result<(), Fault> {
+        let mut opening = self.begin_state.lock().await;
         match &mut *opening {
-            Opening::Open => Ok(()),
-            Opening::Failed => Err(Fault::Store(throughline_store::StoreError::Closed)),
-            Opening::Sent(results) => {
+            BeginState::Open => Ok(()),
+            BeginState::Failed => Err(Fault::Store(throughline_store::StoreError::Closed)),
+            BeginState::Sent(results) => {
                 let results = results.await;
                 *opening = match results {
-                    Ok(()) => Opening::Open,
-                    Err(_) => Opening::Failed,
+                    Ok(()) => BeginState::Open,
+                    Err(_) => BeginState::Failed,
                 };
                 results.map_err(during(STARTING))
             }
@@ -205,11 +210,11 @@ impl Tx {
     /// Sends statements while the transaction is being opened; their results count only if it
     /// was. What waits for `BEGIN` must be polled meanwhile: a connection stops reading for
     /// everybody as long as one result is not taken.
-    pub(crate) async fn while_opening<T>(
+    pub(crate) async fn run_while_opening<T>(
         &self,
         work: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
-        let (opened, done) = join(self.opened(), work).await;
+        let (opened, done) = join(self.wait_until_open(), work).await;
         opened?;
         done
     }
@@ -221,7 +226,7 @@ impl Tx {
     }
 
     /// What is asked from here on is planned like this.
-    pub(crate) async fn plan(&self, plan: Plan) -> Result<(), Fault> {
+    pub(crate) async fn set_planner_hints(&self, plan: PlannerHints) -> Result<(), Fault> {
         let client = self.client()?;
         let planning = async {
             let tell = client.prepare_cached(plan.sql()).await;
@@ -234,7 +239,7 @@ impl Tx {
         tokio::select! {
             biased;
             done = &mut planning => done,
-            opened = self.opened() => {
+            opened = self.wait_until_open() => {
                 opened?;
                 planning.await
             }
@@ -252,14 +257,14 @@ impl Tx {
         let client = self.client()?;
         let querying = async {
             let statement = client.prepare_cached(sql).await.map_err(failed)?;
-            self.opened_if_writing(sql).await?;
+            self.wait_until_open_if_writing(sql).await?;
             client.query(&statement, params).await.map_err(failed)
         };
-        self.while_opening(querying).await
+        self.run_while_opening(querying).await
     }
 
     /// The one row that a statement gives, if any.
-    pub(crate) async fn optional(
+    pub(crate) async fn query_opt(
         &self,
         doing: &'static str,
         sql: &str,
@@ -279,10 +284,10 @@ impl Tx {
         let client = self.client()?;
         let executing = async {
             let statement = client.prepare_cached(sql).await.map_err(failed)?;
-            self.opened_if_writing(sql).await?;
+            self.wait_until_open_if_writing(sql).await?;
             client.execute(&statement, params).await.map_err(failed)
         };
-        self.while_opening(executing).await
+        self.run_while_opening(executing).await
     }
 
     /// Has the commit wait until all that was read here is durable.
@@ -292,7 +297,7 @@ impl Tx {
     /// disk, or by one that was cut off while it waited for a replica: an answer that rests on
     /// it needs a sync of its own. This writes an empty record, and the commit syncs it with all
     /// that came before it.
-    pub(crate) async fn sync_what_was_read(&self) -> Result<(), Fault> {
+    pub(crate) async fn sync_on_commit(&self) -> Result<(), Fault> {
         let sql = "SELECT pg_logical_emit_message(true, 'throughline', '')";
         self.query("syncing", sql, &[]).await?;
         Ok(())
@@ -300,11 +305,11 @@ impl Tx {
 
     /// Waits for the transaction to be open before a statement that writes is sent. One that
     /// only reads is sent at once: without a transaction it changes nothing.
-    async fn opened_if_writing(&self, sql: &str) -> Result<(), Fault> {
-        if self.purpose != Purpose::Write || sql.starts_with("SELECT") {
+    async fn wait_until_open_if_writing(&self, sql: &str) -> Result<(), Fault> {
+        if self.mode != TxMode::Write || sql.starts_with("SELECT") {
             return Ok(());
         }
-        self.opened().await
+        self.wait_until_open().await
     }
 
     /// Ends the transaction: commits what is done, undoes what has failed.
@@ -315,32 +320,32 @@ impl Tx {
                 Ok(done)
             }
             Err(fault) => {
-                self.undo(&fault).await;
+                self.rollback(&fault).await;
                 Err(fault)
             }
         }
     }
 
     async fn commit(mut self) -> Result<(), Fault> {
-        if self.purpose != Purpose::Write {
+        if self.mode != TxMode::Write {
             // Nothing hangs on the answer, and nobody waits for it.
-            if let Some(client) = self.take() {
+            if let Some(client) = self.take_client() {
                 let _ = client.batch_execute("COMMIT").now_or_never();
             }
             return Ok(());
         }
-        self.opened().await?;
+        self.wait_until_open().await?;
         self.client()?
             .batch_execute("COMMIT")
             .await
-            .map_err(committing)?;
-        self.release();
+            .map_err(commit_failure)?;
+        self.return_connection();
         Ok(())
     }
 
     /// Undoes everything, as far as the connection can still be told.
-    pub(crate) async fn undo(mut self, why: &Fault) {
-        if why.is_cut() || why.is_stale() {
+    pub(crate) async fn rollback(mut self, why: &Fault) {
+        if why.is_connection_lost() || why.is_stale_statement() {
             return;
         }
         let rolled_back = match self.client() {
@@ -348,18 +353,18 @@ impl Tx {
             Err(_) => false,
         };
         if rolled_back {
-            self.release();
+            self.return_connection();
         }
     }
 
     /// Gives the connection back: the transaction is over.
-    pub(crate) fn release(&mut self) {
-        self.take();
+    pub(crate) fn return_connection(&mut self) {
+        self.take_client();
     }
 
     /// Takes the connection out. What waits for `BEGIN` shares it, and is dropped first.
-    fn take(&mut self) -> Option<Object> {
-        *self.opening.get_mut() = Opening::Failed;
+    fn take_client(&mut self) -> Option<Object> {
+        *self.begin_state.get_mut() = BeginState::Failed;
         self.client.take().and_then(Arc::into_inner)
     }
 }
@@ -367,7 +372,7 @@ impl Tx {
 impl Drop for Tx {
     fn drop(&mut self) {
         // Half a transaction must not reach whoever gets the connection next.
-        if let Some(client) = self.take() {
+        if let Some(client) = self.take_client() {
             drop(Object::take(client));
         }
     }

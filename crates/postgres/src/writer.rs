@@ -9,32 +9,32 @@ use std::time::{Duration, Instant};
 
 use deadpool_postgres::Pool;
 use throughline_model::SessionRef;
-use throughline_store::{How, Prepared, RetryPolicy, StoreError};
+use throughline_store::{AppendKind, PreparedAppend, RetryPolicy, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::append::Answer;
-use crate::tx::Manner;
-use crate::wake::Wake;
+use crate::append::WriterReply;
+use crate::change_notifier::ChangeNotifier;
+use crate::tx::TxSettings;
 use crate::writer_task::WriterTask;
 
 /// An append that waits for its turn.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct QueuedAppend {
     pub(crate) to: SessionRef,
-    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) prepared: Arc<PreparedAppend>,
     /// What it came to, as far as it has been settled.
-    pub(crate) settled: Option<Result<Answer, StoreError>>,
+    pub(crate) outcome: Option<Result<WriterReply, StoreError>>,
     /// What it will have come to if a commit whose outcome is unknown took place.
-    pub(crate) may_be: Option<How>,
+    pub(crate) unconfirmed: Option<AppendKind>,
     /// Whether a lock that others hold keeps it from being run.
     pub(crate) blocked: bool,
     /// When it is given up.
     pub(crate) deadline: Instant,
-    reply: oneshot::Sender<Result<Answer, StoreError>>,
+    reply: oneshot::Sender<Result<WriterReply, StoreError>>,
 }
 
-impl Job {
+impl QueuedAppend {
     /// Whether nobody waits for it any more.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
@@ -44,7 +44,7 @@ impl Job {
     pub(crate) fn answer(self) {
         let Self {
             prepared,
-            settled,
+            outcome: settled,
             reply,
             ..
         } = self;
@@ -56,10 +56,10 @@ impl Job {
 
     /// Answers that it was not done, or that nobody knows whether it was: it is not run again.
     pub(crate) fn give_up(mut self, failure: Option<&StoreError>, policy: &RetryPolicy) {
-        let failure = match (self.may_be, failure) {
+        let failure = match (self.unconfirmed, failure) {
             (Some(_), failure) => StoreError::OutcomeUnknown {
                 source: match failure {
-                    Some(failure) => crate::open::chain(failure).into(),
+                    Some(failure) => crate::open::error_chain(failure).into(),
                     None => "no later attempt could find out in time".into(),
                 },
             },
@@ -71,29 +71,29 @@ impl Job {
                 seconds: policy.time_limit.as_secs(),
             },
         };
-        self.settled = Some(Err(failure));
+        self.outcome = Some(Err(failure));
         self.answer();
     }
 }
 
 /// The appending side of a store: its task starts with the first append.
 pub(crate) struct Writer {
-    lane: Lane,
-    state: Mutex<State>,
+    context: WriterContext,
+    state: Mutex<TaskState>,
 }
 
 /// What a writer writes with.
 #[derive(Clone)]
-pub(crate) struct Lane {
+pub(crate) struct WriterContext {
     pub(crate) pool: Pool,
-    pub(crate) manner: Manner,
+    pub(crate) settings: TxSettings,
     pub(crate) policy: RetryPolicy,
-    pub(crate) wake: Arc<Wake>,
+    pub(crate) notifier: Arc<ChangeNotifier>,
 }
 
-enum State {
+enum TaskState {
     NotStarted,
-    Running(mpsc::UnboundedSender<Job>, JoinHandle<()>),
+    Running(mpsc::UnboundedSender<QueuedAppend>, JoinHandle<()>),
     Closed,
 }
 
@@ -104,24 +104,29 @@ impl fmt::Debug for Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(pool: Pool, manner: Manner, time_limit: Duration, wake: Arc<Wake>) -> Self {
+    pub(crate) fn new(
+        pool: Pool,
+        manner: TxSettings,
+        time_limit: Duration,
+        wake: Arc<ChangeNotifier>,
+    ) -> Self {
         Self {
-            lane: Lane {
+            context: WriterContext {
                 pool,
-                manner,
+                settings: manner,
                 policy: RetryPolicy {
                     seed: std::process::id(),
                     ..RetryPolicy::new(time_limit)
                 },
-                wake,
+                notifier: wake,
             },
-            state: Mutex::new(State::NotStarted),
+            state: Mutex::new(TaskState::NotStarted),
         }
     }
 
     /// Something was committed beside the writer.
-    pub(crate) fn woke(&self) {
-        self.lane.wake.announce();
+    pub(crate) fn notify_committed(&self) {
+        self.context.notifier.announce();
     }
 
     /// Appends; answers once it is durable. If the returned future is dropped before the append
@@ -129,31 +134,31 @@ impl Writer {
     pub(crate) async fn append(
         &self,
         to: &SessionRef,
-        prepared: &Arc<Prepared>,
-    ) -> Result<Answer, StoreError> {
+        prepared: &Arc<PreparedAppend>,
+    ) -> Result<WriterReply, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Job {
+        self.send(QueuedAppend {
             to: to.clone(),
             prepared: Arc::clone(prepared),
-            settled: None,
-            may_be: None,
+            outcome: None,
+            unconfirmed: None,
             blocked: false,
-            deadline: self.lane.policy.deadline(Instant::now()),
+            deadline: self.context.policy.deadline(Instant::now()),
             reply,
         })?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    fn send(&self, job: Job) -> Result<(), StoreError> {
+    fn send(&self, job: QueuedAppend) -> Result<(), StoreError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::NotStarted = *state {
+        if let TaskState::NotStarted = *state {
             let (jobs, waiting) = mpsc::unbounded_channel();
-            let task = tokio::spawn(WriterTask::new(self.lane.clone()).run(waiting));
-            *state = State::Running(jobs, task);
+            let task = tokio::spawn(WriterTask::new(self.context.clone()).run(waiting));
+            *state = TaskState::Running(jobs, task);
         }
         match &*state {
-            State::Running(jobs, _) => jobs.send(job).map_err(|_| StoreError::Closed),
-            State::NotStarted | State::Closed => Err(StoreError::Closed),
+            TaskState::Running(jobs, _) => jobs.send(job).map_err(|_| StoreError::Closed),
+            TaskState::NotStarted | TaskState::Closed => Err(StoreError::Closed),
         }
     }
 
@@ -161,14 +166,14 @@ impl Writer {
     pub(crate) async fn close(&self) {
         let state = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *state, State::Closed)
+            std::mem::replace(&mut *state, TaskState::Closed)
         };
-        if let State::Running(jobs, task) = state {
+        if let TaskState::Running(jobs, task) = state {
             drop(jobs);
             // A panic in the task has been told to whoever waited for an answer.
             let _ = task.await;
         }
-        self.lane.wake.close().await;
-        self.lane.pool.close();
+        self.context.notifier.close().await;
+        self.context.pool.close();
     }
 }

@@ -19,17 +19,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use throughline_model::SessionRef;
-use throughline_store::{BatchFault, BatchStep, StoreError, take_expired};
+use throughline_store::{BatchFault, BatchRecovery, StoreError, take_expired};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 
-use crate::append::Answer;
-use crate::batch::{self, Cache, RowLocks};
+use crate::append::WriterReply;
+use crate::batch::{self, RowLocks, SessionCache};
 use crate::error::Fault;
-use crate::writer::{Job, Lane};
+use crate::writer::{QueuedAppend, WriterContext};
 
 /// The most appends in one commit: enough to share a sync, and short enough to wait for.
-const BATCH: usize = 512;
+const MAX_BATCH: usize = 512;
 
 /// How long the result of a commit is waited for once the deadline has passed: a little more
 /// time is better than not knowing.
@@ -37,15 +37,15 @@ const COMMIT_GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the appends of one store.
 pub(crate) struct WriterTask {
-    lane: Lane,
-    cache: Cache,
-    blocked: Blocked,
+    context: WriterContext,
+    cache: SessionCache,
+    blocked: BlockedAppends,
 }
 
 /// Appends to sessions that others have locked, in the order in which they were queued.
 #[derive(Default)]
-struct Blocked {
-    jobs: Vec<Job>,
+struct BlockedAppends {
+    jobs: Vec<QueuedAppend>,
     /// How often they have been tried since one of them was done.
     failures: u32,
     /// When they are tried again.
@@ -53,27 +53,27 @@ struct Blocked {
 }
 
 /// Appends to be run together, and how.
-type Batch = (Vec<Job>, RowLocks);
+type Batch = (Vec<QueuedAppend>, RowLocks);
 
 impl WriterTask {
-    pub(crate) fn new(lane: Lane) -> Self {
+    pub(crate) fn new(context: WriterContext) -> Self {
         Self {
-            lane,
-            cache: Cache::default(),
-            blocked: Blocked::default(),
+            context,
+            cache: SessionCache::default(),
+            blocked: BlockedAppends::default(),
         }
     }
 
     /// Runs until the queue is closed and everything in it has been answered.
-    pub(crate) async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Job>) {
+    pub(crate) async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<QueuedAppend>) {
         let mut batch = Vec::new();
         let mut closed = false;
         while !closed || !self.blocked.jobs.is_empty() {
             tokio::select! {
-                received = waiting.recv_many(&mut batch, BATCH), if !closed => {
+                received = waiting.recv_many(&mut batch, MAX_BATCH), if !closed => {
                     closed = received == 0;
                 }
-                () = self.blocked.due() => {}
+                () = self.blocked.wait_until_due() => {}
             }
             if self.blocked.is_due(Instant::now()) {
                 let blocked = self.blocked.take();
@@ -97,7 +97,7 @@ impl WriterTask {
             for batch in next.into_iter().rev() {
                 batches.push_front(batch);
             }
-            self.lane.wake.announce();
+            self.context.notifier.announce();
             if several {
                 // Those who were answered may have more to say, and it shares the next commit.
                 tokio::task::yield_now().await;
@@ -108,7 +108,7 @@ impl WriterTask {
 
     /// Attempts a batch until it is committed, given up, set aside or split; returns what is
     /// to be run next.
-    async fn run_batch(&mut self, mut batch: Vec<Job>, mut locks: RowLocks) -> Vec<Batch> {
+    async fn run_batch(&mut self, mut batch: Vec<QueuedAppend>, mut locks: RowLocks) -> Vec<Batch> {
         let mut failures = 0;
         let mut last_failure = None;
         loop {
@@ -136,19 +136,19 @@ impl WriterTask {
                 continue;
             }
             failures += 1;
-            let policy = self.lane.policy;
+            let policy = self.context.policy;
             let kind = fault.batch_fault();
-            let failure = fault.given_up(policy.time_limit);
+            let failure = fault.into_final_error(policy.time_limit);
             let deadlines = batch.iter().map(|job| job.deadline);
-            match policy.after_failure(kind, deadlines, failures, Instant::now()) {
-                BatchStep::Fail => {
+            match policy.decide_recovery(kind, deadlines, failures, Instant::now()) {
+                BatchRecovery::Fail => {
                     for job in batch {
                         job.give_up(Some(&failure), &policy);
                     }
                     return Vec::new();
                 }
-                BatchStep::Split => return split(batch, locks),
-                BatchStep::Retry { after } => {
+                BatchRecovery::Split => return split(batch, locks),
+                BatchRecovery::Retry { after } => {
                     last_failure = Some(failure);
                     sleep(after).await;
                 }
@@ -160,24 +160,25 @@ impl WriterTask {
     /// little later where the result of a commit is still to come.
     async fn attempt(
         &mut self,
-        batch: &mut [Job],
+        batch: &mut [QueuedAppend],
         locks: RowLocks,
         deadline: Instant,
     ) -> Result<(), Fault> {
         for job in batch.iter_mut() {
-            job.settled = None;
+            job.outcome = None;
             job.blocked = false;
         }
         let commit_sent = AtomicBool::new(false);
         let done = {
-            let attempt = batch::attempt(&self.lane, &mut self.cache, batch, locks, &commit_sent);
+            let attempt =
+                batch::attempt_batch(&self.context, &mut self.cache, batch, locks, &commit_sent);
             let mut attempt = std::pin::pin!(attempt);
             match timeout_at(deadline.into(), &mut attempt).await {
                 Ok(done) => done,
-                Err(_) if !commit_sent.load(Ordering::Relaxed) => Err(Fault::Unreached {
+                Err(_) if !commit_sent.load(Ordering::Relaxed) => Err(Fault::NoConnection {
                     during: "appending",
                     source: "the database does not answer".into(),
-                    exhausted: false,
+                    pool_exhausted: false,
                 }),
                 Err(_) => match timeout(COMMIT_GRACE, attempt).await {
                     Ok(done) => done,
@@ -191,10 +192,10 @@ impl WriterTask {
             self.cache.clear();
             for job in batch {
                 // Whether this was committed nobody knows: if the entries are there, it was.
-                if let Some(Ok(Answer::Placed { how, .. })) = job.settled.take()
+                if let Some(Ok(WriterReply::Written { kind: how, .. })) = job.outcome.take()
                     && fault.is_outcome_unknown()
                 {
-                    job.may_be = Some(how);
+                    job.unconfirmed = Some(how);
                 }
             }
         }
@@ -203,10 +204,10 @@ impl WriterTask {
 
     /// Answers everybody whose append was settled by a commit, and sets aside the blocked.
     /// What could not be settled beside the rest comes next.
-    fn answer_settled(&mut self, batch: Vec<Job>, locks: RowLocks) -> Vec<Batch> {
+    fn answer_settled(&mut self, batch: Vec<QueuedAppend>, locks: RowLocks) -> Vec<Batch> {
         let mut left = Vec::new();
         for job in batch {
-            if job.settled.is_some() {
+            if job.outcome.is_some() {
                 self.blocked.failures = 0;
                 job.answer();
             } else if job.blocked {
@@ -219,9 +220,9 @@ impl WriterTask {
     }
 
     /// Answers those whose deadline has passed, wherever they wait.
-    fn answer_expired(&mut self, batch: &mut Vec<Job>, failure: Option<&StoreError>) {
+    fn answer_expired(&mut self, batch: &mut Vec<QueuedAppend>, failure: Option<&StoreError>) {
         let now = Instant::now();
-        let policy = self.lane.policy;
+        let policy = self.context.policy;
         for job in take_expired(&mut self.blocked.jobs, |job| job.deadline, now) {
             job.give_up(None, &policy);
         }
@@ -232,7 +233,7 @@ impl WriterTask {
 
     /// Sets aside all appends to the sessions of those marked as blocked; whether there were
     /// any.
-    fn set_blocked_aside(&mut self, batch: &mut Vec<Job>) -> bool {
+    fn set_blocked_aside(&mut self, batch: &mut Vec<QueuedAppend>) -> bool {
         let blocked = batch.iter().filter(|job| job.blocked);
         let sessions: HashSet<SessionRef> = blocked.map(|job| job.to.clone()).collect();
         let aside = batch.extract_if(.., |job| sessions.contains(&job.to));
@@ -241,7 +242,7 @@ impl WriterTask {
     }
 
     /// Sets aside what is for sessions whose earlier appends are set aside.
-    fn queue_behind_blocked(&mut self, batch: &mut Vec<Job>) {
+    fn queue_behind_blocked(&mut self, batch: &mut Vec<QueuedAppend>) {
         if self.blocked.jobs.is_empty() {
             return;
         }
@@ -257,24 +258,24 @@ impl WriterTask {
         self.blocked.jobs.retain(|job| !job.is_abandoned());
         let now = Instant::now();
         if self.blocked.jobs.is_empty() {
-            self.blocked = Blocked::default();
+            self.blocked = BlockedAppends::default();
         } else if self.blocked.retry_at.is_none() {
             self.blocked.failures += 1;
             let deadlines = self.blocked.jobs.iter().map(|job| job.deadline);
             let failures = self.blocked.failures;
-            let policy = self.lane.policy;
-            let step = policy.after_failure(BatchFault::Passing, deadlines, failures, now);
+            let policy = self.context.policy;
+            let step = policy.decide_recovery(BatchFault::Transient, deadlines, failures, now);
             self.blocked.retry_at = match step {
-                BatchStep::Retry { after } => Some(now + after),
-                BatchStep::Fail | BatchStep::Split => Some(now),
+                BatchRecovery::Retry { after } => Some(now + after),
+                BatchRecovery::Fail | BatchRecovery::Split => Some(now),
             };
         }
     }
 }
 
-impl Blocked {
+impl BlockedAppends {
     /// Waits until they are to be tried again; for ever if there are none.
-    async fn due(&self) {
+    async fn wait_until_due(&self) {
         match self.retry_at {
             Some(at) => sleep_until(at.into()).await,
             None => std::future::pending().await,
@@ -286,13 +287,13 @@ impl Blocked {
     }
 
     /// Takes them out, to be run.
-    fn take(&mut self) -> Vec<Job> {
+    fn take(&mut self) -> Vec<QueuedAppend> {
         self.retry_at = None;
         std::mem::take(&mut self.jobs)
     }
 }
 
 /// Each in a transaction of its own, to find the one at fault.
-fn split(batch: Vec<Job>, locks: RowLocks) -> Vec<Batch> {
+fn split(batch: Vec<QueuedAppend>, locks: RowLocks) -> Vec<Batch> {
     batch.into_iter().map(|job| (vec![job], locks)).collect()
 }

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use throughline_postgres::trial::Trial;
+use throughline_postgres::test_database::TestDatabase;
 use throughline_postgres::{Options, PostgresStore};
 use throughline_store::conformance::Fixture;
 use throughline_store::{clock_conformance, conformance};
@@ -13,13 +13,13 @@ use throughline_store::{clock_conformance, conformance};
 thread_local! {
     /// The database that this thread's last case was done with: random tests need many, and
     /// to empty one is cheaper than to make one.
-    static SPARE: RefCell<Option<Trial>> = const { RefCell::new(None) };
+    static SPARE: RefCell<Option<TestDatabase>> = const { RefCell::new(None) };
 }
 
 /// A database in use, which is spare afterwards.
-struct Kept(Option<Trial>);
+struct SpareOnDrop(Option<TestDatabase>);
 
-impl Drop for Kept {
+impl Drop for SpareOnDrop {
     fn drop(&mut self) {
         SPARE.set(self.0.take());
     }
@@ -28,14 +28,14 @@ impl Drop for Kept {
 async fn fixture() -> Option<Fixture<PostgresStore>> {
     let trial = match SPARE.take() {
         Some(spare) => {
-            spare.empty();
+            spare.truncate();
             spare
         }
-        None => Trial::new()?,
+        None => TestDatabase::new()?,
     };
     Some(Fixture {
         store: trial.open(Options::default()).await,
-        keep: Box::new(Kept(Some(trial))),
+        guard: Box::new(SpareOnDrop(Some(trial))),
     })
 }
 
@@ -45,8 +45,8 @@ conformance!(match fixture().await {
 });
 
 /// The database's clock stays as it is: every lease is moved into the future instead.
-async fn set_back(fixture: &Fixture<PostgresStore>, by: Duration) {
-    let Kept(trial) = fixture.keep.downcast_ref().unwrap();
+async fn set_clock_back(fixture: &Fixture<PostgresStore>, by: Duration) {
+    let SpareOnDrop(trial) = fixture.guard.downcast_ref().unwrap();
     let by = by.as_micros();
     let sql = format!(
         "UPDATE throughline.lease
@@ -61,5 +61,5 @@ clock_conformance!(
         Some(fixture) => fixture,
         None => return,
     },
-    set_back
+    set_clock_back
 );

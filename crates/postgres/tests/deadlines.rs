@@ -6,23 +6,23 @@ mod common;
 
 use std::time::Duration;
 
-use common::{append, birth, entry, open, owner, run, session, stand_between};
+use common::{append, header, named_entry, open, owner, run, session, start_fault_proxy};
 use throughline_model::Seq;
-use throughline_postgres::trial::Trial;
+use throughline_postgres::test_database::TestDatabase;
 use throughline_postgres::{Options, PostgresStore};
-use throughline_store::{Append, ErrorKind, How, LogStore, StoreError, Upkeep};
+use throughline_store::{Append, AppendKind, ErrorKind, LogStore, Maintenance, StoreError};
 use tokio::time::timeout;
 
-async fn open_for(url: &str, patience: Duration) -> PostgresStore {
+async fn open_with_limit(url: &str, patience: Duration) -> PostgresStore {
     let options = Options {
-        patience,
+        time_limit: patience,
         ..Options::default()
     };
     PostgresStore::open(url, options).await.unwrap()
 }
 
-fn one(name: &str) -> Append {
-    Append::any(vec![entry(name, name)])
+fn one_entry(name: &str) -> Append {
+    Append::unconditional(vec![named_entry(name, name)])
 }
 
 fn is_unknown(refused: &StoreError) -> bool {
@@ -30,27 +30,27 @@ fn is_unknown(refused: &StoreError) -> bool {
 }
 
 #[test]
-fn appends_to_a_database_that_is_away_share_the_wait_and_are_not_done_later() {
-    let Some(trial) = Trial::new() else {
+fn appends_to_an_unavailable_database_share_the_wait_and_are_not_done_later() {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
         let limit = Duration::from_secs(2);
-        let (url, between) = stand_between(&trial);
+        let (url, between) = start_fault_proxy(&trial);
         between.cut_commits(false);
-        let store = open_for(&url, limit).await;
+        let store = open_with_limit(&url, limit).await;
         for id in ["a", "b"] {
-            store.create(&owner(), birth(id)).await.unwrap();
-            append(&store, &session(id), entry(id, id)).await;
+            store.create(&owner(), header(id)).await.unwrap();
+            append(&store, &session(id), named_entry(id, id)).await;
         }
-        between.shut(true);
-        between.cut_all();
+        between.refuse_connections(true);
+        between.close_connections();
 
         let mut waiting = tokio::task::JoinSet::new();
         for count in 0..24 {
             let store = store.clone();
             let to = session(["a", "b"][count % 2]);
-            waiting.spawn(async move { store.append(&to, one(&format!("{count}"))).await });
+            waiting.spawn(async move { store.append(&to, one_entry(&format!("{count}"))).await });
         }
         // One after another they would take 24 times the limit.
         let refused = timeout(limit * 8, waiting.join_all()).await;
@@ -60,28 +60,33 @@ fn appends_to_a_database_that_is_away_share_the_wait_and_are_not_done_later() {
             assert!(!is_unknown(&refused), "{refused}");
         }
 
-        between.shut(false);
-        append(&store, &session("a"), entry("afterwards", "afterwards")).await;
+        between.refuse_connections(false);
+        append(
+            &store,
+            &session("a"),
+            named_entry("afterwards", "afterwards"),
+        )
+        .await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let direct = open(&trial.url()).await;
         for (id, head) in [("a", Seq(2)), ("b", Seq(1))] {
             let record = direct.record(&session(id)).await.unwrap();
-            assert_eq!(record.card.head, head, "{id}");
+            assert_eq!(record.info.head, head, "{id}");
         }
     });
 }
 
 #[test]
 fn a_commit_whose_answer_is_lost_for_good_is_said_to_be_unknown_and_can_be_repeated() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let (url, between) = stand_between(&trial);
+        let (url, between) = start_fault_proxy(&trial);
         between.cut_commits(false);
-        let store = open_for(&url, Duration::from_millis(500)).await;
+        let store = open_with_limit(&url, Duration::from_millis(500)).await;
         for id in ["a", "b"] {
-            store.create(&owner(), birth(id)).await.unwrap();
+            store.create(&owner(), header(id)).await.unwrap();
         }
         let mut stored = 0;
         // The first append to a session asks first; those after it come in one statement.
@@ -91,25 +96,33 @@ fn a_commit_whose_answer_is_lost_for_good_is_said_to_be_unknown_and_can_be_repea
             tokio::time::sleep(Duration::from_millis(100)).await;
             between.lose_next_commit();
 
-            let unknown = store.append(&session(id), one(&name)).await.unwrap_err();
+            let unknown = store
+                .append(&session(id), one_entry(&name))
+                .await
+                .unwrap_err();
 
             assert!(is_unknown(&unknown), "{unknown}");
             assert_eq!(unknown.kind(), ErrorKind::Unavailable);
-            between.shut(false);
-            let repeated = store.append(&session(id), one(&name)).await.unwrap();
-            stored += usize::from(repeated.how == How::Repeated);
+            between.refuse_connections(false);
+            let repeated = store.append(&session(id), one_entry(&name)).await.unwrap();
+            stored += usize::from(repeated.kind == AppendKind::Repeated);
             // What is remembered makes the next one foreseeable.
-            append(&store, &session(id), entry(&format!("{name} next"), "next")).await;
+            append(
+                &store,
+                &session(id),
+                named_entry(&format!("{name} next"), "next"),
+            )
+            .await;
         }
         between.lose_next_commit();
-        let unknown = store.create(&owner(), birth("c")).await.unwrap_err();
+        let unknown = store.create(&owner(), header("c")).await.unwrap_err();
         assert!(is_unknown(&unknown), "{unknown}");
-        between.shut(false);
-        store.create(&owner(), birth("c")).await.unwrap();
+        between.refuse_connections(false);
+        store.create(&owner(), header("c")).await.unwrap();
 
         assert!(stored > 0, "no commit took place whose answer was lost");
         let direct = open(&trial.url()).await;
-        let head = direct.record(&session("a")).await.unwrap().card.head;
+        let head = direct.record(&session("a")).await.unwrap().info.head;
         assert_eq!(head, Seq(6));
         let report = direct.check(&|_, _| ()).await.unwrap();
         assert_eq!(report.findings, []);
@@ -118,40 +131,40 @@ fn a_commit_whose_answer_is_lost_for_good_is_said_to_be_unknown_and_can_be_repea
 
 #[test]
 fn a_database_that_hangs_is_not_waited_for_past_the_deadline() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
-        let (url, between) = stand_between(&trial);
+        let (url, between) = start_fault_proxy(&trial);
         between.cut_commits(false);
-        let store = open_for(&url, Duration::from_millis(500)).await;
+        let store = open_with_limit(&url, Duration::from_millis(500)).await;
         for id in ["asked", "foreseen"] {
-            store.create(&owner(), birth(id)).await.unwrap();
+            store.create(&owner(), header(id)).await.unwrap();
         }
         // Twice: the statement that commits by itself is prepared with the second.
         for name in ["first", "second"] {
-            append(&store, &session("foreseen"), entry(name, name)).await;
+            append(&store, &session("foreseen"), named_entry(name, name)).await;
         }
-        between.hold_answers(true);
+        between.hold_responses(true);
 
         // One statement, which commits by itself: it was heard.
         let hangs = Duration::from_secs(60);
         let (asked, foreseen) = (session("asked"), session("foreseen"));
-        let unknown = timeout(hangs, store.append(&foreseen, one("sent")));
+        let unknown = timeout(hangs, store.append(&foreseen, one_entry("sent")));
         let unknown = unknown.await.expect("it hangs").unwrap_err();
         assert!(is_unknown(&unknown), "{unknown}");
         // This one has to ask first, and never comes to committing.
-        let refused = timeout(hangs, store.append(&asked, one("not sent")));
+        let refused = timeout(hangs, store.append(&asked, one_entry("not sent")));
         let refused = refused.await.expect("it hangs").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unavailable);
         assert!(!is_unknown(&refused), "{refused}");
 
-        between.hold_answers(false);
+        between.hold_responses(false);
         let direct = open(&trial.url()).await;
-        let head = direct.record(&session("asked")).await.unwrap().card.head;
+        let head = direct.record(&session("asked")).await.unwrap().info.head;
         assert_eq!(head, Seq(0));
-        let repeated = store.append(&session("foreseen"), one("sent")).await;
-        assert_eq!(repeated.unwrap().how, How::Repeated);
-        append(&store, &session("asked"), entry("again", "again")).await;
+        let repeated = store.append(&session("foreseen"), one_entry("sent")).await;
+        assert_eq!(repeated.unwrap().kind, AppendKind::Repeated);
+        append(&store, &session("asked"), named_entry("again", "again")).await;
     });
 }

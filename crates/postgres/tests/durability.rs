@@ -5,11 +5,11 @@
 
 mod common;
 
-use common::{append, birth, entry, owner, run, session};
-use throughline_cluster::{Cluster, Programs};
+use common::{append, header, named_entry, owner, run, session};
+use throughline_cluster::{Cluster, PostgresBinaries};
 use throughline_model::Seq;
 use throughline_postgres::{Durability, Options, PostgresStore};
-use throughline_store::{Append, BlobStore, How, LogStore};
+use throughline_store::{Append, AppendKind, BlobStore, LogStore};
 
 async fn open(cluster: &Cluster, durability: Durability) -> PostgresStore {
     let options = Options {
@@ -20,14 +20,14 @@ async fn open(cluster: &Cluster, durability: Durability) -> PostgresStore {
 }
 
 fn crash(cluster: &mut Cluster) {
-    cluster.stop_at_once().unwrap();
-    cluster.start_again().unwrap();
+    cluster.stop_immediately().unwrap();
+    cluster.ensure_running().unwrap();
 }
 
 /// A server that writes its log to the disk only where somebody waits for it, or every ten
 /// seconds.
 fn lazy_cluster() -> Option<Cluster> {
-    let programs = Programs::for_tests()?;
+    let programs = PostgresBinaries::for_tests()?;
     let settings = ["fsync=off", "wal_writer_delay=10s", "autovacuum=off"];
     Some(Cluster::start(&programs, &settings).unwrap())
 }
@@ -44,18 +44,18 @@ fn an_answer_that_rests_on_what_another_server_has_not_synced_is_synced() {
             open(&cluster, Durability::Normal).await,
             open(&cluster, Durability::Full).await,
         );
-        lazy.create(&owner(), birth("s")).await.unwrap();
-        assert!(sure.create(&owner(), birth("s")).await.unwrap().existed);
+        lazy.create(&owner(), header("s")).await.unwrap();
+        assert!(sure.create(&owner(), header("s")).await.unwrap().existed);
         crash(&mut cluster);
         sure.record(&session("s")).await.unwrap();
 
         // An append that is repeated.
-        append(&lazy, &session("s"), entry("one", "one")).await;
-        let repeat = Append::any(vec![entry("one", "one")]);
+        append(&lazy, &session("s"), named_entry("one", "one")).await;
+        let repeat = Append::unconditional(vec![named_entry("one", "one")]);
         let repeated = sure.append(&session("s"), repeat).await.unwrap();
-        assert_eq!(repeated.how, How::Repeated);
+        assert_eq!(repeated.kind, AppendKind::Repeated);
         crash(&mut cluster);
-        assert_eq!(sure.record(&session("s")).await.unwrap().card.head, Seq(1));
+        assert_eq!(sure.record(&session("s")).await.unwrap().info.head, Seq(1));
 
         // An attachment that is there.
         let lazily = lazy.put_blob(&owner(), b"bytes".to_vec()).await.unwrap();
@@ -65,10 +65,10 @@ fn an_answer_that_rests_on_what_another_server_has_not_synced_is_synced() {
         assert_eq!(sure.blob(&owner(), &digest).await.unwrap(), b"bytes");
 
         // A fork that is there.
-        lazy.fork(&session("s"), Seq(1), birth("f")).await.unwrap();
-        sure.fork(&session("s"), Seq(1), birth("f")).await.unwrap();
+        lazy.fork(&session("s"), Seq(1), header("f")).await.unwrap();
+        sure.fork(&session("s"), Seq(1), header("f")).await.unwrap();
         crash(&mut cluster);
-        assert_eq!(sure.record(&session("f")).await.unwrap().card.head, Seq(1));
+        assert_eq!(sure.record(&session("f")).await.unwrap().info.head, Seq(1));
     });
 }
 
@@ -79,16 +79,16 @@ fn a_database_that_is_set_not_to_sync_syncs_for_a_store_that_promises_it() {
     };
     run(async {
         let lazy = "ALTER DATABASE postgres SET synchronous_commit = off";
-        cluster.sql(lazy).unwrap();
+        cluster.run_sql(lazy).unwrap();
         let store = open(&cluster, Durability::Full).await;
-        store.create(&owner(), birth("s")).await.unwrap();
+        store.create(&owner(), header("s")).await.unwrap();
         crash(&mut cluster);
         for count in 1..=3 {
             let name = format!("entry {count}");
-            append(&store, &session("s"), entry(&name, &name)).await;
+            append(&store, &session("s"), named_entry(&name, &name)).await;
             crash(&mut cluster);
             let record = store.record(&session("s")).await.unwrap();
-            assert_eq!(record.card.head, Seq(count));
+            assert_eq!(record.info.head, Seq(count));
         }
     });
 }

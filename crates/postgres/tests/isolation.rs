@@ -4,11 +4,13 @@
 
 mod common;
 
-use common::{append, birth, entry, open, run};
+use common::{append, header, named_entry, open, run};
 use throughline_model::Owner;
 use throughline_postgres::PostgresStore;
-use throughline_postgres::trial::Trial;
-use throughline_store::{BlobStore, Catalog, Feed, Filter, LogStore, Position, Upkeep};
+use throughline_postgres::test_database::TestDatabase;
+use throughline_store::{
+    BlobStore, Catalog, ChangeFeed, LogStore, Maintenance, Position, SessionFilter,
+};
 use tokio_postgres::{Client, NoTls};
 
 async fn connect(url: &str) -> Client {
@@ -25,16 +27,21 @@ async fn count(client: &Client, sql: &str) -> i64 {
 async fn fill(store: &PostgresStore) {
     for name in ["alice", "bob"] {
         let owner: Owner = name.parse().unwrap();
-        store.create(&owner, birth("s")).await.unwrap();
+        store.create(&owner, header("s")).await.unwrap();
         let session = owner.session(&"s".parse().unwrap());
-        append(store, &session, entry(name, &format!("{name}'s secret"))).await;
+        append(
+            store,
+            &session,
+            named_entry(name, &format!("{name}'s secret")),
+        )
+        .await;
         let bytes = name.as_bytes().to_vec();
         store.put_blob(&owner, bytes).await.unwrap();
     }
 }
 
 /// A role that may log in and use the store, and nothing else.
-async fn application_role(trial: &Trial) -> String {
+async fn application_role(trial: &TestDatabase) -> String {
     let admin = trial.connect().await;
     let name = format!("tl_app_{}", std::process::id());
     let make = format!(
@@ -46,7 +53,7 @@ async fn application_role(trial: &Trial) -> String {
     name
 }
 
-async fn drop_role(trial: &Trial, name: &str) {
+async fn drop_role(trial: &TestDatabase, name: &str) {
     let admin = trial.connect().await;
     let drop = format!("DROP OWNED BY {name}; DROP ROLE {name}");
     let _ = admin.batch_execute(&drop).await;
@@ -54,7 +61,7 @@ async fn drop_role(trial: &Trial, name: &str) {
 
 #[test]
 fn a_statement_that_forgets_the_owner_gets_nothing() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -75,7 +82,7 @@ fn a_statement_that_forgets_the_owner_gets_nothing() {
         assert_eq!(client.execute(changed, &[]).await.unwrap(), 0);
 
         let alice: Owner = "alice".parse().unwrap();
-        let listed = store.list(&alice, &Filter::default(), None, 9).await;
+        let listed = store.list(&alice, &SessionFilter::default(), None, 9).await;
         assert_eq!(listed.unwrap().items.len(), 1);
         drop((client, store));
         drop_role(&trial, &role).await;
@@ -84,7 +91,7 @@ fn a_statement_that_forgets_the_owner_gets_nothing() {
 
 #[test]
 fn on_behalf_of_one_owner_anothers_rows_are_neither_seen_nor_made() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -117,7 +124,7 @@ fn on_behalf_of_one_owner_anothers_rows_are_neither_seen_nor_made() {
 
 #[test]
 fn whoever_owns_the_tables_is_held_to_it_too() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -152,7 +159,7 @@ fn whoever_owns_the_tables_is_held_to_it_too() {
 
 #[test]
 fn even_a_superuser_acts_in_a_role_that_is_held_to_it() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -169,7 +176,7 @@ fn even_a_superuser_acts_in_a_role_that_is_held_to_it() {
         admin.batch_execute(watch).await.unwrap();
         let alice: Owner = "alice".parse().unwrap();
         let session = alice.session(&"s".parse().unwrap());
-        append(&store, &session, entry("more", "more")).await;
+        append(&store, &session, named_entry("more", "more")).await;
         let who: Vec<String> = admin
             .query("SELECT DISTINCT who::text FROM public.seen", &[])
             .await
@@ -183,7 +190,7 @@ fn even_a_superuser_acts_in_a_role_that_is_held_to_it() {
 
 #[test]
 fn every_table_is_guarded() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -201,7 +208,7 @@ fn every_table_is_guarded() {
 
 #[test]
 fn the_feed_and_upkeep_see_every_owner() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {

@@ -6,29 +6,34 @@ mod common;
 
 use std::time::Duration;
 
-use common::{append, birth, entry, log, open, owner, run, session};
+use common::{append, header, named_entry, open, owner, read_log, run, session};
 use throughline_model::Seq;
-use throughline_postgres::trial::Trial;
+use throughline_postgres::test_database::TestDatabase;
 use throughline_postgres::{Options, PostgresStore};
-use throughline_store::{Append, ErrorKind, Fence, Leases, LogStore, Upkeep};
+use throughline_store::{Append, ErrorKind, Fence, LeaseStore, LogStore, Maintenance};
 use tokio::time::timeout;
 
 /// After this something is taken to hang.
-const HANGS: Duration = Duration::from_secs(60);
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-async fn sessions(store: &PostgresStore, ids: &[&str]) {
+async fn create_sessions(store: &PostgresStore, ids: &[&str]) {
     for id in ids {
-        store.create(&owner(), birth(id)).await.unwrap();
-        append(store, &session(id), entry(&format!("{id} first"), "hello")).await;
+        store.create(&owner(), header(id)).await.unwrap();
+        append(
+            store,
+            &session(id),
+            named_entry(&format!("{id} first"), "hello"),
+        )
+        .await;
     }
 }
 
 /// Appends to other sessions while one row of a session is locked, by this statement.
-async fn others_go_on(trial: &Trial, lock: &str) {
+async fn assert_others_proceed(trial: &TestDatabase, lock: &str) {
     let store = open(&trial.url()).await;
-    sessions(&store, &["locked", "a", "b"]).await;
+    create_sessions(&store, &["locked", "a", "b"]).await;
     let term = Duration::from_secs(600);
-    let lease = store.take_lease(&owner(), "locked", "me", term).await;
+    let lease = store.acquire_lease(&owner(), "locked", "me", term).await;
     let fence: Fence = lease.unwrap().fence();
     let other = trial.connect().await;
     other.batch_execute("BEGIN").await.unwrap();
@@ -42,7 +47,7 @@ async fn others_go_on(trial: &Trial, lock: &str) {
                 let name = format!("blocked {count}");
                 let new = Append {
                     fence: Some(fence.clone()),
-                    ..Append::any(vec![entry(&name, &name)])
+                    ..Append::unconditional(vec![named_entry(&name, &name)])
                 };
                 places.push(store.append(&session("locked"), new).await.unwrap());
             }
@@ -53,20 +58,20 @@ async fn others_go_on(trial: &Trial, lock: &str) {
         for count in 0..50 {
             for id in ["a", "b"] {
                 let name = format!("{id} {count}");
-                append(&store, &session(id), entry(&name, &name)).await;
+                append(&store, &session(id), named_entry(&name, &name)).await;
             }
         }
         // A session that this writer has not seen before.
-        sessions(&store, &["new"]).await;
-        append(&store, &session("new"), entry("new", "new")).await;
+        create_sessions(&store, &["new"]).await;
+        append(&store, &session("new"), named_entry("new", "new")).await;
     };
-    timeout(HANGS, unrelated)
+    timeout(HANG_TIMEOUT, unrelated)
         .await
         .expect("they wait for the lock");
 
     assert!(!blocked.is_finished(), "{lock}: nothing was locked");
     other.batch_execute("ROLLBACK").await.unwrap();
-    let places = timeout(HANGS, blocked).await.unwrap().unwrap();
+    let places = timeout(HANG_TIMEOUT, blocked).await.unwrap().unwrap();
     let seqs: Vec<_> = places.iter().map(|place| place.entries[0].seq).collect();
     assert_eq!(seqs, [2, 3, 4, 5, 6].map(Seq));
     let report = store.check(&|_, _| ()).await.unwrap();
@@ -75,41 +80,41 @@ async fn others_go_on(trial: &Trial, lock: &str) {
 
 #[test]
 fn a_locked_head_holds_up_no_other_session() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     let lock = "SELECT FROM throughline.head WHERE id = 'locked' FOR UPDATE";
-    run(async { others_go_on(&trial, lock).await });
+    run(async { assert_others_proceed(&trial, lock).await });
 }
 
 #[test]
 fn a_locked_lease_holds_up_no_other_session() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     let lock = "SELECT FROM throughline.lease WHERE name = 'locked' FOR UPDATE";
-    run(async { others_go_on(&trial, lock).await });
+    run(async { assert_others_proceed(&trial, lock).await });
 }
 
 #[test]
 fn a_locked_row_that_only_the_database_itself_needs_holds_up_no_other_session() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     let lock = "INSERT INTO throughline.entry (owner, log, seq, id, at, digest, position, payload)
         SELECT owner, log, 2, gen_random_uuid(), 0, digest, 1000000, '' FROM throughline.head
         WHERE id = 'locked'";
-    run(async { others_go_on(&trial, lock).await });
+    run(async { assert_others_proceed(&trial, lock).await });
 }
 
 #[test]
 fn appends_to_a_locked_session_keep_their_order() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
         let store = open(&trial.url()).await;
-        sessions(&store, &["s"]).await;
+        create_sessions(&store, &["s"]).await;
         let other = trial.connect().await;
         let lock = "BEGIN; SELECT FROM throughline.head FOR UPDATE";
         other.batch_execute(lock).await.unwrap();
@@ -117,14 +122,16 @@ fn appends_to_a_locked_session_keep_their_order() {
         for count in 0..20 {
             let store = store.clone();
             let name = format!("entry {count}");
-            waiting.spawn(async move { append(&store, &session("s"), entry(&name, &name)).await });
+            waiting.spawn(
+                async move { append(&store, &session("s"), named_entry(&name, &name)).await },
+            );
             // Some come while others are set aside.
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         other.batch_execute("COMMIT").await.unwrap();
-        timeout(HANGS, waiting.join_all()).await.unwrap();
+        timeout(HANG_TIMEOUT, waiting.join_all()).await.unwrap();
 
-        let texts: Vec<_> = log(&store, &session("s"))
+        let texts: Vec<_> = read_log(&store, &session("s"))
             .await
             .unwrap()
             .into_iter()
@@ -139,25 +146,28 @@ fn appends_to_a_locked_session_keep_their_order() {
 
 #[test]
 fn an_append_that_gave_up_on_a_lock_is_not_done_later() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
         let options = Options {
-            patience: Duration::from_millis(700),
+            time_limit: Duration::from_millis(700),
             ..Options::default()
         };
         let store = PostgresStore::open(&trial.url(), options).await.unwrap();
-        sessions(&store, &["s", "t"]).await;
+        create_sessions(&store, &["s", "t"]).await;
         let other = trial.connect().await;
         let lock = "BEGIN; SELECT FROM throughline.head WHERE id = 's' FOR UPDATE";
         other.batch_execute(lock).await.unwrap();
 
-        let new = || Append::any(vec![entry("late", "late")]);
+        let new = || Append::unconditional(vec![named_entry("late", "late")]);
         let to = session("s");
         let (first, second, trashed) = tokio::join!(
             store.append(&to, new()),
-            store.append(&to, Append::any(vec![entry("later", "later")])),
+            store.append(
+                &to,
+                Append::unconditional(vec![named_entry("later", "later")])
+            ),
             throughline_store::Catalog::trash(&store, &to, common::at(9)),
         );
         for refused in [
@@ -170,10 +180,15 @@ fn an_append_that_gave_up_on_a_lock_is_not_done_later() {
         }
 
         other.batch_execute("COMMIT").await.unwrap();
-        append(&store, &session("t"), entry("afterwards", "afterwards")).await;
+        append(
+            &store,
+            &session("t"),
+            named_entry("afterwards", "afterwards"),
+        )
+        .await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let record = store.record(&session("s")).await.unwrap();
-        assert_eq!(record.card.head, Seq(1));
+        assert_eq!(record.info.head, Seq(1));
         let appended = store.append(&session("s"), new()).await.unwrap();
         assert_eq!(appended.entries[0].seq, Seq(2));
     });

@@ -7,12 +7,15 @@ mod common;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 
-use common::{acknowledge, acknowledged, birth, entry, log, open, run, session};
+use common::{
+    header, named_entry, open, parse_acknowledgements, print_acknowledgement, read_log, run,
+    session,
+};
 use throughline_model::{EntryId, Seq};
 use throughline_postgres::PostgresStore;
-use throughline_postgres::trial::Trial;
-use throughline_store::conformance::processes::{Together, append_among_others};
-use throughline_store::{Append, LogStore, Upkeep};
+use throughline_postgres::test_database::TestDatabase;
+use throughline_store::conformance::processes::{ConsistentAppends, append_concurrently};
+use throughline_store::{Append, LogStore, Maintenance};
 
 /// Does what this process was started for.
 #[test]
@@ -26,29 +29,29 @@ fn child() {
     run(async {
         let store = open(url).await;
         if how == "endless" {
-            endless(&store, me).await;
+            append_forever(&store, me).await;
         } else {
-            append_among_others(&store, me).await;
+            append_concurrently(&store, me).await;
         }
     });
 }
 
 /// Appends in twos until somebody ends it.
-async fn endless(store: &PostgresStore, me: &str) {
+async fn append_forever(store: &PostgresStore, me: &str) {
     let write = async |id: &str| {
         let to = session(id);
-        store.create(&to.owner, birth(id)).await.unwrap();
+        store.create(&to.owner, header(id)).await.unwrap();
         for count in 0.. {
             let name = format!("{me}-{id}-{count}");
             // Some are longer than a page.
             let bytes = if count % 16 == 0 { 9_000 } else { 100 };
             let new = vec![
-                entry(&format!("{name}-a"), &name),
-                entry(&format!("{name}-b"), &"y".repeat(bytes)),
+                named_entry(&format!("{name}-a"), &name),
+                named_entry(&format!("{name}-b"), &"y".repeat(bytes)),
             ];
-            let appended = store.append(&to, Append::any(new)).await.unwrap();
+            let appended = store.append(&to, Append::unconditional(new)).await.unwrap();
             for entry in appended.entries {
-                acknowledge(&to, entry.seq, entry.id);
+                print_acknowledgement(&to, entry.seq, entry.id);
             }
         }
     };
@@ -57,18 +60,18 @@ async fn endless(store: &PostgresStore, me: &str) {
 
 #[test]
 fn processes_together_lose_nothing_and_number_densely() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     let role = |number| format!("{}\n{number}\nmeasured", trial.url());
-    let together = Together::run(5, role);
-    run(async { together.is_all_there(&open(&trial.url()).await).await });
+    let together = ConsistentAppends::run(5, role);
+    run(async { together.assert_stored(&open(&trial.url()).await).await });
 }
 
 #[test]
 fn what_was_acknowledged_survives_a_kill_at_any_moment() {
     const ROUNDS: u64 = 8;
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     let mut all: BTreeMap<String, Vec<(Seq, EntryId)>> = BTreeMap::new();
@@ -76,7 +79,7 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
         // Two at a time, of which one is killed while the other goes on.
         let start = |me: String| {
             let role = format!("{}\n{me}\nendless", trial.url());
-            common::process(&role).spawn().unwrap()
+            common::child_process(&role).spawn().unwrap()
         };
         let both = [start(format!("{round}-a")), start(format!("{round}-b"))];
         // Killed once it has said so much, in the middle of whatever comes next.
@@ -90,14 +93,14 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
             process.kill().unwrap();
             said.read_to_end(&mut output).unwrap();
             process.wait().unwrap();
-            for (id, places) in acknowledged(&output) {
+            for (id, places) in parse_acknowledgements(&output) {
                 all.entry(id).or_default().extend(places);
             }
         }
         run(async {
             let store = open(&trial.url()).await;
             for (id, places) in &all {
-                let log = log(&store, &session(id)).await.unwrap();
+                let log = read_log(&store, &session(id)).await.unwrap();
                 for (seq, entry) in places {
                     let kept = log.get(usize::try_from(seq.0).unwrap() - 1);
                     assert_eq!(kept.map(|kept| kept.id), Some(*entry), "{id} {seq}");

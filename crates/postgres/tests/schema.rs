@@ -6,10 +6,10 @@ mod common;
 
 use std::path::Path;
 
-use common::{append, birth, entry, open, owner, run, session};
-use throughline_postgres::trial::Trial;
+use common::{append, header, named_entry, open, owner, run, session};
+use throughline_postgres::test_database::TestDatabase;
 use throughline_postgres::{Options, PostgresStore};
-use throughline_store::{ErrorKind, LogStore, StoreError, Upkeep};
+use throughline_store::{ErrorKind, LogStore, Maintenance, StoreError};
 
 /// The names of a store's migrations, as the files have them.
 fn migrations(store: &str) -> Vec<String> {
@@ -27,7 +27,7 @@ fn both_stores_have_the_same_migrations() {
     assert_eq!(migrations("postgres"), migrations("sqlite"));
 }
 
-async fn refusal(url: &str) -> StoreError {
+async fn open_error(url: &str) -> StoreError {
     PostgresStore::open(url, Options::default())
         .await
         .expect_err("it opened")
@@ -38,7 +38,7 @@ fn a_store_of_every_earlier_schema_opens_and_works() {
     let migrations = migrations("postgres");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     for known in 0..=migrations.len() {
-        let Some(trial) = Trial::new() else {
+        let Some(trial) = TestDatabase::new() else {
             return;
         };
         run(async {
@@ -60,8 +60,8 @@ fn a_store_of_every_earlier_schema_opens_and_works() {
                 admin.execute(note, &[&name]).await.unwrap();
             }
             let store = open(&trial.url()).await;
-            store.create(&owner(), birth("s")).await.unwrap();
-            append(&store, &session("s"), entry("one", "hello")).await;
+            store.create(&owner(), header("s")).await.unwrap();
+            append(&store, &session("s"), named_entry("one", "hello")).await;
             let report = store.check(&|_, _| ()).await.unwrap();
             assert_eq!(report.findings, [], "from schema {known}");
         });
@@ -70,7 +70,7 @@ fn a_store_of_every_earlier_schema_opens_and_works() {
 
 #[test]
 fn many_may_make_the_store_at_once() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -91,22 +91,22 @@ fn many_may_make_the_store_at_once() {
 
 #[test]
 fn a_store_of_a_later_version_is_left_alone() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
         let admin = trial.connect().await;
         let later = "INSERT INTO throughline.migration (name) VALUES ('20990101000000_later')";
         admin.batch_execute(later).await.unwrap();
-        let error = refusal(&trial.url()).await;
-        assert!(matches!(error, StoreError::Newer { .. }), "{error}");
+        let error = open_error(&trial.url()).await;
+        assert!(matches!(error, StoreError::SchemaTooNew { .. }), "{error}");
         assert!(error.to_string().contains("20990101000000_later"));
     });
 }
 
 #[test]
 fn a_schema_of_another_program_is_left_alone() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -114,20 +114,20 @@ fn a_schema_of_another_program_is_left_alone() {
         let other = "DROP SCHEMA throughline CASCADE; CREATE SCHEMA throughline;
             CREATE TABLE throughline.plants (name text)";
         admin.batch_execute(other).await.unwrap();
-        let error = refusal(&trial.url()).await;
+        let error = open_error(&trial.url()).await;
         assert_eq!(error.kind(), ErrorKind::Damaged);
     });
 }
 
 #[test]
-fn what_is_no_address_is_told_without_the_password() {
+fn what_is_no_address_is_reported_without_the_password() {
     run(async {
-        let error = refusal("postgres://me:hunter2@host/db?no_such_option=1").await;
+        let error = open_error("postgres://me:hunter2@host/db?no_such_option=1").await;
         assert_eq!(error.kind(), ErrorKind::Invalid);
         let said = error.to_string();
         assert!(said.contains("no_such_option"), "{said}");
         assert!(!said.contains("hunter2"), "{said}");
-        let away = refusal("postgres://me:hunter2@127.0.0.1:1/db").await;
+        let away = open_error("postgres://me:hunter2@127.0.0.1:1/db").await;
         assert_eq!(away.kind(), ErrorKind::Unavailable);
         assert!(!format!("{away:?}").contains("hunter2"));
     });
@@ -135,7 +135,7 @@ fn what_is_no_address_is_told_without_the_password() {
 
 #[test]
 fn nothing_is_counted_of_who_owns_rows() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {

@@ -6,13 +6,15 @@
 mod common;
 
 use common::run;
-use throughline_postgres::trial::Trial;
+use throughline_postgres::test_database::TestDatabase;
 use throughline_postgres::{Options, PostgresIndex, PostgresStore};
-use throughline_recall::conformance::{Fed, everywhere, owner, passage, places, text, word};
+use throughline_recall::conformance::{
+    IndexFixture, hit_positions, hybrid_query, owner, passage, text_query, unique_word,
+};
 use throughline_recall::{Batch, FolderIndex, Index, Passage, RecallError};
 
 /// Does something that waits for the database on a thread where it may.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
@@ -26,12 +28,12 @@ fn index(store: &PostgresStore) -> (PostgresIndex, tempfile::TempDir) {
 }
 
 /// Runs a case on an empty index in a database.
-fn on(trial: &Trial, case: fn(&mut Fed)) {
+fn run_case(trial: &TestDatabase, case: fn(&mut IndexFixture)) {
     run(async {
         let store = trial.open(Options::default()).await;
-        aside(move || {
+        run_blocking(move || {
             let (index, folder) = index(&store);
-            case(&mut Fed::new(Box::new(index), folder));
+            case(&mut IndexFixture::new(Box::new(index), folder));
         })
         .await;
     });
@@ -40,8 +42,8 @@ fn on(trial: &Trial, case: fn(&mut Fed)) {
 mod without_pgvector {
     use super::*;
 
-    fn run(case: fn(&mut Fed)) {
-        let Some(trial) = Trial::new() else {
+    fn run(case: fn(&mut IndexFixture)) {
+        let Some(trial) = TestDatabase::new() else {
             return;
         };
         common::run(async {
@@ -49,7 +51,7 @@ mod without_pgvector {
             let bytes = "ALTER TABLE throughline.passage ALTER vector TYPE bytea USING NULL";
             admin.batch_execute(bytes).await.unwrap();
         });
-        on(&trial, case);
+        run_case(&trial, case);
     }
 
     throughline_recall::conformance!(run);
@@ -58,8 +60,8 @@ mod without_pgvector {
 mod with_pgvector {
     use super::*;
 
-    fn run(case: fn(&mut Fed)) {
-        let Some(trial) = Trial::with_pgvector() else {
+    fn run(case: fn(&mut IndexFixture)) {
+        let Some(trial) = TestDatabase::with_pgvector() else {
             return;
         };
         common::run(async {
@@ -69,14 +71,14 @@ mod with_pgvector {
             let row = admin.query_one(kind, &[]).await.unwrap();
             assert_eq!(row.get::<_, String>(0), "halfvec");
         });
-        on(&trial, case);
+        run_case(&trial, case);
     }
 
     throughline_recall::conformance!(run);
 }
 
 /// What is said at a position: made-up words, in sessions that go on at the same time.
-fn said(position: u64) -> Passage {
+fn passage_at(position: u64) -> Passage {
     let words = [
         "apple", "river", "stone", "cloud", "engine", "paper", "winter",
     ];
@@ -93,7 +95,7 @@ fn said(position: u64) -> Passage {
         next(),
         next(),
         next(),
-        word(position)
+        unique_word(position)
     );
     Passage {
         position,
@@ -102,10 +104,10 @@ fn said(position: u64) -> Passage {
 }
 
 /// The next batch of the same story, whoever tells it.
-fn next(after: u64, upto: u64) -> Batch {
+fn next_batch(after: u64, upto: u64) -> Batch {
     let upto = upto.min(after + 37);
     Batch {
-        passages: (after + 1..=upto).map(said).collect(),
+        passages: (after + 1..=upto).map(passage_at).collect(),
         removed: Vec::new(),
         after,
         upto,
@@ -113,15 +115,15 @@ fn next(after: u64, upto: u64) -> Batch {
     }
 }
 
-fn feed_all(index: &dyn Index, upto: u64) {
+fn index_all(index: &dyn Index, upto: u64) {
     loop {
         let after = index.watermark().unwrap();
         if after == upto {
             return;
         }
-        match index.feeder().unwrap() {
+        match index.indexer().unwrap() {
             Some(mut feeder) => {
-                feeder.feed(next(after, upto)).unwrap();
+                feeder.index_batch(next_batch(after, upto)).unwrap();
             }
             None => std::thread::yield_now(),
         }
@@ -129,18 +131,18 @@ fn feed_all(index: &dyn Index, upto: u64) {
 }
 
 /// What both find, as `session/seq`, and how much of the first ten is the same.
-fn compared(one: &dyn Index, other: &dyn Index) -> (usize, usize) {
+fn compare_results(one: &dyn Index, other: &dyn Index) -> (usize, usize) {
     let (mut same, mut all) = (0, 0);
     for words in [
         "apple",
         "winter river",
         "paper engine cloud",
-        &word(300),
+        &unique_word(300),
         "stone apple",
     ] {
-        for query in [text(words), everywhere(words)] {
+        for query in [text_query(words), hybrid_query(words)] {
             let (here, there) = (one.search(&query).unwrap(), other.search(&query).unwrap());
-            let (here, there) = (places(&here), places(&there));
+            let (here, there) = (hit_positions(&here), hit_positions(&there));
             let ten = &here[..10.min(here.len())];
             all += ten.len();
             same += ten
@@ -153,31 +155,31 @@ fn compared(one: &dyn Index, other: &dyn Index) -> (usize, usize) {
 }
 
 #[test]
-fn of_several_feeders_one_feeds_at_a_time_and_nothing_comes_twice() {
-    let Some(trial) = Trial::new() else {
+fn of_several_indexers_one_indexes_at_a_time_and_nothing_comes_twice() {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
         let mut feeding = Vec::new();
         for _ in 0..4 {
             let store = trial.open(Options::default()).await;
-            feeding.push(aside(move || {
+            feeding.push(run_blocking(move || {
                 let (index, _folder) = index(&store);
-                feed_all(&index, 700);
-                index.passages().unwrap()
+                index_all(&index, 700);
+                index.passage_count().unwrap()
             }));
         }
         for done in futures_util::future::join_all(feeding).await {
             assert_eq!(done, 700);
         }
         let store = trial.open(Options::default()).await;
-        aside(move || {
+        run_blocking(move || {
             let (index, _folder) = index(&store);
             let folder = tempfile::tempdir().unwrap();
             let other = FolderIndex::open(folder.path()).unwrap();
-            feed_all(&other, 700);
+            index_all(&other, 700);
             // Both rank by the same formula; lengths of passages are rounded in a folder.
-            let (same, all) = compared(&index, &other);
+            let (same, all) = compare_results(&index, &other);
             assert!(same * 10 >= all * 9, "{same} of {all}");
         })
         .await;
@@ -186,14 +188,14 @@ fn of_several_feeders_one_feeds_at_a_time_and_nothing_comes_twice() {
 
 #[test]
 fn a_batch_that_is_cut_off_leaves_the_index_behind_and_not_wrong() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
         let admin = trial.connect().await;
         let store = trial.open(Options::default()).await;
         let again = store.clone();
-        aside(move || feed_all(&index(&again).0, 300)).await;
+        run_blocking(move || index_all(&index(&again).0, 300)).await;
         // The connection is cut when half of a batch is written.
         let cut =
             "CREATE FUNCTION public.cut() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
@@ -202,28 +204,28 @@ fn a_batch_that_is_cut_off_leaves_the_index_behind_and_not_wrong() {
                 FOR EACH ROW EXECUTE FUNCTION public.cut()";
         admin.batch_execute(cut).await.unwrap();
         let again = store.clone();
-        let failed = aside(move || {
+        let failed = run_blocking(move || {
             let (index, _folder) = index(&again);
-            let mut feeder = index.feeder().unwrap().unwrap();
-            feeder.feed(next(300, 400)).unwrap_err()
+            let mut feeder = index.indexer().unwrap().unwrap();
+            feeder.index_batch(next_batch(300, 400)).unwrap_err()
         })
         .await;
         assert!(matches!(failed, RecallError::Database { .. }), "{failed:?}");
         let heal = "DROP TRIGGER cut ON throughline.passage_text";
         admin.batch_execute(heal).await.unwrap();
-        aside(move || {
+        run_blocking(move || {
             let (index, _folder) = index(&store);
             assert_eq!(
-                (index.watermark().unwrap(), index.passages().unwrap()),
+                (index.watermark().unwrap(), index.passage_count().unwrap()),
                 (300, 300)
             );
-            let found = places(&index.search(&text(&word(320))).unwrap());
+            let found = hit_positions(&index.search(&text_query(&unique_word(320))).unwrap());
             assert!(!found.contains(&"s0/65".to_owned()), "{found:?}");
             // Nobody holds it any more.
-            feed_all(&index, 400);
-            assert_eq!(index.passages().unwrap(), 400);
+            index_all(&index, 400);
+            assert_eq!(index.passage_count().unwrap(), 400);
             assert_eq!(
-                places(&index.search(&text(&word(320))).unwrap())[0],
+                hit_positions(&index.search(&text_query(&unique_word(320))).unwrap())[0],
                 "s0/65"
             );
         })
@@ -232,29 +234,29 @@ fn a_batch_that_is_cut_off_leaves_the_index_behind_and_not_wrong() {
 }
 
 #[test]
-fn a_feeder_that_is_gone_holds_nobody_up() {
-    let Some(trial) = Trial::new() else {
+fn an_indexer_that_is_gone_holds_nobody_up() {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
         let admin = trial.connect().await;
         let store = trial.open(Options::default()).await;
         let again = store.clone();
-        let mut feeder = aside(move || index(&again).0.feeder().unwrap().unwrap()).await;
+        let mut feeder = run_blocking(move || index(&again).0.indexer().unwrap().unwrap()).await;
         let again = store.clone();
-        let other = aside(move || index(&again).0.feeder().unwrap().is_none()).await;
+        let other = run_blocking(move || index(&again).0.indexer().unwrap().is_none()).await;
         assert!(other, "one feeds");
         let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE state = 'idle in transaction' AND datname = current_database()";
         assert_eq!(admin.query(kill, &[]).await.unwrap().len(), 1);
-        aside(move || {
+        run_blocking(move || {
             // It was only slow, and finds out.
-            feeder.feed(next(0, 20)).unwrap_err();
+            feeder.index_batch(next_batch(0, 20)).unwrap_err();
             let (index, _folder) = index(&store);
-            feed_all(&index, 50);
+            index_all(&index, 50);
             // What it had prepared is not taken in any more.
-            assert_eq!(feeder.feed(next(0, 20)).unwrap(), 50);
-            assert_eq!(index.passages().unwrap(), 50);
+            assert_eq!(feeder.index_batch(next_batch(0, 20)).unwrap(), 50);
+            assert_eq!(index.passage_count().unwrap(), 50);
         })
         .await;
     });
@@ -262,7 +264,7 @@ fn a_feeder_that_is_gone_holds_nobody_up() {
 
 #[test]
 fn of_what_is_erased_no_word_is_left_in_any_table() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
@@ -273,9 +275,9 @@ fn of_what_is_erased_no_word_is_left_in_any_table() {
                 WHERE kept LIKE '%hunter%' OR terms LIKE '%hunter%')";
         let (told, heard) = std::sync::mpsc::channel();
         let (go, wait) = std::sync::mpsc::channel::<()>();
-        let feeding = aside(move || {
+        let feeding = run_blocking(move || {
             let (index, folder) = index(&store);
-            let mut fed = Fed::new(Box::new(index), folder);
+            let mut fed = IndexFixture::new(Box::new(index), folder);
             let many = |id: &str| {
                 (1..=200)
                     .map(|seq| passage(id, seq, "plain words"))
@@ -283,10 +285,10 @@ fn of_what_is_erased_no_word_is_left_in_any_table() {
             };
             let mut first: Vec<Passage> = many("s");
             first[199].text = "the password is hunter2".to_owned();
-            fed.feed(first);
+            fed.index_passages(first);
             // It leaves its block, and comes into another.
-            fed.feed(vec![passage("s", 201, "and another thing")]);
-            fed.feed(many("t"));
+            fed.index_passages(vec![passage("s", 201, "and another thing")]);
+            fed.index_passages(many("t"));
             told.send(()).unwrap();
             wait.recv().unwrap();
             fed.remove("s", Some(200));
@@ -312,20 +314,20 @@ fn of_what_is_erased_no_word_is_left_in_any_table() {
 
 #[test]
 fn a_forgotten_filter_shows_nobody_elses_words() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     run(async {
         let store = trial.open(Options::default()).await;
-        aside(move || {
+        run_blocking(move || {
             let (index, folder) = index(&store);
-            let mut fed = Fed::new(Box::new(index), folder);
+            let mut fed = IndexFixture::new(Box::new(index), folder);
             for name in ["alice", "bob"] {
                 let all = (1..=300).map(|number| Passage {
                     owner: owner(name),
-                    ..said(number)
+                    ..passage_at(number)
                 });
-                fed.feed(all.collect());
+                fed.index_passages(all.collect());
             }
         })
         .await;

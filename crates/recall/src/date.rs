@@ -10,22 +10,22 @@ use throughline_model::Timestamp;
 pub struct DateError(String);
 
 /// The beginning of the day, month or year that is meant, where `now` is; or the instant.
-pub(crate) fn date(typed: &str, now: &Zoned) -> Result<Timestamp, DateError> {
-    let found = instant(typed)
-        .or_else(|| day(typed, now.date()).and_then(|day| midnight(day, now)))
+pub(crate) fn parse_date(typed: &str, now: &Zoned) -> Result<Timestamp, DateError> {
+    let found = parse_instant(typed)
+        .or_else(|| parse_day(typed, now.date()).and_then(|day| start_of_day(day, now)))
         .or_else(|| {
-            ago(typed)
+            parse_ago(typed)
                 .and_then(|span| now.checked_sub(span).ok())
                 .map(|at| at.timestamp())
         });
     found.ok_or_else(|| DateError(typed.to_owned()))
 }
 
-fn instant(typed: &str) -> Option<Timestamp> {
+fn parse_instant(typed: &str) -> Option<Timestamp> {
     typed.contains('T').then(|| typed.parse().ok())?
 }
 
-fn day(typed: &str, today: Date) -> Option<Date> {
+fn parse_day(typed: &str, today: Date) -> Option<Date> {
     match typed.to_lowercase().as_str() {
         "today" => return Some(today),
         "yesterday" => return today.checked_sub(1.day()).ok(),
@@ -50,13 +50,13 @@ fn day(typed: &str, today: Date) -> Option<Date> {
     Date::new(year, month, day).ok()
 }
 
-fn midnight(day: Date, now: &Zoned) -> Option<Timestamp> {
+fn start_of_day(day: Date, now: &Zoned) -> Option<Timestamp> {
     let at = day.to_zoned(now.time_zone().clone()).ok()?;
     Some(at.timestamp())
 }
 
 /// `7d` and the like: so long ago.
-fn ago(typed: &str) -> Option<Span> {
+fn parse_ago(typed: &str) -> Option<Span> {
     let (at, unit) = typed.char_indices().last()?;
     let count: i64 = typed[..at]
         .parse()
@@ -76,30 +76,33 @@ fn ago(typed: &str) -> Option<Span> {
 mod tests {
     use super::*;
 
-    fn found(typed: &str) -> String {
+    fn parse_to_string(typed: &str) -> String {
         let now = "2026-11-15T12:30[Europe/Berlin]".parse().unwrap();
-        date(typed, &now).map_or_else(|error| error.to_string(), |at| at.to_string())
+        parse_date(typed, &now).map_or_else(|error| error.to_string(), |at| at.to_string())
     }
 
     #[test]
     fn days_months_and_years_begin_where_the_person_is() {
-        assert_eq!(found("2026-11-15"), "2026-11-14T23:00:00Z");
-        assert_eq!(found("2026-07"), "2026-06-30T22:00:00Z");
-        assert_eq!(found("2026"), "2025-12-31T23:00:00Z");
-        assert_eq!(found("Today"), "2026-11-14T23:00:00Z");
-        assert_eq!(found("yesterday"), "2026-11-13T23:00:00Z");
+        assert_eq!(parse_to_string("2026-11-15"), "2026-11-14T23:00:00Z");
+        assert_eq!(parse_to_string("2026-07"), "2026-06-30T22:00:00Z");
+        assert_eq!(parse_to_string("2026"), "2025-12-31T23:00:00Z");
+        assert_eq!(parse_to_string("Today"), "2026-11-14T23:00:00Z");
+        assert_eq!(parse_to_string("yesterday"), "2026-11-13T23:00:00Z");
     }
 
     #[test]
     fn some_time_ago_is_counted_from_now() {
-        assert_eq!(found("7d"), "2026-11-08T11:30:00Z");
-        assert_eq!(found("2w"), "2026-11-01T11:30:00Z");
-        assert_eq!(found("1y"), "2025-11-15T11:30:00Z");
+        assert_eq!(parse_to_string("7d"), "2026-11-08T11:30:00Z");
+        assert_eq!(parse_to_string("2w"), "2026-11-01T11:30:00Z");
+        assert_eq!(parse_to_string("1y"), "2025-11-15T11:30:00Z");
     }
 
     #[test]
     fn an_instant_is_taken_as_it_is() {
-        assert_eq!(found("2026-11-15T08:00:00Z"), "2026-11-15T08:00:00Z");
+        assert_eq!(
+            parse_to_string("2026-11-15T08:00:00Z"),
+            "2026-11-15T08:00:00Z"
+        );
     }
 
     #[test]
@@ -115,7 +118,7 @@ mod tests {
             "2026-",
         ] {
             assert!(
-                found(typed).starts_with(&format!("{typed:?} is not a date")),
+                parse_to_string(typed).starts_with(&format!("{typed:?} is not a date")),
                 "{typed}"
             );
         }

@@ -12,35 +12,35 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use throughline_model::{Seq, SessionId, Timestamp};
 
-use crate::Kept;
-use crate::fold::folded;
-use crate::prepared::{Prepared, SAME_PLACE, Terms};
+use crate::StoredPassage;
+use crate::analysis::{AnalyzedPassage, SAME_POSITION, TextTerms};
+use crate::casefold::casefold;
 use crate::vector::Vector;
 use crate::window::Window;
-use crate::words::words;
+use crate::word_split::split_words;
 
 /// A passage as it is indexed.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// What is kept of it.
-    pub kept: Kept,
+    pub stored: StoredPassage,
     /// The name of who said it, and its words.
     pub authors: Vec<String>,
     /// The files it is about, as they are looked for.
     pub files: Vec<String>,
     /// The passages whose words are in its context.
-    pub around: Vec<(SessionId, Seq)>,
+    pub neighbors: Vec<(SessionId, Seq)>,
     /// What it means.
     pub vector: Vector,
     /// Its terms with their places, ready made.
-    pub(crate) own: String,
+    pub(crate) own_terms: String,
     /// The terms it is ranked by.
-    pub(crate) context: String,
+    pub(crate) context_terms: String,
 }
 
 /// How often a document has each of its terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct TermCounts {
     /// For each term, how often the passage itself says it, and how often it counts.
     pub terms: BTreeMap<String, (u32, u32)>,
 }
@@ -48,47 +48,58 @@ pub struct Tally {
 impl Document {
     /// The document of the passage in the middle of a window.
     pub(crate) fn new(window: &Window<'_>) -> Self {
-        let Prepared { passage, terms, .. } = window.middle;
+        let AnalyzedPassage { passage, terms, .. } = window.middle;
         let mut authors = Vec::new();
         if let Some(author) = &passage.author {
-            let whole = folded(author.trim());
-            let parts = words(author).flat_map(|word| word.parts);
-            authors.extend(parts.map(|part| part.plain).filter(|plain| *plain != whole));
+            let whole = casefold(author.trim());
+            let parts = split_words(author).flat_map(|word| word.subwords);
+            authors.extend(
+                parts
+                    .map(|part| part.folded)
+                    .filter(|plain| *plain != whole),
+            );
             authors.push(whole);
         }
-        let around = window.around().map(|other| &other.passage);
+        let around = window.neighbors().map(|other| &other.passage);
         Self {
-            kept: Kept {
+            stored: StoredPassage {
                 passage: passage.clone(),
-                before: window.before().map(Prepared::head).unwrap_or_default(),
+                previous_text: window
+                    .previous()
+                    .map(AnalyzedPassage::text_prefix)
+                    .unwrap_or_default(),
             },
             authors,
-            files: passage.files.iter().map(|file| folded(file)).collect(),
-            around: around
+            files: passage.files.iter().map(|file| casefold(file)).collect(),
+            neighbors: around
                 .map(|other| (other.session.clone(), other.seq))
                 .collect(),
             vector: window.vector(),
-            own: terms.in_order.clone(),
-            context: context(window),
+            own_terms: terms.positional.clone(),
+            context_terms: build_context_terms(window),
         }
     }
 
     /// How often it has each of its terms.
-    pub fn tally(&self) -> Tally {
+    pub fn count_terms(&self) -> TermCounts {
         let mut terms: BTreeMap<String, (u32, u32)> = BTreeMap::new();
-        for term in self.own.split(' ').filter(|term| !term.is_empty()) {
-            let term = term.strip_prefix(SAME_PLACE).unwrap_or(term);
+        for term in self.own_terms.split(' ').filter(|term| !term.is_empty()) {
+            let term = term.strip_prefix(SAME_POSITION).unwrap_or(term);
             terms.entry(term.to_owned()).or_default().0 += 1;
         }
-        for term in self.context.split(' ').filter(|term| !term.is_empty()) {
+        for term in self
+            .context_terms
+            .split(' ')
+            .filter(|term| !term.is_empty())
+        {
             terms.entry(term.to_owned()).or_default().1 += 1;
         }
-        Tally { terms }
+        TermCounts { terms }
     }
 }
 
 /// What a passage is ranked by.
-fn context(window: &Window<'_>) -> String {
+fn build_context_terms(window: &Window<'_>) -> String {
     let passage = &window.middle.passage;
     let own = &window.middle.terms.content;
     let mut context = format!("{own} {own}");
@@ -96,17 +107,17 @@ fn context(window: &Window<'_>) -> String {
         context.push(' ');
         context.push_str(terms);
     };
-    for other in window.around() {
-        add(other.terms.content_head());
+    for other in window.neighbors() {
+        add(other.terms.content_prefix());
     }
-    add(&Terms::of(&date(passage.at)).content);
+    add(&TextTerms::from_text(&format_date(passage.at)).content);
     if let Some(author) = &passage.author {
-        add(&Terms::of(author).content);
+        add(&TextTerms::from_text(author).content);
     }
     context
 }
 
 /// The date in words: `8 May 2023`.
-pub(crate) fn date(at: Timestamp) -> String {
+pub(crate) fn format_date(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%-d %B %Y").to_string()
 }

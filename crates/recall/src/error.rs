@@ -20,14 +20,14 @@ pub enum ErrorKind {
 #[non_exhaustive]
 pub enum RecallError {
     /// Another version of this program made it.
-    #[error("the index in {place} was made {made}, and this program needs {needed}")]
+    #[error("the index in {location} was found {found}, and this program needs {expected}")]
     Stale {
         /// Where it is.
-        place: String,
+        location: String,
         /// The format and model it was made with.
-        made: String,
+        found: String,
         /// The format and model needed.
-        needed: String,
+        expected: String,
     },
     /// Its files cannot be read. It can be deleted and built again.
     #[error("the index in {} is damaged: it can be deleted and built again", folder.display())]
@@ -142,17 +142,17 @@ fn is_environmental(error: &std::io::Error) -> bool {
 }
 
 /// Says what was being done when the engine or the disk failed.
-pub(crate) trait During<T> {
+pub(crate) trait ErrorContext<T> {
     fn during(self, what: &'static str) -> Result<T, RecallError>;
 }
 
-impl<T> During<T> for Result<T, tantivy::TantivyError> {
+impl<T> ErrorContext<T> for Result<T, tantivy::TantivyError> {
     fn during(self, during: &'static str) -> Result<T, RecallError> {
         self.map_err(|source| RecallError::Engine { during, source })
     }
 }
 
-impl<T> During<T> for std::io::Result<T> {
+impl<T> ErrorContext<T> for std::io::Result<T> {
     fn during(self, during: &'static str) -> Result<T, RecallError> {
         self.map_err(|source| RecallError::Io { during, source })
     }

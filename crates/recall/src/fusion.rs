@@ -7,10 +7,10 @@
 
 use std::collections::HashMap;
 
-use crate::{Mode, Why};
+use crate::{Mode, ScoreParts};
 
 /// What a part is worth.
-pub(crate) struct Weights {
+pub(crate) struct ScoreWeights {
     text: f32,
     pooled: f32,
     late: f32,
@@ -19,8 +19,8 @@ pub(crate) struct Weights {
     contextual: f32,
 }
 
-impl Weights {
-    pub(crate) fn of(mode: Mode) -> Self {
+impl ScoreWeights {
+    pub(crate) fn for_mode(mode: Mode) -> Self {
         let (text, pooled, late, session, author) = match mode {
             Mode::Text => (1.0, 0.0, 0.0, 0.0, 0.0),
             Mode::Semantic => (0.0, 0.3, 0.4, 0.0, 0.2),
@@ -39,7 +39,7 @@ impl Weights {
     /// What the parts are worth where a contextual model has read the passages, too: it
     /// says the same as the static one, and says it better.
     pub(crate) fn with_contextual(mode: Mode) -> Self {
-        let first = Self::of(mode);
+        let first = Self::for_mode(mode);
         Self {
             text: 0.75 * first.text,
             pooled: 0.5 * first.pooled,
@@ -50,7 +50,7 @@ impl Weights {
     }
 
     /// The score.
-    pub(crate) fn score(&self, why: &Why) -> f32 {
+    pub(crate) fn score(&self, why: &ScoreParts) -> f32 {
         let parts = [
             self.text * why.text,
             self.pooled * why.pooled,
@@ -65,7 +65,7 @@ impl Weights {
 }
 
 /// Scales the parts of all candidates; `sessions` says which belong together.
-pub(crate) fn scale<S: std::hash::Hash + Eq>(whys: &mut [Why], sessions: &[S]) {
+pub(crate) fn normalize_scores<S: std::hash::Hash + Eq>(whys: &mut [ScoreParts], sessions: &[S]) {
     // None of the words is nothing, whatever the others have.
     let most = whys.iter().map(|why| why.text).fold(0.0, f32::max);
     if most > 0.0 {
@@ -73,8 +73,8 @@ pub(crate) fn scale<S: std::hash::Hash + Eq>(whys: &mut [Why], sessions: &[S]) {
             why.text /= most;
         }
     }
-    stretch(whys, |why| &mut why.pooled);
-    stretch(whys, |why| &mut why.late);
+    min_max_scale(whys, |why| &mut why.pooled);
+    min_max_scale(whys, |why| &mut why.late);
     let mut best: HashMap<&S, [f32; 3]> = HashMap::new();
     for (why, session) in whys.iter().zip(sessions) {
         let three = best.entry(session).or_default();
@@ -95,7 +95,7 @@ pub(crate) fn scale<S: std::hash::Hash + Eq>(whys: &mut [Why], sessions: &[S]) {
 }
 
 /// Stretches one part over 0 to 1.
-pub(crate) fn stretch<T>(all: &mut [T], part: impl Fn(&mut T) -> &mut f32) {
+pub(crate) fn min_max_scale<T>(all: &mut [T], part: impl Fn(&mut T) -> &mut f32) {
     let (mut least, mut most) = (f32::INFINITY, f32::NEG_INFINITY);
     for one in all.iter_mut() {
         least = least.min(*part(one));
@@ -117,14 +117,14 @@ mod tests {
 
     #[test]
     fn parts_are_scaled_among_the_candidates() {
-        let why = |text, late| Why {
+        let why = |text, late| ScoreParts {
             text,
             late,
-            ..Why::default()
+            ..ScoreParts::default()
         };
         let mut whys = [why(4.0, 0.5), why(2.0, 0.7), why(0.0, 0.6)];
-        scale(&mut whys, &["a", "b", "a"]);
-        let shown = |part: fn(&Why) -> f32| format!("{:.2?}", whys.each_ref().map(part));
+        normalize_scores(&mut whys, &["a", "b", "a"]);
+        let shown = |part: fn(&ScoreParts) -> f32| format!("{:.2?}", whys.each_ref().map(part));
         assert_eq!(shown(|why| why.text), "[1.00, 0.50, 0.00]");
         assert_eq!(shown(|why| why.late), "[0.00, 1.00, 0.50]");
         assert_eq!(shown(|why| why.session), "[1.00, 0.50, 1.00]");
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_score_is_at_most_one() {
-        let why = Why {
+        let why = ScoreParts {
             text: 1.0,
             pooled: 1.0,
             late: 1.0,
@@ -141,7 +141,7 @@ mod tests {
             contextual: None,
         };
         for mode in [Mode::Text, Mode::Semantic, Mode::Hybrid] {
-            assert!((Weights::of(mode).score(&why) - 1.0).abs() < 1e-5);
+            assert!((ScoreWeights::for_mode(mode).score(&why) - 1.0).abs() < 1e-5);
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use throughline_model::{Role, Seq, SessionId, Timestamp};
 
-use crate::{Compared, Snippet};
+use crate::{RerankReport, Snippet};
 
 /// A passage that was found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,14 +25,15 @@ pub struct Hit {
     /// How well it matches, compared with the other hits of the same query.
     pub score: f32,
     /// What the score is made of.
-    pub why: Why,
+    #[serde(rename = "why")]
+    pub score_parts: ScoreParts,
     /// The best place in it.
     pub snippet: Snippet,
 }
 
 /// What a score is made of: each part between 0 and 1 among the hits of one query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Why {
+pub struct ScoreParts {
     /// Words in common, here and around.
     pub text: f32,
     /// Likeness of the whole.
@@ -50,7 +51,7 @@ pub struct Why {
 
 /// The hits of a query, the best first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Found {
+pub struct QueryResults {
     /// The hits.
     pub hits: Vec<Hit>,
     /// The position up to which the store was searched.
@@ -58,5 +59,6 @@ pub struct Found {
     /// What was searched for instead, when nothing had the words as they were typed.
     pub corrected: Option<String>,
     /// What came of comparing the first hits again, where a model was to.
-    pub compared: Option<Compared>,
+    #[serde(rename = "compared")]
+    pub rerank: Option<RerankReport>,
 }

@@ -4,11 +4,11 @@
 
 use throughline_model::{Owner, Role, Seq, SessionId, Timestamp};
 
-use crate::fold::folded;
+use crate::casefold::casefold;
 
 /// A session, or its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct SessionRange {
     /// The session.
     pub session: SessionId,
     /// Up to this entry [default: all of it].
@@ -21,7 +21,7 @@ pub struct Scope {
     /// Whose.
     pub owner: Owner,
     /// Only within these. `None` is everywhere, an empty list is nowhere.
-    pub sessions: Option<Vec<Stretch>>,
+    pub sessions: Option<Vec<SessionRange>>,
     /// Not in these.
     pub except: Vec<SessionId>,
     /// Only by these roles; none means any.
@@ -39,7 +39,7 @@ pub struct Scope {
 
 impl Scope {
     /// Whether it leaves nothing out but whole sessions.
-    pub fn is_wide(&self) -> bool {
+    pub fn is_unfiltered(&self) -> bool {
         self.sessions.is_none()
             && self.roles.is_empty()
             && self.authors.is_empty()
@@ -50,13 +50,13 @@ impl Scope {
 
     /// The authors, as a [`Document`](crate::Document) has them.
     pub fn author_keys(&self) -> Vec<String> {
-        let keys = self.authors.iter().map(|author| folded(author.trim()));
+        let keys = self.authors.iter().map(|author| casefold(author.trim()));
         keys.collect()
     }
 
     /// The parts of paths, as a [`Document`](crate::Document) has them.
     pub fn file_keys(&self) -> Vec<String> {
-        self.files.iter().map(|file| folded(file)).collect()
+        self.files.iter().map(|file| casefold(file)).collect()
     }
 
     /// Everything of an owner's.

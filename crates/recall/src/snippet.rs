@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::terms::Asked;
-use crate::words::words;
+use crate::query_terms::QueryTerms;
+use crate::word_split::split_words;
 
 /// No more of a long text is looked through, in bytes.
-const LOOKED_THROUGH: usize = 200_000;
+const MAX_SCANNED_BYTES: usize = 200_000;
 
 /// A piece of a text, cut between words, on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -26,27 +26,27 @@ pub struct Snippet {
 
 impl Snippet {
     /// The best place of about `size` characters.
-    pub(crate) fn new(text: &str, asked: &Asked, size: usize) -> Self {
-        let range = best_place(text, asked, size);
+    pub(crate) fn new(text: &str, asked: &QueryTerms, size: usize) -> Self {
+        let range = find_best_range(text, asked, size);
         let terms: HashSet<&str> = asked.terms().into_iter().collect();
         let piece = &text[range.clone()];
         let mut marks: Vec<Range<usize>> = Vec::new();
-        for word in words(piece) {
+        for word in split_words(piece) {
             if word
-                .wholes
+                .compounds
                 .iter()
                 .any(|whole| terms.contains(whole.as_str()))
             {
                 marks.push(word.range);
             } else {
                 let found = word
-                    .parts
+                    .subwords
                     .into_iter()
                     .filter(|part| terms.contains(part.term.as_str()));
                 marks.extend(found.map(|part| part.range));
             }
         }
-        let mut snippet = on_one_line(piece, &marks);
+        let mut snippet = collapse_whitespace(piece, &marks);
         snippet.cut_before = !text[..range.start].trim().is_empty();
         snippet.cut_after = !text[range.end..].trim().is_empty();
         snippet
@@ -54,12 +54,12 @@ impl Snippet {
 }
 
 /// The place of about `size` characters with the most, and the rarest, of what was asked.
-pub(crate) fn best_place(text: &str, asked: &Asked, size: usize) -> Range<usize> {
+pub(crate) fn find_best_range(text: &str, asked: &QueryTerms, size: usize) -> Range<usize> {
     if text.len() <= size {
         return 0..text.len();
     }
     // Small letters of the same length, so that places stay the same.
-    let looked = text[..floor(text, LOOKED_THROUGH)].to_ascii_lowercase();
+    let looked = text[..floor_char_boundary(text, MAX_SCANNED_BYTES)].to_ascii_lowercase();
     let mut found: Vec<(usize, usize, f32)> = Vec::new();
     for (index, word) in asked.words.iter().enumerate() {
         for term in &word.terms {
@@ -100,13 +100,13 @@ pub(crate) fn best_place(text: &str, asked: &Asked, size: usize) -> Range<usize>
         start.saturating_sub(room / 3)
     };
     let start = word_start(text, start);
-    let end = floor(text, start + size);
+    let end = floor_char_boundary(text, start + size);
     let whole = word_end(text, end);
     // A word longer than all of the room is cut.
     start..if whole > start { whole } else { end }
 }
 
-fn floor(text: &str, at: usize) -> usize {
+fn floor_char_boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -116,11 +116,11 @@ fn floor(text: &str, at: usize) -> usize {
 
 /// The beginning of a word at or a little after `at`.
 fn word_start(text: &str, at: usize) -> usize {
-    let at = floor(text, at);
+    let at = floor_char_boundary(text, at);
     if at == 0 {
         return 0;
     }
-    let near = &text[at..floor(text, at + 30)];
+    let near = &text[at..floor_char_boundary(text, at + 30)];
     near.find(char::is_whitespace).map_or(at, |space| {
         at + space + near[space..].len() - near[space..].trim_start().len()
     })
@@ -131,14 +131,14 @@ fn word_end(text: &str, at: usize) -> usize {
     if at >= text.len() {
         return text.len();
     }
-    let from = floor(text, at.saturating_sub(30));
+    let from = floor_char_boundary(text, at.saturating_sub(30));
     let near = &text[from..at];
     near.rfind(char::is_whitespace)
         .map_or(at, |space| from + space)
 }
 
 /// The piece with every run of spaces, line ends and control characters as one space.
-fn on_one_line(piece: &str, marks: &[Range<usize>]) -> Snippet {
+fn collapse_whitespace(piece: &str, marks: &[Range<usize>]) -> Snippet {
     let mut snippet = Snippet::default();
     let mut marks = marks.iter().peekable();
     let mut open = None;
@@ -178,19 +178,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::terms::AskedWord;
+    use crate::query_terms::QueryWord;
 
-    fn asked(word: &str) -> Asked {
-        let term = crate::words::stem(word);
-        Asked {
+    fn query_terms(word: &str) -> QueryTerms {
+        let term = crate::word_split::stem(word);
+        QueryTerms {
             text: word.to_owned(),
-            words: vec![AskedWord {
+            words: vec![QueryWord {
                 range: 0..word.len(),
                 terms: vec![term],
                 rarity: 1.0,
                 tokens: Vec::new(),
             }],
-            ..Asked::default()
+            ..QueryTerms::default()
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
             size in 1..200_usize,
         ) {
             let text = format!("{before} Tomatoes {after}");
-            let snippet = Snippet::new(&text, &asked("tomato"), size);
+            let snippet = Snippet::new(&text, &query_terms("tomato"), size);
             prop_assert!(!snippet.text.contains(|c: char| c.is_control()));
             for mark in &snippet.marks {
                 let marked = snippet.text[mark.clone()].to_lowercase();
@@ -220,7 +220,7 @@ mod tests {
             "common ".repeat(100),
             "tomato here and now ".repeat(3)
         );
-        let snippet = Snippet::new(&text, &asked("tomato"), 40);
+        let snippet = Snippet::new(&text, &query_terms("tomato"), 40);
         assert!(snippet.text.contains("tomato here"), "{snippet:?}");
         assert!(snippet.cut_before);
     }

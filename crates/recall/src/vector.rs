@@ -1,13 +1,13 @@
 //! What a passage means, in bytes.
 
-use crate::model::{DIM, dot, widened};
+use crate::static_model::{DIM, dot, widen};
 
 /// A vector as it is kept: bytes, and the scale that gives it length one.
-pub(crate) const ROW: usize = DIM + 4;
+pub(crate) const ROW_BYTES: usize = DIM + 4;
 
 /// The vector of a passage: a byte a number, and a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vector([u8; ROW]);
+pub struct Vector([u8; ROW_BYTES]);
 
 impl Vector {
     /// A vector, rounded, of length one.
@@ -15,14 +15,14 @@ impl Vector {
         clippy::cast_possible_truncation,
         reason = "scaled to between -127 and 127"
     )]
-    pub(crate) fn of(vector: &[f32]) -> Self {
-        let mut row = [0; ROW];
+    pub(crate) fn quantize(vector: &[f32]) -> Self {
+        let mut row = [0; ROW_BYTES];
         let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
         if largest > 0.0 {
             for (byte, x) in row.iter_mut().zip(vector) {
                 *byte = ((x / largest * 127.0).round() as i8).cast_unsigned();
             }
-            let length = dot(&row[..DIM], &widened(&row[..DIM])).sqrt();
+            let length = dot(&row[..DIM], &widen(&row[..DIM])).sqrt();
             row[DIM..].copy_from_slice(&(1.0 / length).to_le_bytes());
         }
         Self(row)
@@ -39,30 +39,30 @@ impl Vector {
     }
 
     /// Its numbers.
-    pub fn numbers(&self) -> impl Iterator<Item = f32> {
-        let (bytes, scale) = split(&self.0);
+    pub fn values(&self) -> impl Iterator<Item = f32> {
+        let (bytes, scale) = split_scale(&self.0);
         bytes
             .iter()
             .map(move |byte| scale * f32::from(byte.cast_signed()))
     }
 
     /// How like another vector it is.
-    pub fn likeness(&self, vector: &[f32]) -> f32 {
-        let (bytes, scale) = split(&self.0);
-        likeness(bytes, scale, vector)
+    pub fn similarity(&self, vector: &[f32]) -> f32 {
+        let (bytes, scale) = split_scale(&self.0);
+        similarity(bytes, scale, vector)
     }
 }
 
 /// The bytes of a kept vector, and their scale.
 #[inline]
-pub(crate) fn split(row: &[u8]) -> (&[u8], f32) {
+pub(crate) fn split_scale(row: &[u8]) -> (&[u8], f32) {
     let (bytes, scale) = row.split_at(DIM);
     let scale = [scale[0], scale[1], scale[2], scale[3]];
     (bytes, f32::from_le_bytes(scale))
 }
 
 /// How alike a kept vector and another are.
-pub(crate) fn likeness(bytes: &[u8], scale: f32, vector: &[f32]) -> f32 {
+pub(crate) fn similarity(bytes: &[u8], scale: f32, vector: &[f32]) -> f32 {
     let products = bytes.iter().zip(vector);
     scale
         * products

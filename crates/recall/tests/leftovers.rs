@@ -7,12 +7,12 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::with;
-use throughline_recall::conformance::{passage, places, text};
+use common::index_with;
+use throughline_recall::conformance::{hit_positions, passage, text_query};
 use throughline_recall::{Batch, FolderIndex, Index as _};
 
 /// The names of the segments in a folder.
-fn segments(folder: &Path) -> Vec<String> {
+fn list_segments(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder.join("text")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     let mut segments: Vec<String> = names
@@ -24,11 +24,11 @@ fn segments(folder: &Path) -> Vec<String> {
 
 #[test]
 fn deletes_that_were_written_and_not_committed_do_not_stop_the_next_batch() {
-    let (folder, fed) = with(&["zero words", "one", "two", "three"]);
+    let (folder, fed) = index_with(&["zero words", "one", "two", "three"]);
     drop(fed);
     // A kill after a segment's deletes were written and before the commit that names them:
     // the next run numbers its operations from the same commit on.
-    for segment in segments(folder.path()) {
+    for segment in list_segments(folder.path()) {
         for stamp in 0..64 {
             let name = format!("text/{segment}.{stamp}.del");
             let path = folder.path().join(name);
@@ -38,7 +38,7 @@ fn deletes_that_were_written_and_not_committed_do_not_stop_the_next_batch() {
         }
     }
     let index = FolderIndex::open(folder.path()).unwrap();
-    let mut feeder = index.feeder().unwrap().unwrap();
+    let mut feeder = index.indexer().unwrap().unwrap();
     let batch = Batch {
         passages: vec![
             passage("s", 2, "one, changed"),
@@ -48,32 +48,32 @@ fn deletes_that_were_written_and_not_committed_do_not_stop_the_next_batch() {
         upto: 9,
         ..Batch::default()
     };
-    feeder.feed(batch).unwrap();
+    feeder.index_batch(batch).unwrap();
     drop(feeder);
-    assert_eq!(index.passages().unwrap(), 5);
-    let found = places(&index.search(&text("changed")).unwrap());
+    assert_eq!(index.passage_count().unwrap(), 5);
+    let found = hit_positions(&index.search(&text_query("changed")).unwrap());
     assert_eq!(found[0], "s/2");
 }
 
 #[test]
 fn merged_files_that_the_engine_has_forgotten_are_removed() {
-    let (folder, fed) = with(&["zero words"]);
+    let (folder, fed) = index_with(&["zero words"]);
     drop(fed);
     let list = folder.path().join("text/.managed.json");
     let older = fs::read(&list).unwrap();
-    feed(folder.path(), 2..20);
+    index_one_by_one(folder.path(), 2..20);
     // A power cut brings back an older list of files, but not the older commit.
     fs::write(&list, older).unwrap();
-    feed(folder.path(), 20..40);
+    index_one_by_one(folder.path(), 20..40);
     let index = FolderIndex::open(folder.path()).unwrap();
-    assert_eq!(index.passages().unwrap(), 39);
+    assert_eq!(index.passage_count().unwrap(), 39);
     assert_eq!(index.leftovers().unwrap(), Some(Vec::new()));
 }
 
 /// Feeds an entry at a time, so that there is something to merge.
-fn feed(folder: &Path, entries: std::ops::Range<u64>) {
+fn index_one_by_one(folder: &Path, entries: std::ops::Range<u64>) {
     let index = FolderIndex::open(folder).unwrap();
-    let mut feeder = index.feeder().unwrap().unwrap();
+    let mut feeder = index.indexer().unwrap().unwrap();
     for seq in entries {
         let batch = Batch {
             passages: vec![passage("s", seq, "words")],
@@ -81,14 +81,14 @@ fn feed(folder: &Path, entries: std::ops::Range<u64>) {
             upto: seq,
             ..Batch::default()
         };
-        feeder.feed(batch).unwrap();
+        feeder.index_batch(batch).unwrap();
     }
     feeder.finish().unwrap();
 }
 
 #[test]
-fn leftover_files_are_removed_before_feeding() {
-    let (folder, fed) = with(&["zero words", "one"]);
+fn leftover_files_are_removed_before_indexing() {
+    let (folder, fed) = index_with(&["zero words", "one"]);
     drop(fed);
     let stray: Vec<PathBuf> = [
         "text/0123456789abcdef0123456789abcdef.vectors",
@@ -104,9 +104,9 @@ fn leftover_files_are_removed_before_feeding() {
         fs::write(path, b"leftover").unwrap();
     }
     let index = FolderIndex::open(folder.path()).unwrap();
-    drop(index.feeder().unwrap().unwrap());
+    drop(index.indexer().unwrap().unwrap());
     for path in &stray {
         assert!(!path.exists(), "{} is still there", path.display());
     }
-    assert_eq!(index.passages().unwrap(), 2);
+    assert_eq!(index.passage_count().unwrap(), 2);
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use throughline_recall::conformance::{passage, text};
+use throughline_recall::conformance::{passage, text_query};
 use throughline_recall::{Batch, FolderIndex, Index as _, Passage, Query};
 
 const FOLDER: &str = "THROUGHLINE_RECALL_TEST_FOLDER";
@@ -35,7 +35,7 @@ fn child() {
         return;
     };
     let index = FolderIndex::open(Path::new(&folder)).unwrap();
-    let mut feeder = index.feeder().unwrap().unwrap();
+    let mut feeder = index.indexer().unwrap().unwrap();
     let mut upto = index.watermark().unwrap();
     loop {
         let passages: Vec<Passage> = (upto + 1..=upto + 3).map(entry).collect();
@@ -46,12 +46,12 @@ fn child() {
             upto: upto + 3,
             anchors: Vec::new(),
         };
-        upto = feeder.feed(batch).unwrap();
+        upto = feeder.index_batch(batch).unwrap();
     }
 }
 
 #[test]
-fn what_was_fed_is_whole_whenever_the_feeder_is_killed() {
+fn what_was_indexed_is_whole_whenever_the_indexer_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let index = FolderIndex::open(folder.path()).unwrap();
     let mut seen = 0;
@@ -64,19 +64,19 @@ fn what_was_fed_is_whole_whenever_the_feeder_is_killed() {
             .unwrap();
         for _ in 0..10 {
             std::thread::sleep(Duration::from_millis(20 + 7 * round));
-            seen = check(&index, seen);
+            seen = check_everything_is_found(&index, seen);
         }
         child.kill().unwrap();
         child.wait().unwrap();
         // A reader that was there all along, and one that comes after.
-        seen = check(&index, seen);
+        seen = check_everything_is_found(&index, seen);
         assert_eq!(
-            check(&FolderIndex::open(folder.path()).unwrap(), seen),
+            check_everything_is_found(&FolderIndex::open(folder.path()).unwrap(), seen),
             seen
         );
     }
     assert!(seen > 0, "nothing was ever fed");
-    let feeder = index.feeder().unwrap();
+    let feeder = index.indexer().unwrap();
     assert!(
         feeder.is_some(),
         "the lock is held by a process that is gone"
@@ -93,7 +93,7 @@ fn a_reader_never_meets_a_file_that_was_merged_away() {
     std::thread::scope(|scope| {
         let feeding = scope.spawn(|| {
             let index = FolderIndex::open(folder.path()).unwrap();
-            let mut feeder = index.feeder().unwrap().unwrap();
+            let mut feeder = index.indexer().unwrap().unwrap();
             for upto in 1..=600 {
                 let batch = Batch {
                     passages: vec![entry(upto)],
@@ -101,21 +101,21 @@ fn a_reader_never_meets_a_file_that_was_merged_away() {
                     upto,
                     ..Batch::default()
                 };
-                feeder.feed(batch).unwrap();
+                feeder.index_batch(batch).unwrap();
             }
         });
         while !feeding.is_finished() {
             index.state().unwrap();
         }
     });
-    assert_eq!(check(&index, 600), 600);
+    assert_eq!(check_everything_is_found(&index, 600), 600);
 }
 
 /// Everything up to the watermark is there, once; answers with the watermark.
-fn check(index: &FolderIndex, at_least: u64) -> u64 {
+fn check_everything_is_found(index: &FolderIndex, at_least: u64) -> u64 {
     let query = Query {
         limit: 100_000,
-        ..text("entry")
+        ..text_query("entry")
     };
     let found = index.search(&query).unwrap();
     assert!(found.watermark >= at_least, "the watermark went back");

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use throughline_model::{Digest, Owner};
-use throughline_store::{BlobStore, StoreError, admit_blob};
+use throughline_store::{BlobStore, StoreError, validate_blob};
 
 use crate::store::RemoteStore;
 use crate::wire::BLOBS_PATH;
@@ -10,24 +10,27 @@ use crate::wire::BLOBS_PATH;
 #[async_trait]
 impl BlobStore for RemoteStore {
     async fn put_blob(&self, owner: &Owner, bytes: Vec<u8>) -> Result<Digest, StoreError> {
-        let badge = self.badge(owner)?;
-        let digest = admit_blob(&bytes)?;
-        let kept: Digest = self.client().put(badge, BLOBS_PATH, bytes.into()).await?;
-        same(&digest, &kept)?;
+        let badge = self.credentials_of(owner)?;
+        let digest = validate_blob(&bytes)?;
+        let kept: Digest = self
+            .client()
+            .post_bytes(badge, BLOBS_PATH, bytes.into())
+            .await?;
+        refuse_other_digest(&digest, &kept)?;
         Ok(digest)
     }
 
     async fn blob(&self, owner: &Owner, digest: &Digest) -> Result<Vec<u8>, StoreError> {
-        let badge = self.badge(owner)?;
+        let badge = self.credentials_of(owner)?;
         let path = format!("{BLOBS_PATH}/{digest}");
-        let bytes = self.client().get(badge, path).await?;
-        same(digest, &Digest::of(&bytes))?;
+        let bytes = self.client().get_bytes(badge, path).await?;
+        refuse_other_digest(digest, &Digest::of(&bytes))?;
         Ok(bytes.into())
     }
 }
 
 /// Refuses bytes that are not those that were meant.
-fn same(meant: &Digest, found: &Digest) -> Result<(), StoreError> {
+fn refuse_other_digest(meant: &Digest, found: &Digest) -> Result<(), StoreError> {
     if meant == found {
         return Ok(());
     }

@@ -1,8 +1,10 @@
 //! Finding sessions, the trash, projects.
 
 use async_trait::async_trait;
-use throughline_model::{Card, Owner, Project, SessionRef, Timestamp};
-use throughline_store::{Candidate, Catalog, Cursor, Fence, Filter, Page, StoreError, Trashed};
+use throughline_model::{Owner, Project, SessionInfo, SessionRef, Timestamp};
+use throughline_store::{
+    Candidate, Catalog, Cursor, Fence, Page, SessionFilter, StoreError, TrashedSession,
+};
 
 use crate::store::RemoteStore;
 use crate::wire;
@@ -12,17 +14,17 @@ impl Catalog for RemoteStore {
     async fn list(
         &self,
         owner: &Owner,
-        filter: &Filter,
+        filter: &SessionFilter,
         after: Option<&Cursor>,
         limit: usize,
-    ) -> Result<Page<Card>, StoreError> {
-        let badge = self.badge(owner)?;
+    ) -> Result<Page<SessionInfo>, StoreError> {
+        let badge = self.credentials_of(owner)?;
         let mut page = Page {
             items: Vec::new(),
             next: after.cloned(),
         };
         loop {
-            let call = wire::List {
+            let call = wire::ListSessions {
                 filter: filter.clone(),
                 after: page.next,
                 limit: limit - page.items.len(),
@@ -38,27 +40,27 @@ impl Catalog for RemoteStore {
         }
     }
 
-    async fn count(&self, owner: &Owner, filter: &Filter) -> Result<u64, StoreError> {
-        let call = wire::Count {
+    async fn count(&self, owner: &Owner, filter: &SessionFilter) -> Result<u64, StoreError> {
+        let call = wire::CountSessions {
             filter: filter.clone(),
         };
-        self.client().call(self.badge(owner)?, &call).await
+        self.client().call(self.credentials_of(owner)?, &call).await
     }
 
-    async fn candidates(
+    async fn find_candidates(
         &self,
         owner: &Owner,
         text: &str,
         limit: usize,
     ) -> Result<Vec<Candidate>, StoreError> {
-        let call = wire::Candidates {
+        let call = wire::FindCandidates {
             text: text.to_owned(),
             limit,
         };
-        self.client().call(self.badge(owner)?, &call).await
+        self.client().call(self.credentials_of(owner)?, &call).await
     }
 
-    async fn trash_under(
+    async fn trash_fenced(
         &self,
         session: &SessionRef,
         at: Timestamp,
@@ -69,28 +71,34 @@ impl Catalog for RemoteStore {
             at,
             fence: fence.cloned(),
         };
-        self.client().call(self.badge(&session.owner)?, &call).await
+        self.client()
+            .call(self.credentials_of(&session.owner)?, &call)
+            .await
     }
 
     async fn restore(&self, session: &SessionRef) -> Result<(), StoreError> {
         let call = wire::Restore {
             session: session.id.clone(),
         };
-        let badge = self.badge(&session.owner)?;
-        let outcome = self.client().ask(badge, &call).await;
+        let badge = self.credentials_of(&session.owner)?;
+        let outcome = self.client().call_with_outcome(badge, &call).await;
         match outcome.result {
             // An attempt that nobody heard the end of has done it.
-            Err(StoreError::NotInTrash(_)) if outcome.again => Ok(()),
+            Err(StoreError::NotInTrash(_)) if outcome.may_be_done => Ok(()),
             result => result,
         }
     }
 
-    async fn trashed(&self, owner: &Owner, before: Timestamp) -> Result<Vec<Trashed>, StoreError> {
-        let call = wire::TrashedBefore { before };
-        self.client().call(self.badge(owner)?, &call).await
+    async fn list_trashed(
+        &self,
+        owner: &Owner,
+        before: Timestamp,
+    ) -> Result<Vec<TrashedSession>, StoreError> {
+        let call = wire::ListTrashed { before };
+        self.client().call(self.credentials_of(owner)?, &call).await
     }
 
-    async fn remove_under(
+    async fn remove_fenced(
         &self,
         session: &SessionRef,
         trashed_at: Option<Timestamp>,
@@ -101,24 +109,24 @@ impl Catalog for RemoteStore {
             trashed_at,
             fence: fence.cloned(),
         };
-        let badge = self.badge(&session.owner)?;
-        let outcome = self.client().ask(badge, &call).await;
+        let badge = self.credentials_of(&session.owner)?;
+        let outcome = self.client().call_with_outcome(badge, &call).await;
         match outcome.result {
             // An attempt that nobody heard the end of has done it.
-            Err(StoreError::NoSuchSession(_)) if outcome.again => Ok(()),
+            Err(StoreError::NoSuchSession(_)) if outcome.may_be_done => Ok(()),
             result => result,
         }
     }
 
-    async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
-        let badge = self.badge(owner)?;
-        self.client().call(badge, &wire::Projects {}).await
+    async fn list_projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
+        let badge = self.credentials_of(owner)?;
+        self.client().call(badge, &wire::ListProjects {}).await
     }
 
     async fn put_project(&self, owner: &Owner, project: &Project) -> Result<(), StoreError> {
         let call = wire::PutProject {
             project: project.clone(),
         };
-        self.client().call(self.badge(owner)?, &call).await
+        self.client().call(self.credentials_of(owner)?, &call).await
     }
 }

@@ -10,33 +10,34 @@ use serde::de::DeserializeOwned;
 use throughline_model::Owner;
 use throughline_store::{ErrorKind, StoreError};
 
-use crate::patience::Patience;
+use crate::retry::Backoff;
 use crate::wire::{
-    Call, Failure, ON_BEHALF_OF, OWNER_HEADER, SPOKEN_PATH, Spoken, VERSION, VERSION_HEADER, path,
+    Call, ON_BEHALF_OF_HEADER, OWNER_HEADER, StoreFailure, SupportedVersions, VERSION,
+    VERSION_HEADER, VERSIONS_PATH, call_path,
 };
-use crate::{ServerUrl, TalkError, TokenText};
+use crate::{BearerToken, RemoteError, ServerUrl};
 
 /// How long everything may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
+pub struct Timeouts {
     /// A connection, once.
     pub connect: Duration,
     /// The next bytes of an answer.
-    pub answer: Duration,
+    pub read: Duration,
     /// A connection, with everything that was tried.
-    pub reach: Duration,
+    pub connect_deadline: Duration,
     /// An answer, with everything that was tried. What is under way is not cut off.
-    pub patience: Duration,
+    pub deadline: Duration,
 }
 
-impl Default for Timing {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
             // Longer than the server takes over anything.
-            answer: Duration::from_secs(90),
-            reach: Duration::from_secs(3),
-            patience: Duration::from_secs(30),
+            read: Duration::from_secs(90),
+            connect_deadline: Duration::from_secs(3),
+            deadline: Duration::from_secs(30),
         }
     }
 }
@@ -46,56 +47,56 @@ impl Default for Timing {
 pub(crate) struct Client {
     http: reqwest::Client,
     server: ServerUrl,
-    timing: Timing,
+    timeouts: Timeouts,
 }
 
 /// On whose behalf a call is made, and what proves it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Badge {
+pub(crate) struct Credentials {
     headers: HeaderMap,
     /// The largest body that is taken, where that is known.
-    largest: Option<u64>,
+    max_body_bytes: Option<u64>,
 }
 
 /// What came of a call.
 #[derive(Debug)]
-pub(crate) struct Outcome<T> {
+pub(crate) struct CallOutcome<T> {
     /// The answer.
     pub(crate) result: Result<T, StoreError>,
     /// Whether an earlier attempt may have done it already, since its answer never came.
-    pub(crate) again: bool,
+    pub(crate) may_be_done: bool,
 }
 
 /// What is sent.
 #[derive(Clone, Debug)]
-struct Message {
+struct HttpRequest {
     method: Method,
     path: String,
-    kind: &'static str,
+    content_type: &'static str,
     body: Bytes,
 }
 
 /// Why an attempt came to nothing.
-struct Failed {
+struct AttemptError {
     error: StoreError,
     /// Whether it may be worth trying again.
-    passes: Passes,
+    retry: RetryAdvice,
     /// Whether it may have been done all the same.
     may_be_done: bool,
 }
 
 /// Whether a failure may pass.
-enum Passes {
+enum RetryAdvice {
     Never,
     /// Once there is a way to the server.
-    Reached,
+    OnceReachable,
     /// After a while, which the server may have told.
-    Later(Option<Duration>),
+    After(Option<Duration>),
 }
 
-impl Badge {
+impl Credentials {
     /// What is shown with every call; none on a server that asks for no token.
-    pub(crate) fn new(token: Option<&TokenText>) -> Self {
+    pub(crate) fn new(token: Option<&BearerToken>) -> Self {
         let mut headers = HeaderMap::new();
         let shown = token.map(|token| format!("Bearer {}", token.expose()));
         if let Some(mut value) = shown.and_then(|shown| HeaderValue::from_str(&shown).ok()) {
@@ -104,32 +105,32 @@ impl Badge {
         }
         Self {
             headers,
-            largest: None,
+            max_body_bytes: None,
         }
     }
 
     /// The same for one of a service's users.
-    pub(crate) fn for_user(mut self, name: &str) -> Self {
-        self.set(ON_BEHALF_OF, name);
+    pub(crate) fn with_user(mut self, name: &str) -> Self {
+        self.set_header(ON_BEHALF_OF_HEADER, name);
         self
     }
 
     /// The same once it is known whose it is, and how much is taken at once.
-    pub(crate) fn known(mut self, owner: &Owner, largest: u64) -> Self {
-        self.set(OWNER_HEADER, owner.as_str());
-        self.largest = Some(largest);
+    pub(crate) fn with_owner(mut self, owner: &Owner, largest: u64) -> Self {
+        self.set_header(OWNER_HEADER, owner.as_str());
+        self.max_body_bytes = Some(largest);
         self
     }
 
     /// How many bytes of payload certainly fit into a call: as text within JSON, JSON is at
     /// most twice as long, and entries have more than their payload.
-    pub(crate) fn room(&self) -> usize {
-        let room = self.largest.map(|largest| largest / 4);
+    pub(crate) fn max_payload_bytes(&self) -> usize {
+        let room = self.max_body_bytes.map(|largest| largest / 4);
         room.and_then(|room| usize::try_from(room).ok())
             .unwrap_or(usize::MAX)
     }
 
-    fn set(&mut self, name: &'static str, value: &str) {
+    fn set_header(&mut self, name: &'static str, value: &str) {
         // Names of owners have no control characters, and everything else may be sent.
         if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
             self.headers.insert(name, value);
@@ -142,94 +143,108 @@ impl Badge {
 }
 
 impl Client {
-    pub(crate) fn new(server: ServerUrl, timing: Timing) -> Result<Self, TalkError> {
+    pub(crate) fn new(server: ServerUrl, timing: Timeouts) -> Result<Self, RemoteError> {
         // Whoever embeds this may have chosen another; theirs stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .connect_timeout(timing.connect)
-            .read_timeout(timing.answer)
+            .read_timeout(timing.read)
             // Elsewhere is not where the token belongs.
             .redirect(reqwest::redirect::Policy::none())
             .tcp_nodelay(true);
-        if server.is_here() {
+        if server.is_local() {
             builder = builder.no_proxy();
         }
         let http = builder
             .build()
-            .map_err(|error| TalkError::Client(error.into()))?;
+            .map_err(|error| RemoteError::ClientSetup(error.into()))?;
         Ok(Self {
             http,
             server,
-            timing,
+            timeouts: timing,
         })
     }
 
     /// Makes a call.
     pub(crate) async fn call<C: Call>(
         &self,
-        badge: &Badge,
+        badge: &Credentials,
         call: &C,
     ) -> Result<C::Answer, StoreError> {
-        self.ask(badge, call).await.result
+        self.call_with_outcome(badge, call).await.result
     }
 
     /// Makes a call; tells whether an earlier attempt may have done it already.
-    pub(crate) async fn ask<C: Call>(&self, badge: &Badge, call: &C) -> Outcome<C::Answer> {
+    pub(crate) async fn call_with_outcome<C: Call>(
+        &self,
+        badge: &Credentials,
+        call: &C,
+    ) -> CallOutcome<C::Answer> {
         let body = match serde_json::to_vec(call) {
             Ok(body) => body.into(),
             Err(error) => {
-                let error = self.garbled(C::NAME, error);
-                return Outcome {
+                let error = self.invalid_response(C::NAME, error);
+                return CallOutcome {
                     result: Err(error.into()),
-                    again: false,
+                    may_be_done: false,
                 };
             }
         };
-        let message = Message {
+        let message = HttpRequest {
             method: Method::POST,
-            path: path::<C>(),
-            kind: "application/json",
+            path: call_path::<C>(),
+            content_type: "application/json",
             body,
         };
-        let Outcome { result, again } = self.send(badge, message).await;
-        let result = result.and_then(|bytes| self.read(C::NAME, &bytes));
-        Outcome { result, again }
+        let CallOutcome {
+            result,
+            may_be_done: again,
+        } = self.send_with_retries(badge, message).await;
+        let result = result.and_then(|bytes| self.decode(C::NAME, &bytes));
+        CallOutcome {
+            result,
+            may_be_done: again,
+        }
     }
 
     /// Sends bytes; answers with what comes back.
-    pub(crate) async fn put<T: DeserializeOwned>(
+    pub(crate) async fn post_bytes<T: DeserializeOwned>(
         &self,
-        badge: &Badge,
+        badge: &Credentials,
         path: &str,
         bytes: Bytes,
     ) -> Result<T, StoreError> {
-        let message = Message {
+        let message = HttpRequest {
             method: Method::POST,
             path: path.to_owned(),
-            kind: "application/octet-stream",
+            content_type: "application/octet-stream",
             body: bytes,
         };
-        let answer = self.send(badge, message).await.result?;
-        self.read(path, &answer)
+        let answer = self.send_with_retries(badge, message).await.result?;
+        self.decode(path, &answer)
     }
 
     /// The bytes at a path.
-    pub(crate) async fn get(&self, badge: &Badge, path: String) -> Result<Bytes, StoreError> {
-        let message = Message {
+    pub(crate) async fn get_bytes(
+        &self,
+        badge: &Credentials,
+        path: String,
+    ) -> Result<Bytes, StoreError> {
+        let message = HttpRequest {
             method: Method::GET,
             path,
-            kind: "application/octet-stream",
+            content_type: "application/octet-stream",
             body: Bytes::new(),
         };
-        self.send(badge, message).await.result
+        self.send_with_retries(badge, message).await.result
     }
 
-    fn read<T: DeserializeOwned>(&self, call: &str, bytes: &[u8]) -> Result<T, StoreError> {
-        serde_json::from_slice(bytes).map_err(|error| self.garbled(call, error).into())
+    fn decode<T: DeserializeOwned>(&self, call: &str, bytes: &[u8]) -> Result<T, StoreError> {
+        serde_json::from_slice(bytes).map_err(|error| self.invalid_response(call, error).into())
     }
 
-    fn garbled(&self, call: &str, error: serde_json::Error) -> TalkError {
-        TalkError::Garbled {
+    fn invalid_response(&self, call: &str, error: serde_json::Error) -> RemoteError {
+        RemoteError::InvalidResponse {
             server: self.server.to_string(),
             call: call.to_owned(),
             source: error.into(),
@@ -237,120 +252,130 @@ impl Client {
     }
 
     /// Sends a message until it is answered, refused, or enough time has passed.
-    async fn send(&self, badge: &Badge, message: Message) -> Outcome<Bytes> {
+    async fn send_with_retries(
+        &self,
+        badge: &Credentials,
+        message: HttpRequest,
+    ) -> CallOutcome<Bytes> {
         let bytes = message.body.len() as u64;
-        if let Some(max) = badge.largest.filter(|max| bytes > *max) {
+        if let Some(max) = badge.max_body_bytes.filter(|max| bytes > *max) {
             let server = self.server.to_string();
-            return Outcome {
-                result: Err(TalkError::TooLarge { server, bytes, max }.into()),
-                again: false,
+            return CallOutcome {
+                result: Err(RemoteError::TooLarge { server, bytes, max }.into()),
+                may_be_done: false,
             };
         }
-        let mut patience = Patience::new();
+        let mut patience = Backoff::new();
         let mut again = false;
         loop {
             let failed = match self.attempt(badge, &message).await {
                 Ok(bytes) => {
-                    return Outcome {
+                    return CallOutcome {
                         result: Ok(bytes),
-                        again,
+                        may_be_done: again,
                     };
                 }
                 Err(failed) => failed,
             };
-            let worth_it = match failed.passes {
-                Passes::Never => false,
-                Passes::Reached => patience.wait(None, self.timing.reach).await,
-                Passes::Later(asked) => patience.wait(asked, self.timing.patience).await,
+            let worth_it = match failed.retry {
+                RetryAdvice::Never => false,
+                RetryAdvice::OnceReachable => {
+                    patience.wait(None, self.timeouts.connect_deadline).await
+                }
+                RetryAdvice::After(asked) => patience.wait(asked, self.timeouts.deadline).await,
             };
             if !worth_it {
-                return Outcome {
+                return CallOutcome {
                     result: Err(failed.error),
-                    again,
+                    may_be_done: again,
                 };
             }
             again |= failed.may_be_done;
         }
     }
 
-    async fn attempt(&self, badge: &Badge, message: &Message) -> Result<Bytes, Failed> {
+    async fn attempt(
+        &self,
+        badge: &Credentials,
+        message: &HttpRequest,
+    ) -> Result<Bytes, AttemptError> {
         let sent = self
             .http
-            .request(message.method.clone(), self.server.at(&message.path))
+            .request(message.method.clone(), self.server.join_path(&message.path))
             .headers(badge.headers.clone())
-            .header(CONTENT_TYPE, message.kind)
+            .header(CONTENT_TYPE, message.content_type)
             .body(message.body.clone())
             .send()
             .await;
-        let response = sent.map_err(|error| self.cut_off(error))?;
+        let response = sent.map_err(|error| self.transport_error(error))?;
         let status = response.status();
         if !response.headers().contains_key(VERSION_HEADER) {
-            return Err(self.not_the_store(badge, response).await);
+            return Err(self.gateway_error(badge, response).await);
         }
         let asked = retry_after(&response);
         let bytes = response
             .bytes()
             .await
-            .map_err(|error| self.cut_off(error))?;
+            .map_err(|error| self.transport_error(error))?;
         if status.is_success() {
             return Ok(bytes);
         }
-        let failure: Failure = match self.read(&message.path, &bytes) {
+        let failure: StoreFailure = match self.decode(&message.path, &bytes) {
             Ok(failure) => failure,
-            Err(error) => return Err(Failed::for_good(error)),
+            Err(error) => return Err(AttemptError::permanent(error)),
         };
         let error = StoreError::from(failure);
         if error.kind() == ErrorKind::Unavailable {
-            return Err(Failed {
+            return Err(AttemptError {
                 error,
-                passes: Passes::Later(asked),
+                retry: RetryAdvice::After(asked),
                 may_be_done: true,
             });
         }
-        Err(Failed::for_good(error))
+        Err(AttemptError::permanent(error))
     }
 
     /// The request got no answer, or not all of it.
-    fn cut_off(&self, error: reqwest::Error) -> Failed {
+    fn transport_error(&self, error: reqwest::Error) -> AttemptError {
         let server = self.server.to_string();
         // The address is told once, and not by every part of the error.
         let error = error.without_url();
         if error.is_builder() {
             // Nothing was sent, and nothing else would be the next time.
-            return Failed {
-                error: TalkError::Unreachable {
+            return AttemptError {
+                error: RemoteError::Unreachable {
                     server,
                     source: error.into(),
                 }
                 .into(),
-                passes: Passes::Never,
+                retry: RetryAdvice::Never,
                 may_be_done: false,
             };
         }
         if error.is_connect() {
-            return Failed {
-                error: TalkError::Unreachable {
+            return AttemptError {
+                error: RemoteError::Unreachable {
                     server,
                     source: error.into(),
                 }
                 .into(),
-                passes: Passes::Reached,
+                retry: RetryAdvice::OnceReachable,
                 may_be_done: false,
             };
         }
-        Failed {
-            error: TalkError::NoAnswer {
+        AttemptError {
+            error: RemoteError::NoResponse {
                 server,
                 source: error.into(),
             }
             .into(),
-            passes: Passes::Later(None),
+            retry: RetryAdvice::After(None),
             may_be_done: true,
         }
     }
 
     /// Something before the store answered: the server's door, a proxy, or a stranger.
-    async fn not_the_store(&self, badge: &Badge, response: Response) -> Failed {
+    async fn gateway_error(&self, badge: &Credentials, response: Response) -> AttemptError {
         let server = self.server.to_string();
         let status = response.status();
         let asked = retry_after(&response);
@@ -359,59 +384,61 @@ impl Client {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => Passes::Later(asked),
-            _ => Passes::Never,
+            | StatusCode::GATEWAY_TIMEOUT => RetryAdvice::After(asked),
+            _ => RetryAdvice::Never,
         };
         let error = match (status, problem) {
             (StatusCode::UNAUTHORIZED, Some(_)) if badge.has_token() => {
-                TalkError::TokenRefused { server }
+                RemoteError::TokenRefused { server }
             }
-            (StatusCode::UNAUTHORIZED, Some(_)) => TalkError::TokenNeeded { server },
-            (StatusCode::NOT_FOUND, problem) if !problem.as_ref().is_some_and(Problem::is_told) => {
-                self.what_is_there(status).await
+            (StatusCode::UNAUTHORIZED, Some(_)) => RemoteError::TokenRequired { server },
+            (StatusCode::NOT_FOUND, problem)
+                if !problem.as_ref().is_some_and(Problem::is_about_request) =>
+            {
+                self.identify_server(status).await
             }
-            (_, Some(problem)) => TalkError::Refused {
+            (_, Some(problem)) => RemoteError::Refused {
                 server,
                 detail: problem.detail,
-                kind: kind_of(status),
+                kind: error_kind(status),
             },
-            (_, None) => TalkError::NotThroughline {
+            (_, None) => RemoteError::NotThroughline {
                 server,
                 what: format!("it answers with {status}"),
             },
         };
-        Failed {
+        AttemptError {
             error: error.into(),
             // Told by a proxy, nobody knows what became of it.
             may_be_done: status.is_server_error(),
-            passes,
+            retry: passes,
         }
     }
 
     /// What answers where our paths are not known.
-    async fn what_is_there(&self, status: StatusCode) -> TalkError {
+    async fn identify_server(&self, status: StatusCode) -> RemoteError {
         let server = self.server.to_string();
         let spoken = async {
             let response = self
                 .http
-                .get(self.server.at(SPOKEN_PATH))
+                .get(self.server.join_path(VERSIONS_PATH))
                 .send()
                 .await
                 .ok()?;
             let bytes = response.bytes().await.ok()?;
-            serde_json::from_slice::<Spoken>(&bytes).ok()
+            serde_json::from_slice::<SupportedVersions>(&bytes).ok()
         };
         match spoken.await {
-            Some(spoken) if spoken.store.contains(&VERSION) => TalkError::Refused {
+            Some(spoken) if spoken.store.contains(&VERSION) => RemoteError::Refused {
                 server,
                 detail: "it does not know what it was asked".to_owned(),
                 kind: ErrorKind::Invalid,
             },
-            Some(spoken) => TalkError::OtherVersion {
+            Some(spoken) => RemoteError::UnsupportedVersion {
                 server,
                 program: spoken.throughline,
             },
-            None => TalkError::NotThroughline {
+            None => RemoteError::NotThroughline {
                 server,
                 what: format!("it answers with {status}"),
             },
@@ -419,11 +446,11 @@ impl Client {
     }
 }
 
-impl Failed {
-    fn for_good(error: StoreError) -> Self {
+impl AttemptError {
+    fn permanent(error: StoreError) -> Self {
         Self {
             error,
-            passes: Passes::Never,
+            retry: RetryAdvice::Never,
             may_be_done: false,
         }
     }
@@ -438,7 +465,7 @@ struct Problem {
 
 impl Problem {
     /// Whether it is about what was asked, and not about a path that nobody knows.
-    fn is_told(&self) -> bool {
+    fn is_about_request(&self) -> bool {
         self.code != "no_such_path"
     }
 
@@ -452,7 +479,7 @@ impl Problem {
 }
 
 /// What kind of failure a status is, where the server's door told it.
-fn kind_of(status: StatusCode) -> ErrorKind {
+fn error_kind(status: StatusCode) -> ErrorKind {
     match status {
         StatusCode::NOT_FOUND => ErrorKind::NotFound,
         StatusCode::CONFLICT => ErrorKind::Conflict,

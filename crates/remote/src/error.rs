@@ -6,7 +6,7 @@ use throughline_store::{BoxError, ErrorKind, StoreError};
 /// What can go wrong between a client and its server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TalkError {
+pub enum RemoteError {
     /// Nobody answers there.
     #[error("the server {server} cannot be reached")]
     Unreachable {
@@ -17,7 +17,7 @@ pub enum TalkError {
     },
     /// The connection broke, as often as it was tried.
     #[error("the server {server} gave no answer")]
-    NoAnswer {
+    NoResponse {
         /// The server.
         server: String,
         /// Why.
@@ -25,7 +25,7 @@ pub enum TalkError {
     },
     /// There is no token to show.
     #[error("the server {server} asks for a token")]
-    TokenNeeded {
+    TokenRequired {
         /// The server.
         server: String,
     },
@@ -39,7 +39,7 @@ pub enum TalkError {
     },
     /// The token is not for whom it was to be used.
     #[error("the token for {server} is {holder}'s and not {wanted}'s")]
-    AnothersToken {
+    WrongOwner {
         /// The server.
         server: String,
         /// Whose it is.
@@ -59,7 +59,7 @@ pub enum TalkError {
     #[error(
         "the server {server} (Throughline {program}) speaks another version than this one does"
     )]
-    OtherVersion {
+    UnsupportedVersion {
         /// The server.
         server: String,
         /// The version of its program.
@@ -87,7 +87,7 @@ pub enum TalkError {
     },
     /// What it answered makes no sense.
     #[error("what the server {server} answered to {call} cannot be understood")]
-    Garbled {
+    InvalidResponse {
         /// The server.
         server: String,
         /// What it was asked.
@@ -97,31 +97,31 @@ pub enum TalkError {
     },
     /// The client cannot be set up.
     #[error("no connection can be made from here")]
-    Client(#[source] BoxError),
+    ClientSetup(#[source] BoxError),
 }
 
-impl TalkError {
+impl RemoteError {
     /// What kind of failure this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unreachable { .. } | Self::NoAnswer { .. } | Self::Client(_) => {
+            Self::Unreachable { .. } | Self::NoResponse { .. } | Self::ClientSetup(_) => {
                 ErrorKind::Unavailable
             }
-            Self::TokenNeeded { .. }
+            Self::TokenRequired { .. }
             | Self::TokenRefused { .. }
-            | Self::AnothersToken { .. }
+            | Self::WrongOwner { .. }
             | Self::NotThroughline { .. }
             | Self::TooLarge { .. }
-            | Self::OtherVersion { .. } => ErrorKind::Invalid,
-            Self::Garbled { .. } => ErrorKind::Damaged,
+            | Self::UnsupportedVersion { .. } => ErrorKind::Invalid,
+            Self::InvalidResponse { .. } => ErrorKind::Damaged,
             Self::Refused { kind, .. } => *kind,
         }
     }
 }
 
-impl From<TalkError> for StoreError {
-    fn from(error: TalkError) -> Self {
-        Self::Elsewhere {
+impl From<RemoteError> for StoreError {
+    fn from(error: RemoteError) -> Self {
+        Self::Remote {
             kind: error.kind(),
             message: error.to_string(),
             source: Some(error.into()),

@@ -10,24 +10,24 @@
 //! A call that got no answer is made again. That is safe because no call does anything twice:
 //! appends carry entry ids, births their session's id, and the rest says how things are to be.
 
-mod access;
-mod address;
+mod api_tokens;
+mod bearer_token;
 mod blobs;
 mod catalog;
+mod change_feed;
 mod client;
 mod error;
-mod feed;
 mod leases;
 mod log;
-mod patience;
+mod maintenance;
+mod retry;
+mod server_url;
 mod store;
-mod token;
-mod tokens;
-mod upkeep;
+mod token_counts;
 pub mod wire;
 
-pub use address::ServerUrl;
-pub use client::Timing;
-pub use error::TalkError;
+pub use bearer_token::BearerToken;
+pub use client::Timeouts;
+pub use error::RemoteError;
+pub use server_url::ServerUrl;
 pub use store::RemoteStore;
-pub use token::TokenText;

@@ -3,31 +3,41 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use throughline_model::{Birth, EntryId, GENESIS, Owner, Record, Seq, SessionRef, StoredEntry};
+use throughline_model::{
+    EntryId, GENESIS, Owner, Record, Seq, SessionHeader, SessionRef, StoredEntry,
+};
 use throughline_store::{
-    Append, Appended, Created, How, LogStore, Prepared, Read, StoreError, decode,
+    Append, AppendKind, AppendOutcome, CreateOutcome, LogStore, PreparedAppend, ReadRange,
+    StoreError, decode_entry,
 };
 
 use crate::store::RemoteStore;
-use crate::wire::{self, Sent};
+use crate::wire::{self, EntryToAppend};
 
 #[async_trait]
 impl LogStore for RemoteStore {
-    async fn create(&self, owner: &Owner, birth: Birth) -> Result<Created, StoreError> {
+    async fn create(
+        &self,
+        owner: &Owner,
+        birth: SessionHeader,
+    ) -> Result<CreateOutcome, StoreError> {
         let id = birth.id.clone();
         let call = wire::Create { birth };
-        let outcome = self.client().ask(self.badge(owner)?, &call).await;
+        let outcome = self
+            .client()
+            .call_with_outcome(self.credentials_of(owner)?, &call)
+            .await;
         let mut created = outcome.result?;
         // An attempt that nobody heard the end of has made it.
-        if outcome.again && created.record.card.id == id {
+        if outcome.may_be_done && created.record.info.id == id {
             created.existed = false;
         }
         Ok(created)
     }
 
-    async fn append(&self, to: &SessionRef, append: Append) -> Result<Appended, StoreError> {
-        let badge = self.badge(&to.owner)?;
-        let prepared = Prepared::new(append)?;
+    async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError> {
+        let badge = self.credentials_of(&to.owner)?;
+        let prepared = PreparedAppend::new(append)?;
         let parts = prepared.append.entries.iter().zip(&prepared.payloads);
         let call = wire::Append {
             session: to.id.clone(),
@@ -35,22 +45,22 @@ impl LogStore for RemoteStore {
             on_conflict: prepared.append.on_conflict.clone(),
             fence: prepared.append.fence.clone(),
             entries: parts
-                .map(|(new, (payload, _))| Sent {
+                .map(|(new, (payload, _))| EntryToAppend {
                     id: new.id,
                     at: new.at,
                     payload: payload.clone(),
                 })
                 .collect(),
         };
-        let outcome = self.client().ask(badge, &call).await;
+        let outcome = self.client().call_with_outcome(badge, &call).await;
         let placed = outcome.result?;
-        if placed.how != How::Repeated {
+        if placed.how != AppendKind::Repeated {
             let entries =
                 Arc::new(prepared).complete(&placed.session, placed.rebased, placed.places)?;
-            return Ok(Appended {
+            return Ok(AppendOutcome {
                 session: placed.session,
                 entries,
-                how: placed.how,
+                kind: placed.how,
             });
         }
         // What is there may have been said otherwise: it is read.
@@ -59,80 +69,97 @@ impl LogStore for RemoteStore {
         if let (Some((first, _)), Some((last, _))) = (placed.places.first(), placed.places.last()) {
             let mut next = *first;
             while next <= *last {
-                let read = Read::between(next, *last, placed.places.len());
+                let read = ReadRange::between(next, *last, placed.places.len());
                 let page = self.read_stored(&there, read).await?;
                 let Some(end) = page.last().map(|entry| entry.seq) else {
                     break;
                 };
                 for stored in &page {
-                    entries.push(decode(&there.id, stored)?);
+                    entries.push(decode_entry(&there.id, stored)?);
                 }
                 next = end.next();
             }
         }
-        let how = if !outcome.again {
-            How::Repeated
+        let how = if !outcome.may_be_done {
+            AppendKind::Repeated
         } else if placed.session != to.id {
-            How::Forked
+            AppendKind::Forked
         } else if placed.rebased.is_some() {
-            How::Rebased
+            AppendKind::Rebased
         } else {
-            How::Appended
+            AppendKind::Appended
         };
-        Ok(Appended {
+        Ok(AppendOutcome {
             session: placed.session,
             entries,
-            how,
+            kind: how,
         })
     }
 
     async fn record(&self, of: &SessionRef) -> Result<Record, StoreError> {
-        let call = wire::RecordOf {
+        let call = wire::GetRecord {
             session: of.id.clone(),
         };
-        self.client().call(self.badge(&of.owner)?, &call).await
+        self.client()
+            .call(self.credentials_of(&of.owner)?, &call)
+            .await
     }
 
-    async fn birth(&self, of: &SessionRef) -> Result<Birth, StoreError> {
-        let call = wire::BirthOf {
+    async fn header(&self, of: &SessionRef) -> Result<SessionHeader, StoreError> {
+        let call = wire::GetHeader {
             session: of.id.clone(),
         };
-        self.client().call(self.badge(&of.owner)?, &call).await
+        self.client()
+            .call(self.credentials_of(&of.owner)?, &call)
+            .await
     }
 
     async fn read_stored(
         &self,
         of: &SessionRef,
-        read: Read,
+        read: ReadRange,
     ) -> Result<Vec<StoredEntry>, StoreError> {
         let call = wire::ReadStored {
             session: of.id.clone(),
             read,
         };
-        let stretch = self.client().call(self.badge(&of.owner)?, &call).await?;
-        stretch.verified(&of.id)
+        let stretch = self
+            .client()
+            .call(self.credentials_of(&of.owner)?, &call)
+            .await?;
+        stretch.into_verified(&of.id)
     }
 
-    async fn copy_of(
+    async fn read_for_copy(
         &self,
         of: &SessionRef,
-        read: Read,
-    ) -> Result<(Birth, Vec<StoredEntry>), StoreError> {
-        let call = wire::CopyOf {
+        read: ReadRange,
+    ) -> Result<(SessionHeader, Vec<StoredEntry>), StoreError> {
+        let call = wire::ReadForCopy {
             session: of.id.clone(),
             read,
         };
-        let copied = self.client().call(self.badge(&of.owner)?, &call).await?;
-        Ok((copied.birth, copied.stretch.verified(&of.id)?))
+        let copied = self
+            .client()
+            .call(self.credentials_of(&of.owner)?, &call)
+            .await?;
+        Ok((copied.birth, copied.stretch.into_verified(&of.id)?))
     }
 
-    async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError> {
+    async fn fork(
+        &self,
+        of: &SessionRef,
+        at: Seq,
+        birth: SessionHeader,
+    ) -> Result<Record, StoreError> {
         let call = wire::Fork {
             session: of.id.clone(),
             at,
             birth,
         };
-        self.client().call(self.badge(&of.owner)?, &call).await
+        self.client()
+            .call(self.credentials_of(&of.owner)?, &call)
+            .await
     }
 
     async fn locate(
@@ -144,7 +171,9 @@ impl LogStore for RemoteStore {
             session: of.id.clone(),
             ids: ids.to_vec(),
         };
-        self.client().call(self.badge(&of.owner)?, &call).await
+        self.client()
+            .call(self.credentials_of(&of.owner)?, &call)
+            .await
     }
 
     async fn erase(
@@ -158,24 +187,28 @@ impl LogStore for RemoteStore {
             entries: entries.to_vec(),
             reason: reason.map(ToOwned::to_owned),
         };
-        self.client().call(self.badge(&of.owner)?, &call).await
+        self.client()
+            .call(self.credentials_of(&of.owner)?, &call)
+            .await
     }
 
     /// In pieces, where the log is large: each continues the one before. Of a piece whose
     /// answer was lost, what the repeat found new is counted.
-    async fn adopt(
+    async fn import_log(
         &self,
         owner: &Owner,
-        birth: Birth,
+        birth: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
         // Before anything is sent: of a log that is forged in its last piece nothing is kept.
         match entries.split_first() {
-            Some((first, _)) if first.seq == Seq(1) => wire::verify(GENESIS, &entries, &birth.id)?,
-            Some((first, rest)) => wire::verify(first.digest, rest, &birth.id)?,
+            Some((first, _)) if first.seq == Seq(1) => {
+                wire::verify_chain(GENESIS, &entries, &birth.id)?;
+            }
+            Some((first, rest)) => wire::verify_chain(first.digest, rest, &birth.id)?,
             None => {}
         }
-        let badge = self.badge(owner)?;
+        let badge = self.credentials_of(owner)?;
         let mut entries = entries.into_iter().peekable();
         let mut new = 0;
         loop {
@@ -183,10 +216,11 @@ impl LogStore for RemoteStore {
             let piece = std::iter::from_fn(|| {
                 bytes += entries.peek()?.payload.len();
                 // The first goes in any case: if it is too large alone, that is told.
-                let fits = bytes <= badge.room() || bytes == entries.peek()?.payload.len();
+                let fits =
+                    bytes <= badge.max_payload_bytes() || bytes == entries.peek()?.payload.len();
                 fits.then(|| entries.next()).flatten()
             });
-            let call = wire::Adopt {
+            let call = wire::ImportLog {
                 entries: piece.collect(),
                 birth: birth.clone(),
             };

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use throughline_model::{Owner, TokenRole};
 use throughline_store::StoreError;
 
-use crate::client::{Badge, Client, Timing};
-use crate::wire::{Hello, Welcome};
-use crate::{ServerUrl, TalkError, TokenText};
+use crate::client::{Client, Credentials, Timeouts};
+use crate::wire::{CallerInfo, Hello};
+use crate::{BearerToken, RemoteError, ServerUrl};
 
 /// A store that a server keeps, as far as its tokens reach. Cheap to clone.
 #[derive(Clone)]
@@ -21,19 +21,23 @@ struct Inner {
     client: Client,
     server: ServerUrl,
     /// Never empty. Each call goes with the badge of the owner it is made for.
-    holders: Vec<Holder>,
+    owners: Vec<OwnerCredentials>,
 }
 
 #[derive(Clone)]
-pub(crate) struct Holder {
+pub(crate) struct OwnerCredentials {
     pub(crate) owner: Owner,
-    pub(crate) badge: Badge,
+    pub(crate) credentials: Credentials,
     identity: Option<String>,
 }
 
 impl fmt::Debug for RemoteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let owners: Vec<_> = self.holders().iter().map(|holder| &holder.owner).collect();
+        let owners: Vec<_> = self
+            .all_credentials()
+            .iter()
+            .map(|holder| &holder.owner)
+            .collect();
         f.debug_struct("RemoteStore")
             .field("server", &self.inner.server)
             .field("owners", &owners)
@@ -49,28 +53,28 @@ impl RemoteStore {
     /// the owner `BOT/NAME` with the token of `BOT`.
     pub async fn open(
         server: &ServerUrl,
-        token: Option<&TokenText>,
+        token: Option<&BearerToken>,
         wanted: Option<&Owner>,
-        timing: Timing,
+        timing: Timeouts,
     ) -> Result<Self, StoreError> {
         let client = Client::new(server.clone(), timing)?;
-        let holder = greet(&client, server, token, wanted).await?;
+        let holder = authenticate(&client, server, token, wanted).await?;
         Ok(Self {
             inner: Arc::new(Inner {
                 client,
                 server: server.clone(),
-                holders: vec![holder],
+                owners: vec![holder],
             }),
         })
     }
 
     /// The same store, on behalf of another owner as well: each call goes with the token of
     /// the owner it is made for, and the feed is that of all of them.
-    pub async fn and(self, token: &TokenText) -> Result<Self, StoreError> {
-        let holder = greet(self.client(), &self.inner.server, Some(token), None).await?;
+    pub async fn with_owner_token(self, token: &BearerToken) -> Result<Self, StoreError> {
+        let holder = authenticate(self.client(), &self.inner.server, Some(token), None).await?;
         let mut inner = (*self.inner).clone();
-        inner.holders.retain(|known| known.owner != holder.owner);
-        inner.holders.push(holder);
+        inner.owners.retain(|known| known.owner != holder.owner);
+        inner.owners.push(holder);
         Ok(Self {
             inner: Arc::new(inner),
         })
@@ -78,34 +82,34 @@ impl RemoteStore {
 
     /// On whose behalf it was opened.
     pub fn owner(&self) -> &Owner {
-        &self.first().owner
+        &self.first_owner().owner
     }
 
     /// What tells the store from any that was or will be at the same address, as far as was
     /// known when it was opened; none if nothing had happened in it.
     pub fn identity(&self) -> Option<&str> {
-        self.first().identity.as_deref()
+        self.first_owner().identity.as_deref()
     }
 
-    fn first(&self) -> &Holder {
+    fn first_owner(&self) -> &OwnerCredentials {
         // There is one from the beginning, and none is taken away.
-        &self.inner.holders[0]
+        &self.inner.owners[0]
     }
 
     pub(crate) fn client(&self) -> &Client {
         &self.inner.client
     }
 
-    pub(crate) fn holders(&self) -> &[Holder] {
-        &self.inner.holders
+    pub(crate) fn all_credentials(&self) -> &[OwnerCredentials] {
+        &self.inner.owners
     }
 
     /// What is shown for an owner.
-    pub(crate) fn badge(&self, owner: &Owner) -> Result<&Badge, StoreError> {
-        let mut holders = self.holders().iter();
+    pub(crate) fn credentials_of(&self, owner: &Owner) -> Result<&Credentials, StoreError> {
+        let mut holders = self.all_credentials().iter();
         let found = holders.find(|holder| holder.owner == *owner);
-        found.map(|holder| &holder.badge).ok_or_else(|| {
-            TalkError::AnothersToken {
+        found.map(|holder| &holder.credentials).ok_or_else(|| {
+            RemoteError::WrongOwner {
                 server: self.inner.server.to_string(),
                 holder: self.owner().clone(),
                 wanted: owner.clone(),
@@ -116,27 +120,27 @@ impl RemoteStore {
 }
 
 /// Finds out who a token makes us there.
-async fn greet(
+async fn authenticate(
     client: &Client,
     server: &ServerUrl,
-    token: Option<&TokenText>,
+    token: Option<&BearerToken>,
     wanted: Option<&Owner>,
-) -> Result<Holder, StoreError> {
-    let mut badge = Badge::new(token);
+) -> Result<OwnerCredentials, StoreError> {
+    let mut badge = Credentials::new(token);
     let mut welcome = client.call(&badge, &Hello {}).await?;
-    if let Some(name) = user_of(&welcome, wanted) {
-        badge = badge.for_user(name);
+    if let Some(name) = service_user(&welcome, wanted) {
+        badge = badge.with_user(name);
         welcome = client.call(&badge, &Hello {}).await?;
     }
     match wanted {
-        Some(wanted) if *wanted != welcome.owner => Err(TalkError::AnothersToken {
+        Some(wanted) if *wanted != welcome.owner => Err(RemoteError::WrongOwner {
             server: server.to_string(),
             holder: welcome.owner,
             wanted: wanted.clone(),
         }
         .into()),
-        _ => Ok(Holder {
-            badge: badge.known(&welcome.owner, welcome.largest),
+        _ => Ok(OwnerCredentials {
+            credentials: badge.with_owner(&welcome.owner, welcome.largest),
             owner: welcome.owner,
             identity: welcome.identity,
         }),
@@ -144,7 +148,7 @@ async fn greet(
 }
 
 /// The name of the service's user who is wanted, if it is one.
-fn user_of<'a>(welcome: &Welcome, wanted: Option<&'a Owner>) -> Option<&'a str> {
+fn service_user<'a>(welcome: &CallerInfo, wanted: Option<&'a Owner>) -> Option<&'a str> {
     match welcome.role {
         TokenRole::Service => wanted?
             .as_str()

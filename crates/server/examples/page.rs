@@ -9,10 +9,10 @@ mod demo;
 use std::sync::Arc;
 use std::time::Duration;
 
-use demo::StandInVoices;
+use demo::MockResponderRegistry;
 use throughline::{Owner, Throughline};
-use throughline_server::{App, Gate, Limits, Serving, serve};
-use throughline_stand_in::{Reply, Script, StandIn};
+use throughline_mock_provider::{MockProvider, Reply, Script};
+use throughline_server::{AccessMode, App, Limits, ServerConfig, serve};
 use tokio::net::TcpListener;
 
 #[tokio::main]
@@ -20,7 +20,7 @@ async fn main() {
     let address = std::env::args().nth(1);
     let address = address.unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let stand_in = StandIn::start(Script::by(|request| {
+    let stand_in = MockProvider::start(Script::from_fn(|request| {
         let asked = request.body["messages"]
             .as_array()
             .and_then(|all| all.last());
@@ -29,22 +29,22 @@ async fn main() {
             .unwrap_or_default();
         let text =
             format!("You said {asked}. This is a stand-in: it says the same of **everything**.");
-        Reply::text(text).slowly(Duration::from_millis(60))
+        Reply::text(text).with_delay(Duration::from_millis(60))
     }))
     .unwrap();
     let tl = Throughline::open("memory:").await.unwrap();
-    let main = demo::fill(&tl).await;
-    let app = App::new(Serving {
+    let main = demo::fill_store(&tl).await;
+    let app = App::new(ServerConfig {
         tl,
-        voices: Arc::new(StandInVoices::new(&stand_in)),
-        gate: Gate::Open(Owner::local()),
+        responders: Arc::new(MockResponderRegistry::new(&stand_in)),
+        gate: AccessMode::Open(Owner::local()),
         limits: Limits::default(),
         hosts: Vec::new(),
         origins: Vec::new(),
-        zone: jiff::tz::TimeZone::UTC,
+        time_zone: jiff::tz::TimeZone::UTC,
         secure: false,
         trusted_proxies: Vec::new(),
-        spool: None,
+        spool_dir: None,
     });
     let listener = TcpListener::bind(&address).await.unwrap();
     println!("http://{}/s/{}", listener.local_addr().unwrap(), main.id());

@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use throughline::{Digest, Error, Owner, Throughline, Token, TokenId, TokenRole};
-use throughline_remote::wire::ON_BEHALF_OF;
+use throughline::{ApiToken, Digest, Error, Owner, Throughline, TokenId, TokenRole};
+use throughline_remote::wire::ON_BEHALF_OF_HEADER;
 
-use crate::access::{AccessEnd, Credential};
-use crate::{App, Gate, Problem};
+use crate::access_monitor::{AccessEndReason, Credential};
+use crate::{AccessMode, App, Problem};
 
 /// The cookie that holds a token for the page.
-pub(crate) const COOKIE: &str = "tl_token";
+pub(crate) const TOKEN_COOKIE: &str = "tl_token";
 /// How long what is known of a token is believed: so long a revoked one may still work. A
 /// stream that it opens at the very end is then closed within the documented second.
-const FRESH: Duration = Duration::from_millis(500);
+const TOKEN_CACHE_TTL: Duration = Duration::from_millis(500);
 /// How many tokens are remembered.
-const REMEMBERED: usize = 10_000;
+const TOKEN_CACHE_CAPACITY: usize = 10_000;
 
 /// Who calls.
 #[derive(Clone, Debug)]
@@ -62,54 +62,54 @@ impl Caller {
 
 /// What the guard found out about the caller, for the handlers that need one.
 #[derive(Clone, Debug)]
-pub(crate) struct Admitted(pub(crate) Result<Caller, Problem>);
+pub(crate) struct AuthResult(pub(crate) Result<Caller, Problem>);
 
 impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
-        match parts.extensions.get::<Admitted>() {
-            Some(Admitted(admitted)) => admitted.clone(),
-            None => Err(unknown("there was no guard")),
+        match parts.extensions.get::<AuthResult>() {
+            Some(AuthResult(admitted)) => admitted.clone(),
+            None => Err(unauthorized("there was no guard")),
         }
     }
 }
 
 /// Whoever was let in may no longer be served.
-pub(crate) fn access_ended(end: AccessEnd) -> Problem {
-    unknown(end.detail())
+pub(crate) fn access_ended(end: AccessEndReason) -> Problem {
+    unauthorized(end.detail())
 }
 
-fn unknown(detail: impl Into<String>) -> Problem {
+fn unauthorized(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 
 /// Knows who may come in.
 #[derive(Debug)]
-pub(crate) struct Doorkeeper {
+pub(crate) struct Authenticator {
     tl: Throughline,
-    gate: Gate,
-    known: Mutex<HashMap<Digest, Seen>>,
+    gate: AccessMode,
+    token_cache: Mutex<HashMap<Digest, CachedToken>>,
     /// Whether a token was ever made. Tokens are never deleted, so it stays so.
-    closed: AtomicBool,
+    has_tokens: AtomicBool,
     /// When the last look that found no token began.
-    checked: tokio::sync::Mutex<Option<Instant>>,
+    last_open_check: tokio::sync::Mutex<Option<Instant>>,
 }
 
 #[derive(Clone, Debug)]
-struct Seen {
-    at: Instant,
-    token: Option<Arc<Token>>,
+struct CachedToken {
+    fetched_at: Instant,
+    token: Option<Arc<ApiToken>>,
 }
 
-impl Doorkeeper {
-    pub(crate) fn new(tl: Throughline, gate: Gate) -> Self {
+impl Authenticator {
+    pub(crate) fn new(tl: Throughline, gate: AccessMode) -> Self {
         Self {
             tl,
             gate,
-            known: Mutex::default(),
-            closed: AtomicBool::new(false),
-            checked: tokio::sync::Mutex::new(None),
+            token_cache: Mutex::default(),
+            has_tokens: AtomicBool::new(false),
+            last_open_check: tokio::sync::Mutex::new(None),
         }
     }
 
@@ -119,12 +119,12 @@ impl Doorkeeper {
     /// While it is open this is never answered from memory: the look at the store began
     /// after the request came. Requests that come at the same time share one look.
     pub(crate) async fn is_open(&self) -> Result<bool, Error> {
-        if self.closed.load(Ordering::Acquire) {
+        if self.has_tokens.load(Ordering::Acquire) {
             return Ok(false);
         }
         let came = Instant::now();
-        let mut checked = self.checked.lock().await;
-        if self.closed.load(Ordering::Acquire) {
+        let mut checked = self.last_open_check.lock().await;
+        if self.has_tokens.load(Ordering::Acquire) {
             return Ok(false);
         }
         if checked.is_some_and(|began| began >= came) {
@@ -135,15 +135,15 @@ impl Doorkeeper {
         if open {
             *checked = Some(began);
         } else {
-            self.closed.store(true, Ordering::Release);
+            self.has_tokens.store(true, Ordering::Release);
         }
         Ok(open)
     }
 
     /// Who calls, by the headers of a request.
-    pub(crate) async fn admit(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
-        let acting_for = text(headers, ON_BEHALF_OF)?;
-        if let Gate::Open(owner) = &self.gate
+    pub(crate) async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let acting_for = header_text(headers, ON_BEHALF_OF_HEADER)?;
+        if let AccessMode::Open(owner) = &self.gate
             && self.is_open().await?
         {
             if acting_for.is_some() {
@@ -158,17 +158,17 @@ impl Doorkeeper {
                 credential: None,
             });
         }
-        let (shown, by_cookie) = match bearer(headers)? {
+        let (shown, by_cookie) = match bearer_token(headers)? {
             Some(shown) => (shown, false),
-            None => match cookie(headers) {
+            None => match cookie_token(headers) {
                 Some(shown) => (shown, true),
-                None => return Err(unknown("send a token: `Authorization: Bearer tl_…`")),
+                None => return Err(unauthorized("send a token: `Authorization: Bearer tl_…`")),
             },
         };
-        let token = self.token(shown).await?;
+        let token = self.find_token(shown).await?;
         let now = self.tl.now();
-        let Some(token) = token.filter(|token| token.is_good(now)) else {
-            return Err(unknown(
+        let Some(token) = token.filter(|token| token.is_valid(now)) else {
+            return Err(unauthorized(
                 "the token is not known here, has ended or was taken back",
             ));
         };
@@ -190,25 +190,25 @@ impl Doorkeeper {
         })
     }
 
-    async fn token(&self, shown: &str) -> Result<Option<Arc<Token>>, Problem> {
+    async fn find_token(&self, shown: &str) -> Result<Option<Arc<ApiToken>>, Problem> {
         let hash = Digest::of(shown.as_bytes());
-        let lately = self.known().get(&hash).cloned();
-        if let Some(seen) = lately.filter(|seen| seen.at.elapsed() < FRESH) {
+        let lately = self.token_cache().get(&hash).cloned();
+        if let Some(seen) = lately.filter(|seen| seen.fetched_at.elapsed() < TOKEN_CACHE_TTL) {
             return Ok(seen.token);
         }
-        let token = self.tl.store().token(&hash).await?.map(Arc::new);
-        let mut known = self.known();
-        if known.len() >= REMEMBERED {
-            known.retain(|_, seen| seen.at.elapsed() < FRESH);
-            if known.len() >= REMEMBERED {
+        let token = self.tl.store().token_by_hash(&hash).await?.map(Arc::new);
+        let mut known = self.token_cache();
+        if known.len() >= TOKEN_CACHE_CAPACITY {
+            known.retain(|_, seen| seen.fetched_at.elapsed() < TOKEN_CACHE_TTL);
+            if known.len() >= TOKEN_CACHE_CAPACITY {
                 known.clear();
             }
         }
         let at = Instant::now();
         known.insert(
             hash,
-            Seen {
-                at,
+            CachedToken {
+                fetched_at: at,
                 token: token.clone(),
             },
         );
@@ -216,12 +216,14 @@ impl Doorkeeper {
     }
 
     /// Forgets what is known of tokens, since one was made or taken back here.
-    pub(crate) fn forget(&self) {
-        self.known().clear();
+    pub(crate) fn clear_token_cache(&self) {
+        self.token_cache().clear();
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Seen>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn token_cache(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, CachedToken>> {
+        self.token_cache
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -232,7 +234,7 @@ fn not_a_service() -> Problem {
     )
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
     headers
         .get(name)
         .map(|value| {
@@ -243,23 +245,25 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Probl
         .transpose()
 }
 
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let Some(value) = text(headers, header::AUTHORIZATION.as_str())? else {
+fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(value) = header_text(headers, header::AUTHORIZATION.as_str())? else {
         return Ok(None);
     };
     match value.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(token.trim())),
-        _ => Err(unknown("the header Authorization is not `Bearer tl_…`")),
+        _ => Err(unauthorized(
+            "the header Authorization is not `Bearer tl_…`",
+        )),
     }
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+fn cookie_token(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get_all(header::COOKIE).into_iter();
     let mut pairs = cookies
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
     pairs
-        .find(|(name, _)| *name == COOKIE)
+        .find(|(name, _)| *name == TOKEN_COOKIE)
         .map(|(_, value)| value)
 }

@@ -19,28 +19,31 @@ pub(crate) struct Client {
     /// caller's own cookie from being sent without it.
     pub(crate) claims_https: bool,
     /// Whether there are forwarding headers from somebody who is not trusted.
-    pub(crate) unnamed_proxy: bool,
+    pub(crate) untrusted_proxy: bool,
 }
 
 impl Client {
-    pub(crate) fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Self {
+    pub(crate) fn from_headers(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Self {
         let peer = peer.to_canonical();
         let forwarded = headers.contains_key("forwarded") || headers.contains_key(FORWARDED_FOR);
         let from_https_page = headers
             .get(header::ORIGIN)
             .is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
-        let claims_https = came_by_https(headers) || from_https_page;
+        let claims_https = forwarded_https(headers) || from_https_page;
         if !is_trusted(peer, trusted) {
             return Self {
                 ip: peer,
                 https: false,
                 claims_https,
-                unnamed_proxy: forwarded,
+                untrusted_proxy: forwarded,
             };
         }
-        let standard = chain(headers, "forwarded", |element| parameter(element, "for"));
-        let common = chain(headers, FORWARDED_FOR, |element| Some(element.to_owned()));
-        let client = |chain: &[Option<IpAddr>]| client(chain, peer, trusted);
+        let standard = parse_forwarded_chain(headers, "forwarded", |element| {
+            forwarded_parameter(element, "for")
+        });
+        let common =
+            parse_forwarded_chain(headers, FORWARDED_FOR, |element| Some(element.to_owned()));
+        let client = |chain: &[Option<IpAddr>]| find_client_ip(chain, peer, trusted);
         let ip = match (standard.is_empty(), common.is_empty()) {
             (true, true) => peer,
             (false, true) => client(&standard),
@@ -53,14 +56,14 @@ impl Client {
         };
         Self {
             ip,
-            https: came_by_https(headers),
+            https: forwarded_https(headers),
             claims_https,
-            unnamed_proxy: false,
+            untrusted_proxy: false,
         }
     }
 
     /// What limits count by: one host of IPv6 has a whole network of addresses.
-    pub(crate) fn limited_by(&self) -> IpAddr {
+    pub(crate) fn rate_limit_address(&self) -> IpAddr {
         match self.ip {
             IpAddr::V4(_) => self.ip,
             IpAddr::V6(ip) => {
@@ -78,7 +81,7 @@ fn is_trusted(ip: IpAddr, trusted: &[IpNet]) -> bool {
 }
 
 /// The elements of a header that may come several times, with commas between.
-fn elements<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+fn header_elements<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     headers
         .get_all(name)
         .into_iter()
@@ -88,18 +91,18 @@ fn elements<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a 
 }
 
 /// The addresses a header names, nearest to the client first; none for what is no address.
-fn chain(
+fn parse_forwarded_chain(
     headers: &HeaderMap,
     name: &str,
     node: impl Fn(&str) -> Option<String>,
 ) -> Vec<Option<IpAddr>> {
-    elements(headers, name)
-        .map(|element| node(element).and_then(|node| address(&node)))
+    header_elements(headers, name)
+        .map(|element| node(element).and_then(|node| parse_address(&node)))
         .collect()
 }
 
 /// The value of a parameter of a `Forwarded` element, without quotes.
-fn parameter(element: &str, name: &str) -> Option<String> {
+fn forwarded_parameter(element: &str, name: &str) -> Option<String> {
     element
         .split(';')
         .filter_map(|pair| pair.trim().split_once('='))
@@ -108,7 +111,7 @@ fn parameter(element: &str, name: &str) -> Option<String> {
 }
 
 /// `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]`, `[2001:db8::1]:80` or `2001:db8::1`.
-fn address(node: &str) -> Option<IpAddr> {
+fn parse_address(node: &str) -> Option<IpAddr> {
     let bare = node.trim_start_matches('[').trim_end_matches(']');
     let ip = bare
         .parse::<IpAddr>()
@@ -118,7 +121,7 @@ fn address(node: &str) -> Option<IpAddr> {
 
 /// The rightmost address that is no trusted proxy's. What cannot be read ends the search:
 /// whoever wrote it is the last that is known.
-fn client(chain: &[Option<IpAddr>], peer: IpAddr, trusted: &[IpNet]) -> IpAddr {
+fn find_client_ip(chain: &[Option<IpAddr>], peer: IpAddr, trusted: &[IpNet]) -> IpAddr {
     let mut nearest = peer;
     for node in chain.iter().rev() {
         let Some(ip) = node else {
@@ -132,11 +135,11 @@ fn client(chain: &[Option<IpAddr>], peer: IpAddr, trusted: &[IpNet]) -> IpAddr {
     nearest
 }
 
-fn came_by_https(headers: &HeaderMap) -> bool {
+fn forwarded_https(headers: &HeaderMap) -> bool {
     let https = |value: &str| value.eq_ignore_ascii_case("https");
-    elements(headers, "x-forwarded-proto").any(https)
-        || elements(headers, "forwarded")
-            .filter_map(|element| parameter(element, "proto"))
+    header_elements(headers, "x-forwarded-proto").any(https)
+        || header_elements(headers, "forwarded")
+            .filter_map(|element| forwarded_parameter(element, "proto"))
             .any(|value| https(&value))
 }
 
@@ -145,14 +148,14 @@ mod tests {
     use super::*;
     use axum::http::{HeaderName, HeaderValue};
 
-    fn seen(peer: &str, headers: &[(&str, &str)]) -> (String, bool) {
+    fn resolve_client(peer: &str, headers: &[(&str, &str)]) -> (String, bool) {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             let name: HeaderName = name.parse().unwrap();
             map.append(name, HeaderValue::from_str(value).unwrap());
         }
         let trusted = ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
-        let client = Client::of(peer.parse().unwrap(), &map, &trusted);
+        let client = Client::from_headers(peer.parse().unwrap(), &map, &trusted);
         (client.ip.to_string(), client.https)
     }
 
@@ -162,10 +165,19 @@ mod tests {
             ("x-forwarded-for", "1.2.3.4"),
             ("x-forwarded-proto", "https"),
         ];
-        assert_eq!(seen("192.0.2.9", &spoofed), ("192.0.2.9".into(), false));
-        assert_eq!(seen("10.0.0.1", &spoofed), ("1.2.3.4".into(), true));
-        assert_eq!(seen("::ffff:10.0.0.1", &spoofed), ("1.2.3.4".into(), true));
-        assert_eq!(seen("10.0.0.1", &[]), ("10.0.0.1".into(), false));
+        assert_eq!(
+            resolve_client("192.0.2.9", &spoofed),
+            ("192.0.2.9".into(), false)
+        );
+        assert_eq!(
+            resolve_client("10.0.0.1", &spoofed),
+            ("1.2.3.4".into(), true)
+        );
+        assert_eq!(
+            resolve_client("::ffff:10.0.0.1", &spoofed),
+            ("1.2.3.4".into(), true)
+        );
+        assert_eq!(resolve_client("10.0.0.1", &[]), ("10.0.0.1".into(), false));
     }
 
     #[test]
@@ -185,21 +197,25 @@ mod tests {
             ("forwarded", "for=unknown", "10.0.0.1"),
             ("forwarded", "proto=https", "10.0.0.1"),
         ] {
-            assert_eq!(seen("10.0.0.1", &[(header, value)]).0, client, "{value}");
+            assert_eq!(
+                resolve_client("10.0.0.1", &[(header, value)]).0,
+                client,
+                "{value}"
+            );
         }
         let split = [
             ("x-forwarded-for", "6.6.6.6"),
             ("x-forwarded-for", "1.2.3.4"),
         ];
-        assert_eq!(seen("10.0.0.1", &split).0, "1.2.3.4");
+        assert_eq!(resolve_client("10.0.0.1", &split).0, "1.2.3.4");
     }
 
     #[test]
     fn a_header_that_the_proxy_only_passes_on_is_no_way_around_a_limit() {
         let both = [("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=9.9.9.9")];
-        assert_eq!(seen("10.0.0.1", &both).0, "10.0.0.1");
+        assert_eq!(resolve_client("10.0.0.1", &both).0, "10.0.0.1");
         let same = [("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=1.2.3.4")];
-        assert_eq!(seen("10.0.0.1", &same).0, "1.2.3.4");
-        assert!(seen("10.0.0.1", &[("forwarded", "for=1.2.3.4;proto=https")]).1);
+        assert_eq!(resolve_client("10.0.0.1", &same).0, "1.2.3.4");
+        assert!(resolve_client("10.0.0.1", &[("forwarded", "for=1.2.3.4;proto=https")]).1);
     }
 }

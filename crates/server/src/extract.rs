@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use throughline::{Expect, MAX_JSON_DEPTH, Seq, Session, SessionId, is_nested_deeper_than};
 
-use crate::body::body;
+use crate::request_body::read_body;
 use crate::{App, Caller, Problem};
 
 /// A body of JSON.
@@ -18,26 +18,26 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         require_json(request.headers())?;
-        let bytes = body(request, app, app.limits().body).await?;
-        parsed(&bytes).map(Self)
+        let bytes = read_body(request, app, app.limits().body_bytes).await?;
+        parse_json(&bytes).map(Self)
     }
 }
 
 /// A body of JSON that may be left out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MaybeJson<T>(pub(crate) T);
+pub(crate) struct OptionalJson<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Default> FromRequest<App> for MaybeJson<T> {
+impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJson<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let json = require_json(request.headers());
-        let bytes = body(request, app, app.limits().body).await?;
+        let bytes = read_body(request, app, app.limits().body_bytes).await?;
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
         json?;
-        parsed(&bytes).map(Self)
+        parse_json(&bytes).map(Self)
     }
 }
 
@@ -79,7 +79,7 @@ fn too_deep() -> Problem {
 }
 
 /// JSON that is not JSON is a bad request; JSON that says something else is invalid.
-pub(crate) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     check_nesting(bytes)?;
     serde_json::from_slice(bytes).map_err(|error| {
         use serde_json::error::Category;
@@ -117,7 +117,11 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
 }
 
 /// A part of the path, by its name in the route.
-pub(crate) async fn param(parts: &mut Parts, app: &App, name: &str) -> Result<String, Problem> {
+pub(crate) async fn path_param(
+    parts: &mut Parts,
+    app: &App,
+    name: &str,
+) -> Result<String, Problem> {
     let params = RawPathParams::from_request_parts(parts, app)
         .await
         .map_err(|error| Problem::bad_request("bad_path", error.body_text()))?;
@@ -129,13 +133,13 @@ pub(crate) async fn param(parts: &mut Parts, app: &App, name: &str) -> Result<St
 
 /// The id of a session in the path, whether or not there is one.
 #[derive(Clone, Debug)]
-pub(crate) struct Id(pub(crate) SessionId);
+pub(crate) struct PathSessionId(pub(crate) SessionId);
 
-impl FromRequestParts<App> for Id {
+impl FromRequestParts<App> for PathSessionId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let text = param(parts, app, "id").await?;
+        let text = path_param(parts, app, "id").await?;
         // What cannot be an id is not the id of anything.
         text.parse().map(Self).map_err(|error| {
             Problem::not_found("session_not_found", format!("no such session: {error}"))
@@ -145,17 +149,17 @@ impl FromRequestParts<App> for Id {
 
 /// The session in the path, which exists and is the caller's.
 #[derive(Clone, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct CallerSession {
     pub(crate) caller: Caller,
     pub(crate) session: Session,
 }
 
-impl FromRequestParts<App> for Opened {
+impl FromRequestParts<App> for CallerSession {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, app).await?;
-        let Id(id) = Id::from_request_parts(parts, app).await?;
+        let PathSessionId(id) = PathSessionId::from_request_parts(parts, app).await?;
         let session = caller.tl.session(&id).await?;
         Ok(Self { caller, session })
     }
@@ -163,13 +167,13 @@ impl FromRequestParts<App> for Opened {
 
 /// A number of an entry in the path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Number(pub(crate) Seq);
+pub(crate) struct PathSeq(pub(crate) Seq);
 
-impl FromRequestParts<App> for Number {
+impl FromRequestParts<App> for PathSeq {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let text = param(parts, app, "seq").await?;
+        let text = path_param(parts, app, "seq").await?;
         text.parse().map(Self).map_err(|_| {
             Problem::not_found("entry_not_found", format!("{text:?} is no entry's number"))
         })

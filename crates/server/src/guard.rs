@@ -12,35 +12,35 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use throughline::{TokenRole, is_this_machine};
+use throughline::{TokenRole, is_loopback_host};
 
-use crate::access::{AccessWatch, Credential};
-use crate::auth::{Admitted, access_ended};
-use crate::body::Flight;
+use crate::access_monitor::{AccessWatch, Credential};
+use crate::auth::{AuthResult, access_ended};
 use crate::client_address::Client;
 use crate::listen::Peer;
-use crate::metered::{COUNTED_FROM, Closing, MeteredBody};
-use crate::quota::{CallerKey, Share};
-use crate::rate::RateKey;
-use crate::{App, Caller, Gate, Problem, openai, page};
+use crate::metered_body::{CloseMode, METERED_MIN_BYTES, MeteredBody};
+use crate::quota::{CallerKey, QuotaPermit};
+use crate::rate_limit::RateKey;
+use crate::request_body::InFlightRequest;
+use crate::{AccessMode, App, Caller, Problem, openai, page};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a request that is taken over from whoever sent it.
-const LONGEST_ID: usize = 64;
+const MAX_REQUEST_ID_LEN: usize = 64;
 /// What an answer may do in a browser where the handler says nothing else: nothing.
-const INERT: &str = "default-src 'none'; frame-ancestors 'none'";
+const DENY_ALL_CSP: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// A place among the streams, and whether its holder may still have it.
 #[derive(Debug)]
 pub(crate) struct StreamSlot {
     pub(crate) watch: AccessWatch,
-    _share: Share,
+    _permit: QuotaPermit,
 }
 
 /// What a request that was let in holds while it is answered.
 struct Admission {
-    flight: Arc<Flight>,
-    share: Option<Share>,
+    in_flight: Arc<InFlightRequest>,
+    permit: Option<QuotaPermit>,
     stream: Option<Arc<StreamSlot>>,
     /// What the caller was let in by; none for somebody without a valid token.
     credential: Option<Credential>,
@@ -56,22 +56,23 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
         .get::<MatchedPath>()
         .map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
     let id = request_id(&app, request.headers());
-    let client = client_of(&app, &request);
+    let client = resolve_client(&app, &request);
     request.extensions_mut().insert(client);
-    let secure = (app.serving.secure || client.https)
-        && host_of(&request).is_some_and(|host| !is_this_machine(bare(&host)));
+    let secure = (app.config.secure || client.https)
+        && request_host(&request).is_some_and(|host| !is_loopback_host(strip_port(&host)));
     let mut owner = String::new();
-    let response = match admitted(&app, &mut request, &route, &client, &mut owner).await {
+    let response = match admit(&app, &mut request, &route, &client, &mut owner).await {
         Err(problem) => problem.into_response(),
-        Ok(admission) => answered(&app, &route, request, next, admission).await,
+        Ok(admission) => respond(&app, &route, request, next, admission).await,
     };
     if !method.is_safe() {
         app.hub.wake();
     }
-    let response = finished(response, &path, &id, secure);
+    let response = finalize_response(response, &path, &id, secure);
     let took = began.elapsed();
     let status = response.status().as_u16();
-    app.metrics.answered(method.as_str(), &route, status, took);
+    app.metrics
+        .record_response(method.as_str(), &route, status, took);
     // The route and not the path: what people call things is nobody's business here.
     let millis = took.as_secs_f64() * 1_000.0;
     if response.status().is_server_error() {
@@ -83,11 +84,11 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
 }
 
 /// Where a request comes from.
-fn client_of(app: &App, request: &Request) -> Client {
+fn resolve_client(app: &App, request: &Request) -> Client {
     let peer = request.extensions().get::<Peer>();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let client = Client::of(peer, request.headers(), &app.serving.trusted_proxies);
-    if client.unnamed_proxy && !app.proxy_warned.swap(true, Ordering::Relaxed) {
+    let client = Client::from_headers(peer, request.headers(), &app.config.trusted_proxies);
+    if client.untrusted_proxy && !app.proxy_warned.swap(true, Ordering::Relaxed) {
         tracing::warn!(
             proxy = %client.ip,
             "a proxy passes requests on; until it is named (`--trusted-proxy {}`) its clients \
@@ -98,7 +99,7 @@ fn client_of(app: &App, request: &Request) -> Client {
 }
 
 /// Refuses what must not come in, and notes who comes in.
-async fn admitted(
+async fn admit(
     app: &App,
     request: &mut Request,
     route: &str,
@@ -106,13 +107,13 @@ async fn admitted(
     owner: &mut String,
 ) -> Result<Admission, Problem> {
     let headers = request.headers();
-    check_one_host(request)?;
-    let host = host_of(request);
+    check_single_host(request)?;
+    let host = request_host(request);
     // While anybody who reaches it is let in, whoever was tricked into it must not be.
-    let open = matches!(app.serving.gate, Gate::Open(_));
+    let open = matches!(app.config.gate, AccessMode::Open(_));
     check_host(app, host.as_deref(), open)?;
     check_origin(app, headers, host.as_deref(), request.method())?;
-    let caller = app.door.admit(headers).await;
+    let caller = app.authenticator.authenticate(headers).await;
     if let Ok(caller) = &caller {
         caller.owner().as_str().clone_into(owner);
         if caller.by_cookie && !request.method().is_safe() {
@@ -124,41 +125,43 @@ async fn admitted(
     }
     let key = match &caller {
         Ok(caller) => CallerKey::Owner(caller.principal.clone()),
-        Err(_) => CallerKey::Address(client.limited_by()),
+        Err(_) => CallerKey::Address(client.rate_limit_address()),
     };
-    let flight = Arc::new(Flight::new(key));
+    let flight = Arc::new(InFlightRequest::new(key));
     let credential = caller.as_ref().ok().map(|caller| caller.credential);
     let stream = match credential {
-        Some(credential) if is_stream(route) => Some(stream_slot(app, &flight, credential)?),
+        Some(credential) if is_stream(route) => {
+            Some(acquire_stream_slot(app, &flight, credential)?)
+        }
         _ => None,
     };
     let share = if stream.is_none() && route != HEALTH {
-        Some(app.requests.take(&flight.caller, 1)?)
+        Some(app.request_quota.acquire(&flight.caller, 1)?)
     } else {
         None
     };
     let extensions = request.extensions_mut();
-    extensions.insert(Admitted(caller));
+    extensions.insert(AuthResult(caller));
     extensions.insert(Arc::clone(&flight));
     if let Some(stream) = &stream {
         extensions.insert(Arc::clone(stream));
     }
     Ok(Admission {
-        flight,
-        share,
+        in_flight: flight,
+        permit: share,
         stream,
         credential,
     })
 }
 
-fn stream_slot(
+fn acquire_stream_slot(
     app: &App,
-    flight: &Flight,
+    flight: &InFlightRequest,
     credential: Credential,
 ) -> Result<Arc<StreamSlot>, Problem> {
     Ok(Arc::new(StreamSlot {
-        _share: app.streams.take(&flight.caller, 1)?,
-        watch: app.access.watch(credential),
+        _permit: app.stream_quota.acquire(&flight.caller, 1)?,
+        watch: app.access_monitor.watch(credential),
     }))
 }
 
@@ -178,7 +181,7 @@ fn check_rate(
             [service, Some(RateKey::Owner(caller.owner().clone()))]
         }
         None => {
-            let address = client.limited_by();
+            let address = client.rate_limit_address();
             let login = matches!(route, "/login" | "/assets/{hash}/{name}");
             let key = if login {
                 RateKey::Login(address)
@@ -189,20 +192,20 @@ fn check_rate(
         }
     };
     for key in keys.iter().flatten() {
-        app.rates.admit(key).map_err(|seconds| {
+        app.rate_limiter.check(key).map_err(|seconds| {
             Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too_many_requests",
                 format!("that is more requests than are taken; try again in {seconds} s"),
             )
-            .after(seconds)
+            .with_retry_after(seconds)
         })?;
     }
     Ok(())
 }
 
 /// Answers a request that was let in. What it holds is given back when the answer is sent.
-async fn answered(
+async fn respond(
     app: &App,
     route: &str,
     request: Request,
@@ -210,25 +213,25 @@ async fn answered(
     admission: Admission,
 ) -> Response {
     let Admission {
-        flight,
-        share,
+        in_flight: flight,
+        permit: share,
         stream,
         credential,
     } = admission;
     let Some(stream) = stream else {
-        let response = timed(app, route, request, next).await;
+        let response = run_with_timeout(app, route, request, next).await;
         let is_sized = response.body().size_hint().exact().is_some();
         return match credential {
             // Whatever goes on for long is a stream, also where nobody foresaw it.
-            Some(credential) if !is_sized => match stream_slot(app, &flight, credential) {
-                Ok(stream) => streamed(route, response, stream),
+            Some(credential) if !is_sized => match acquire_stream_slot(app, &flight, credential) {
+                Ok(stream) => monitor_stream(route, response, stream),
                 Err(problem) => problem.into_response(),
             },
-            _ => counted(app, &flight, share, response),
+            _ => meter_response(app, &flight, share, response),
         };
     };
     let response = tokio::select! {
-        response = timed(app, route, request, next) => response,
+        response = run_with_timeout(app, route, request, next) => response,
         end = stream.watch.ended() => return access_ended(end).into_response(),
     };
     // A WebSocket keeps the slot itself.
@@ -237,44 +240,49 @@ async fn answered(
     {
         return response;
     }
-    streamed(route, response, stream)
+    monitor_stream(route, response, stream)
 }
 
 /// A response that ends with the token it was asked for with.
-fn streamed(route: &str, response: Response, stream: Arc<StreamSlot>) -> Response {
+fn monitor_stream(route: &str, response: Response, stream: Arc<StreamSlot>) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
     let events = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     let closing = match events {
-        true if route.starts_with("/v1/") => Closing::OpenAiError,
-        true => Closing::Event,
-        false => Closing::Broken,
+        true if route.starts_with("/v1/") => CloseMode::OpenAiError,
+        true => CloseMode::Event,
+        false => CloseMode::Abort,
     };
-    response.map(|body| MeteredBody::stream(body, stream, closing))
+    response.map(|body| MeteredBody::for_stream(body, stream, closing))
 }
 
 /// Counts the bytes of a large answer until they are sent.
-fn counted(app: &App, flight: &Flight, share: Option<Share>, response: Response) -> Response {
+fn meter_response(
+    app: &App,
+    flight: &InFlightRequest,
+    share: Option<QuotaPermit>,
+    response: Response,
+) -> Response {
     let bytes = response.body().size_hint().exact().unwrap_or(0);
-    if bytes < COUNTED_FROM {
+    if bytes < METERED_MIN_BYTES {
         return response;
     }
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    match app.in_flight.take(&flight.caller, bytes) {
+    match app.body_quota.acquire(&flight.caller, bytes) {
         Ok(sent) => {
             let shares = share.into_iter().chain([sent]).collect();
-            response.map(|body| MeteredBody::holding(body, shares))
+            response.map(|body| MeteredBody::with_permits(body, shares))
         }
         Err(problem) => problem.into_response(),
     }
 }
 
 /// Answers within the time there is.
-async fn timed(app: &App, route: &str, request: Request, next: Next) -> Response {
+async fn run_with_timeout(app: &App, route: &str, request: Request, next: Next) -> Response {
     let answered = next.run(request);
-    if takes_its_time(route) {
+    if is_exempt_from_timeout(route) {
         return answered.await;
     }
-    match tokio::time::timeout(app.limits().time, answered).await {
+    match tokio::time::timeout(app.limits().response_timeout, answered).await {
         Ok(response) => response,
         Err(_) => Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -282,7 +290,7 @@ async fn timed(app: &App, route: &str, request: Request, next: Next) -> Response
             "this took longer than it may; what was appended is kept, and a retry with the \
              same Idempotency-Key does nothing twice",
         )
-        .after(1)
+        .with_retry_after(1)
         .into_response(),
     }
 }
@@ -291,11 +299,11 @@ async fn timed(app: &App, route: &str, request: Request, next: Next) -> Response
 const HEALTH: &str = "/health";
 
 /// Routes that ask models, or send for as long as somebody reads.
-fn takes_its_time(route: &str) -> bool {
-    asks_models(route) || route.ends_with("/blobs")
+fn is_exempt_from_timeout(route: &str) -> bool {
+    calls_model(route) || route.ends_with("/blobs")
 }
 
-fn asks_models(route: &str) -> bool {
+fn calls_model(route: &str) -> bool {
     const LONG: [&str; 4] = ["/turns", "/compact", "/continue", "/responses"];
     LONG.iter().any(|end| route.ends_with(end)) || route.contains("/turns/")
 }
@@ -303,7 +311,7 @@ fn asks_models(route: &str) -> bool {
 /// Routes that may go on for long after they began: counted as streams, and ended with the
 /// token they were called with.
 fn is_stream(route: &str) -> bool {
-    asks_models(route)
+    calls_model(route)
         || matches!(
             route,
             "/api/events"
@@ -319,19 +327,19 @@ fn request_id(app: &App, headers: &HeaderMap) -> String {
     let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let sent = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
     match sent {
-        Some(id) if !id.is_empty() && id.len() <= LONGEST_ID && id.chars().all(fit) => {
+        Some(id) if !id.is_empty() && id.len() <= MAX_REQUEST_ID_LEN && id.chars().all(fit) => {
             id.to_owned()
         }
         _ => {
             let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-            let second = app.serving.tl.now().as_second();
+            let second = app.config.tl.now().as_second();
             format!("{second:x}-{count:x}")
         }
     }
 }
 
 /// The name the server was called by.
-fn host_of(request: &Request) -> Option<String> {
+fn request_host(request: &Request) -> Option<String> {
     let authority = request
         .uri()
         .authority()
@@ -344,7 +352,7 @@ fn host_of(request: &Request) -> Option<String> {
 }
 
 /// A request names one host: whoever passes it on must not go by another name than we do.
-fn check_one_host(request: &Request) -> Result<(), Problem> {
+fn check_single_host(request: &Request) -> Result<(), Problem> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (first, more) = (hosts.next(), hosts.next());
     let named = request.uri().authority();
@@ -370,7 +378,7 @@ fn check_one_host(request: &Request) -> Result<(), Problem> {
 }
 
 /// A host without its port.
-fn bare(host: &str) -> &str {
+fn strip_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) && !name.ends_with(':') => {
             name
@@ -381,14 +389,14 @@ fn bare(host: &str) -> &str {
 
 /// A page of somebody else's may have its name point here: it calls by that name.
 fn check_host(app: &App, host: Option<&str>, open: bool) -> Result<(), Problem> {
-    let named = &app.serving.hosts;
+    let named = &app.config.hosts;
     let fits = match host {
         None => !open && named.is_empty(),
         Some(host) => {
-            is_this_machine(bare(host))
+            is_loopback_host(strip_port(host))
                 || named
                     .iter()
-                    .any(|name| name.eq_ignore_ascii_case(bare(host)))
+                    .any(|name| name.eq_ignore_ascii_case(strip_port(host)))
                 || (!open && named.is_empty())
         }
     };
@@ -422,7 +430,7 @@ fn check_origin(
         let own = origin
             .split_once("://")
             .is_some_and(|(_, rest)| Some(rest.to_ascii_lowercase().as_str()) == host);
-        let named = app.serving.origins.iter().any(|named| named == origin);
+        let named = app.config.origins.iter().any(|named| named == origin);
         return if own || named { Ok(()) } else { refused() };
     }
     let site = headers
@@ -450,11 +458,11 @@ fn check_same_site(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// What every answer gets.
-fn finished(mut response: Response, path: &str, id: &str, secure: bool) -> Response {
+fn finalize_response(mut response: Response, path: &str, id: &str, secure: bool) -> Response {
     if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
         problem.request_id = Some(id.into());
         response = if path.starts_with("/v1/") {
-            openai::refusal(&problem)
+            openai::error_response(&problem)
         } else {
             let mut with_id = problem.into_response();
             with_id.extensions_mut().remove::<Problem>();
@@ -469,7 +477,7 @@ fn finished(mut response: Response, path: &str, id: &str, secure: bool) -> Respo
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        (header::CONTENT_SECURITY_POLICY, INERT),
+        (header::CONTENT_SECURITY_POLICY, DENY_ALL_CSP),
         (header::CACHE_CONTROL, "no-store"),
     ];
     if secure {
@@ -494,12 +502,12 @@ pub(crate) async fn not_found(headers: HeaderMap) -> Response {
         .and_then(|kinds| kinds.to_str().ok());
     // A person in a browser is told by a page.
     if accepts.is_some_and(|kinds| kinds.contains("text/html")) {
-        return page::failed(&problem);
+        return page::error_page(&problem);
     }
     problem.into_response()
 }
 
-pub(crate) async fn wrong_method() -> Problem {
+pub(crate) async fn method_not_allowed() -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "wrong_method",
@@ -508,7 +516,7 @@ pub(crate) async fn wrong_method() -> Problem {
 }
 
 /// An empty answer of this status.
-pub(crate) fn empty(status: StatusCode) -> Response {
+pub(crate) fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
@@ -516,10 +524,10 @@ pub(crate) fn empty(status: StatusCode) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::bare;
+    use super::strip_port;
 
     #[test]
-    fn a_host_is_told_from_its_port() {
+    fn the_port_is_stripped_from_a_host() {
         for (host, name) in [
             ("localhost:8080", "localhost"),
             ("localhost", "localhost"),
@@ -528,7 +536,7 @@ mod tests {
             ("[::1]", "[::1]"),
             ("example.org:", "example.org"),
         ] {
-            assert_eq!(bare(host), name, "{host}");
+            assert_eq!(strip_port(host), name, "{host}");
         }
     }
 }

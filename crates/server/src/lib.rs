@@ -14,40 +14,40 @@
 //! id, a log line and a measurement. What a handler then gets is a [`Caller`], whose
 //! `Throughline` speaks on behalf of one owner and cannot see anybody else's sessions.
 
-mod access;
+mod access_monitor;
 mod api;
+mod app;
 mod auth;
-mod body;
 mod client_address;
 mod config;
-mod documented;
 mod events;
 mod extract;
 mod guard;
 mod listen;
 mod mcp;
-mod metered;
+mod metered_body;
 mod metrics;
-mod not_ready;
 mod openai;
+mod openapi_params;
 mod page;
 mod problem;
 mod quota;
-mod rate;
-mod state;
+mod rate_limit;
+mod request_body;
+mod responders;
+mod startup;
 mod store;
 mod turns;
-mod voices;
 mod wire;
 
 pub use api::openapi;
+pub use app::App;
 pub use auth::Caller;
-pub use config::{Cap, Gate, IssuedTokens, Limits, Rate, Serving};
+pub use config::{AccessMode, Cap, IssuedTokens, Limits, RateLimit, ServerConfig};
 pub use listen::{ServeError, Tls, serve};
-pub use not_ready::serve_until_ready;
 pub use problem::Problem;
-pub use state::App;
-pub use voices::{Choice, OfflineVoices, VoiceError, Voices};
+pub use responders::{OfflineRegistry, ResponderChoice, ResponderError, ResponderRegistry};
+pub use startup::serve_until_ready;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -55,13 +55,13 @@ use axum::middleware::from_fn_with_state;
 /// Every path that is answered, behind the guard.
 pub fn router(app: &App) -> Router {
     let (api, document) = api::router();
-    api.merge(api::described(document))
+    api.merge(api::openapi_router(document))
         .merge(openai::router())
         .merge(mcp::router())
         .merge(store::router())
         .merge(page::router())
         .fallback(guard::not_found)
-        .method_not_allowed_fallback(guard::wrong_method)
+        .method_not_allowed_fallback(guard::method_not_allowed)
         .layer(from_fn_with_state(app.clone(), guard::guard))
         .with_state(app.clone())
 }

@@ -20,20 +20,20 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::{App, Gate, IssuedTokens, Limits, router};
+use crate::{AccessMode, App, IssuedTokens, Limits, router};
 
 /// How long connections may take to end once the server is told to stop.
-const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+const CONNECTION_DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long turns under way may go on then.
-const TURNS_WITHIN: Duration = Duration::from_secs(20);
+const TURN_DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a TLS handshake may take.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Streams of one HTTP/2 connection.
-const STREAMS: u32 = 256;
+const MAX_HTTP2_STREAMS: u32 = 256;
 /// The most a connection buffers of what arrives; also the largest head of a request.
 const READ_BUFFER: usize = 64 * 1024;
 /// What an HTTP/2 peer may send of bodies before they are read, per connection.
-const WINDOW: u32 = 256 * 1024;
+const HTTP2_WINDOW: u32 = 256 * 1024;
 
 /// Whom a request came from.
 #[derive(Clone, Copy, Debug)]
@@ -59,13 +59,13 @@ pub enum ServeError {
     Listen(#[from] io::Error),
 }
 
-impl Gate {
+impl AccessMode {
     /// Who may call at this address.
     ///
     /// Only a loopback address is open, only while no token was ever made, and only
     /// where neither a name nor a proxy was given for it (`named`): either means that
     /// requests may come from elsewhere. Revoked and expired tokens keep it closed.
-    pub fn at(
+    pub fn for_address(
         address: SocketAddr,
         owner: Owner,
         tokens: IssuedTokens,
@@ -91,7 +91,10 @@ impl std::fmt::Debug for Tls {
 
 impl Tls {
     /// Reads a chain of certificates and a key, both as PEM.
-    pub fn read(certificates: &std::path::Path, key: &std::path::Path) -> Result<Self, ServeError> {
+    pub fn from_pem_files(
+        certificates: &std::path::Path,
+        key: &std::path::Path,
+    ) -> Result<Self, ServeError> {
         let wrong = |path: &std::path::Path, why: String| ServeError::Tls {
             path: path.to_owned(),
             why,
@@ -124,7 +127,7 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     let address = listener.local_addr()?;
-    if matches!(app.serving.gate, Gate::Open(_)) && !address.ip().is_loopback() {
+    if matches!(app.config.gate, AccessMode::Open(_)) && !address.ip().is_loopback() {
         return Err(ServeError::NoTokens(address));
     }
     let router = router(&app);
@@ -149,7 +152,7 @@ pub async fn serve(
                 continue;
             }
         };
-        let watched = connections.begin(stream, peer, tls.clone(), router.clone());
+        let watched = connections.serve_stream(stream, peer, tls.clone(), router.clone());
         tokio::spawn(async move {
             watched.await;
             drop(permit);
@@ -157,28 +160,28 @@ pub async fn serve(
     }
     drop(listener);
     app.hub.close();
-    let left = tokio::time::timeout(LEAVE_WITHIN, connections.end());
-    let (left, ()) = tokio::join!(left, app.finish(TURNS_WITHIN));
+    let left = tokio::time::timeout(CONNECTION_DRAIN_TIMEOUT, connections.drain());
+    let (left, ()) = tokio::join!(left, app.finish_turns(TURN_DRAIN_TIMEOUT));
     if left.is_err() {
         tracing::warn!("some connections had to be cut");
     }
     Ok(())
 }
 
-fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+fn connection_builder(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_time)
+        .header_read_timeout(limits.header_timeout)
         .max_buf_size(READ_BUFFER)
         .half_close(true);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
-        .initial_connection_window_size(WINDOW)
-        .initial_stream_window_size(WINDOW)
+        .max_concurrent_streams(MAX_HTTP2_STREAMS)
+        .initial_connection_window_size(HTTP2_WINDOW)
+        .initial_stream_window_size(HTTP2_WINDOW)
         .keep_alive_interval(Duration::from_secs(30));
     builder
 }
@@ -192,18 +195,18 @@ pub(crate) struct Connections {
 impl Connections {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            builder: Arc::new(builder(limits)),
+            builder: Arc::new(connection_builder(limits)),
             graceful: GracefulShutdown::new(),
         }
     }
 
     /// Waits until all have ended; none takes another request.
-    pub(crate) async fn end(self) {
+    pub(crate) async fn drain(self) {
         self.graceful.shutdown().await;
     }
 
     /// Serves one connection to its end.
-    pub(crate) fn begin(
+    pub(crate) fn serve_stream(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
@@ -216,11 +219,13 @@ impl Connections {
             // Small answers should not wait for more to come.
             let _ = stream.set_nodelay(true);
             match tls {
-                None => talk(stream, peer, router, &builder, watcher).await,
+                None => serve_connection(stream, peer, router, &builder, watcher).await,
                 Some(Tls(acceptor)) => {
-                    let shaken = tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(stream));
+                    let shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
                     match shaken.await {
-                        Ok(Ok(stream)) => talk(stream, peer, router, &builder, watcher).await,
+                        Ok(Ok(stream)) => {
+                            serve_connection(stream, peer, router, &builder, watcher).await;
+                        }
                         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                         Err(_) => tracing::debug!("a TLS handshake took too long"),
                     }
@@ -230,7 +235,7 @@ impl Connections {
     }
 }
 
-async fn talk<S>(
+async fn serve_connection<S>(
     stream: S,
     peer: SocketAddr,
     router: Router,

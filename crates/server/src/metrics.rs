@@ -12,14 +12,14 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Asked {
+struct RequestLabels {
     method: String,
     route: String,
     status: u16,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Route {
+struct RouteLabels {
     route: String,
 }
 
@@ -27,8 +27,8 @@ struct Route {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    requests: Family<Asked, Counter>,
-    seconds: Family<Route, Histogram>,
+    requests: Family<RequestLabels, Counter>,
+    request_seconds: Family<RouteLabels, Histogram>,
     /// Readers of events at the moment.
     pub(crate) subscribers: Gauge,
     /// Turns under way.
@@ -36,7 +36,7 @@ pub(crate) struct Metrics {
     /// Turns that ended without a whole answer.
     pub(crate) failed_turns: Counter<u64, AtomicU64>,
     /// Readers of events that had to be told they were too far behind.
-    pub(crate) behind: Counter<u64, AtomicU64>,
+    pub(crate) lagged_subscribers: Counter<u64, AtomicU64>,
 }
 
 impl Metrics {
@@ -44,7 +44,7 @@ impl Metrics {
         let mut registry = Registry::with_prefix("throughline");
         let metrics = Self {
             requests: Family::default(),
-            seconds: Family::new_with_constructor(|| {
+            request_seconds: Family::new_with_constructor(|| {
                 Histogram::new([
                     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
                 ])
@@ -52,7 +52,7 @@ impl Metrics {
             subscribers: Gauge::default(),
             turns: Gauge::default(),
             failed_turns: Counter::default(),
-            behind: Counter::default(),
+            lagged_subscribers: Counter::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -63,7 +63,7 @@ impl Metrics {
         registry.register(
             "request_seconds",
             "Time until the answer began, by route",
-            metrics.seconds.clone(),
+            metrics.request_seconds.clone(),
         );
         registry.register(
             "subscribers",
@@ -79,7 +79,7 @@ impl Metrics {
         registry.register(
             "subscribers_behind",
             "Readers of events that were too far behind",
-            metrics.behind.clone(),
+            metrics.lagged_subscribers.clone(),
         );
         Self {
             registry,
@@ -89,23 +89,23 @@ impl Metrics {
 
     /// Notes a request that was answered. The route is the pattern and not the path: there
     /// are few of them, and no ids in them.
-    pub(crate) fn answered(&self, method: &str, route: &str, status: u16, took: Duration) {
+    pub(crate) fn record_response(&self, method: &str, route: &str, status: u16, took: Duration) {
         self.requests
-            .get_or_create(&Asked {
+            .get_or_create(&RequestLabels {
                 method: method.to_owned(),
                 route: route.to_owned(),
                 status,
             })
             .inc();
-        self.seconds
-            .get_or_create(&Route {
+        self.request_seconds
+            .get_or_create(&RouteLabels {
                 route: route.to_owned(),
             })
             .observe(took.as_secs_f64());
     }
 
     /// All of it as Prometheus reads it.
-    pub(crate) fn written(&self) -> Result<String, std::fmt::Error> {
+    pub(crate) fn to_openmetrics(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)

@@ -10,13 +10,13 @@ use throughline::llm::{ModelError, ModelErrorKind};
 use throughline::{Error, ErrorKind, MemoryError, Seq, SessionId, StoreError};
 use utoipa::ToSchema;
 
-use crate::VoiceError;
+use crate::ResponderError;
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
     /// The HTTP status.
-    #[serde(serialize_with = "number")]
+    #[serde(serialize_with = "serialize_status")]
     #[schema(value_type = u16, example = 409)]
     pub status: StatusCode,
     /// What it is called, for programs: never changes.
@@ -46,12 +46,12 @@ pub struct Problem {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn number<S: serde::Serializer>(status: &StatusCode, to: S) -> Result<S::Ok, S::Error> {
+fn serialize_status<S: serde::Serializer>(status: &StatusCode, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u16(status.as_u16())
 }
 
 /// The status of each kind of failure.
-fn status(kind: ErrorKind) -> StatusCode {
+fn status_for_kind(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::Conflict => StatusCode::CONFLICT,
@@ -62,7 +62,7 @@ fn status(kind: ErrorKind) -> StatusCode {
 }
 
 /// What a failure is called where nothing more exact is known.
-fn general(kind: ErrorKind) -> &'static str {
+fn default_code(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::NotFound => "not_found",
         ErrorKind::Conflict => "conflict",
@@ -109,17 +109,17 @@ impl Problem {
 
     /// The same, worth trying again after a while.
     #[must_use]
-    pub fn after(self, seconds: u32) -> Self {
+    pub fn with_retry_after(self, seconds: u32) -> Self {
         Self {
             retry_after: Some(seconds),
             ..self
         }
     }
 
-    fn of_kind(kind: ErrorKind, code: &'static str, detail: String) -> Self {
-        let problem = Self::new(status(kind), code, detail);
+    fn from_kind(kind: ErrorKind, code: &'static str, detail: String) -> Self {
+        let problem = Self::new(status_for_kind(kind), code, detail);
         match kind {
-            ErrorKind::Unavailable => problem.after(1),
+            ErrorKind::Unavailable => problem.with_retry_after(1),
             _ => problem,
         }
     }
@@ -130,8 +130,8 @@ impl From<Error> for Problem {
         match error {
             Error::Store(error) => error.into(),
             Error::Memory(error) => {
-                let code = memory_code(&error);
-                Self::of_kind(error.kind(), code, told(&error))
+                let code = memory_error_code(&error);
+                Self::from_kind(error.kind(), code, format_error_chain(&error))
             }
             error => {
                 let code = match &error {
@@ -153,9 +153,9 @@ impl From<Error> for Problem {
                     Error::Search(_) => "bad_query",
                     Error::NoSuchProject(_) => "project_not_found",
                     Error::MergeIntoSelf(_) => "merge_into_self",
-                    other => general(other.kind()),
+                    other => default_code(other.kind()),
                 };
-                Self::of_kind(error.kind(), code, told(&error))
+                Self::from_kind(error.kind(), code, format_error_chain(&error))
             }
         }
     }
@@ -181,14 +181,14 @@ impl From<StoreError> for Problem {
             StoreError::TokenExists(_) => "token_exists",
             StoreError::TooLarge { .. } => "too_large",
             StoreError::Busy { .. } => "busy",
-            StoreError::Full { .. } => "no_room",
+            StoreError::DiskFull { .. } => "no_room",
             StoreError::OutOfMemory { .. } => "out_of_memory",
             StoreError::ReadOnly { .. } => "read_only",
             StoreError::OutcomeUnknown { .. } => "outcome_unknown",
-            StoreError::Replaced { .. } => "store_replaced",
-            other => general(other.kind()),
+            StoreError::FileReplaced { .. } => "store_replaced",
+            other => default_code(other.kind()),
         };
-        let mut problem = Self::of_kind(error.kind(), code, told(&error));
+        let mut problem = Self::from_kind(error.kind(), code, format_error_chain(&error));
         match error {
             StoreError::Moved { found, .. } => problem.head = Some(found),
             StoreError::NoSuchEntry { head, .. } => problem.head = Some(head),
@@ -211,19 +211,19 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl From<VoiceError> for Problem {
-    fn from(error: VoiceError) -> Self {
+impl From<ResponderError> for Problem {
+    fn from(error: ResponderError) -> Self {
         match error {
-            VoiceError::Engine(error) => error.into(),
-            VoiceError::Invalid(why) => {
+            ResponderError::Engine(error) => error.into(),
+            ResponderError::Invalid(why) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_agent", why)
             }
-            VoiceError::NoSuchModel { .. } => Self::new(
+            ResponderError::NoSuchModel { .. } => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "model_not_offered",
                 error.to_string(),
             ),
-            VoiceError::NoSuchAgent { .. } => Self::new(
+            ResponderError::NoSuchAgent { .. } => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "agent_not_offered",
                 error.to_string(),
@@ -245,23 +245,23 @@ impl From<&ModelError> for Problem {
             ModelErrorKind::Refused => (StatusCode::BAD_GATEWAY, "model_refused"),
             _ => (StatusCode::BAD_GATEWAY, "model_failed"),
         };
-        Self::new(status, code, told(error))
+        Self::new(status, code, format_error_chain(error))
     }
 }
 
-fn memory_code(error: &MemoryError) -> &'static str {
+fn memory_error_code(error: &MemoryError) -> &'static str {
     match error {
         MemoryError::Secret(_) => "looks_secret",
         MemoryError::NoSuchFact { .. } => "fact_not_found",
         MemoryError::Forgotten(_) => "fact_forgotten",
         MemoryError::Superseded { .. } => "fact_superseded",
         MemoryError::TooLong { .. } => "too_large",
-        error => general(error.kind()),
+        error => default_code(error.kind()),
     }
 }
 
 /// An error with what lies under it, on one line.
-fn told(error: &dyn std::error::Error) -> String {
+fn format_error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -26,7 +26,7 @@ pub(crate) struct Quota {
     cap: Cap,
     /// The code and explanation for a caller that has too much.
     code: &'static str,
-    what: &'static str,
+    resource: &'static str,
     usage: Mutex<Usage>,
 }
 
@@ -41,7 +41,7 @@ impl Quota {
         Arc::new(Self {
             cap,
             code,
-            what,
+            resource: what,
             usage: Mutex::default(),
         })
     }
@@ -51,12 +51,12 @@ impl Quota {
     }
 
     /// Takes an amount for a caller, or says why not.
-    pub(crate) fn take(
+    pub(crate) fn acquire(
         self: &Arc<Self>,
         caller: &CallerKey,
         amount: usize,
-    ) -> Result<Share, Problem> {
-        let mut share = Share {
+    ) -> Result<QuotaPermit, Problem> {
+        let mut share = QuotaPermit {
             quota: Arc::clone(self),
             caller: caller.clone(),
             amount: 0,
@@ -68,13 +68,13 @@ impl Quota {
 
 /// What a caller has taken, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct QuotaPermit {
     quota: Arc<Quota>,
     caller: CallerKey,
     amount: usize,
 }
 
-impl Share {
+impl QuotaPermit {
     /// Takes more.
     pub(crate) fn grow(&mut self, amount: usize) -> Result<(), Problem> {
         let cap = self.quota.cap;
@@ -86,10 +86,10 @@ impl Share {
                 self.quota.code,
                 format!(
                     "one caller may have {} {} at once; finish some first",
-                    cap.per_caller, self.quota.what
+                    cap.per_caller, self.quota.resource
                 ),
             );
-            return Err(problem.after(1));
+            return Err(problem.with_retry_after(1));
         }
         if usage.total + amount > cap.total {
             let problem = Problem::new(
@@ -97,10 +97,10 @@ impl Share {
                 "overloaded",
                 format!(
                     "the server has {} {} under way, as many as it takes; try again soon",
-                    cap.total, self.quota.what
+                    cap.total, self.quota.resource
                 ),
             );
-            return Err(problem.after(1));
+            return Err(problem.with_retry_after(1));
         }
         usage.total += amount;
         *usage.callers.entry(self.caller.clone()).or_default() += amount;
@@ -110,7 +110,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for QuotaPermit {
     fn drop(&mut self) {
         let mut usage = self.quota.usage();
         usage.total = usage.total.saturating_sub(self.amount);
@@ -138,18 +138,18 @@ mod tests {
             per_caller: 3,
         };
         let quota = Quota::new(cap, "too_many_streams", "streams");
-        let alice = quota.take(&caller("alice"), 3).unwrap();
-        let refused = quota.take(&caller("alice"), 1).unwrap_err();
+        let alice = quota.acquire(&caller("alice"), 3).unwrap();
+        let refused = quota.acquire(&caller("alice"), 1).unwrap_err();
         assert_eq!(
             (refused.status.as_u16(), refused.code),
             (429, "too_many_streams")
         );
         assert_eq!(refused.retry_after, Some(1));
-        let _bob = quota.take(&caller("bob"), 2).unwrap();
-        let refused = quota.take(&caller("carol"), 1).unwrap_err();
+        let _bob = quota.acquire(&caller("bob"), 2).unwrap();
+        let refused = quota.acquire(&caller("carol"), 1).unwrap_err();
         assert_eq!((refused.status.as_u16(), refused.code), (503, "overloaded"));
         drop(alice);
-        quota.take(&caller("alice"), 3).unwrap();
+        quota.acquire(&caller("alice"), 3).unwrap();
         assert_eq!(quota.usage().callers.len(), 1, "only bob is remembered");
     }
 }

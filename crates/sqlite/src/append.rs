@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use rusqlite::{CachedStatement, OptionalExtension, params};
 use throughline_model::{
-    Birth, Body, Digest, Entry, EntryId, Owner, Record, Seq, SessionId, SessionRef, StoredEntry,
-    Timestamp, to_micros,
+    Body, Digest, Entry, EntryId, Owner, Record, Seq, SessionHeader, SessionId, SessionRef,
+    StoredEntry, Timestamp, truncate_to_micros,
 };
 use throughline_store::{
-    Append, Appended, Created, EntryIds, How, OnConflict, Prepared, Read, Settled, StoreError,
-    decode, encode, refuse_large_entry, settle, verify,
+    Append, AppendDecision, AppendKind, AppendOutcome, CreateOutcome, EntryIds, OnConflict,
+    PreparedAppend, ReadRange, StoreError, decide_append, decode_entry, encode_entry,
+    refuse_large_entry, verify_entry,
 };
 
 use crate::error::{damaged, during};
-use crate::links::End;
 use crate::open::SqliteStore;
-use crate::tx::{Live, Tx};
+use crate::skip_list::LogEnd;
+use crate::tx::{CachedSession, Tx};
 use crate::{lease, rows};
 
 /// The record is kept every so many entries, so that a fork anywhere reads no more.
@@ -25,8 +26,8 @@ impl SqliteStore {
     pub(crate) async fn create_session(
         &self,
         owner: &Owner,
-        birth: Birth,
-    ) -> Result<Created, StoreError> {
+        birth: SessionHeader,
+    ) -> Result<CreateOutcome, StoreError> {
         let owner = owner.clone();
         self.writer
             .write(move |tx| create(tx, &owner, &birth))
@@ -37,67 +38,71 @@ impl SqliteStore {
         &self,
         to: &SessionRef,
         new: Append,
-    ) -> Result<Appended, StoreError> {
+    ) -> Result<AppendOutcome, StoreError> {
         let to = to.clone();
-        let prepared = Arc::new(Prepared::new(new)?);
+        let prepared = Arc::new(PreparedAppend::new(new)?);
         let shared = Arc::clone(&prepared);
         let answer = self
             .writer
             .write(move |tx| append(tx, &to, &shared))
             .await?;
-        answer.complete(prepared)
+        answer.into_outcome(prepared)
     }
 
-    pub(crate) async fn adopt_log(
+    pub(crate) async fn import_entries(
         &self,
         owner: &Owner,
-        birth: Birth,
+        birth: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
         let owner = owner.clone();
         self.writer
-            .write(move |tx| adopt(tx, &owner, &birth, &entries))
+            .write(move |tx| insert_imported(tx, &owner, &birth, &entries))
             .await
     }
 }
 
-fn create(tx: &mut Tx<'_>, owner: &Owner, birth: &Birth) -> Result<Created, StoreError> {
-    if let Some(session) = key_holder(tx, owner, birth)? {
-        return Ok(Created {
-            record: tx.live(&session)?.record.clone(),
+fn create(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    birth: &SessionHeader,
+) -> Result<CreateOutcome, StoreError> {
+    if let Some(session) = find_key_holder(tx, owner, birth)? {
+        return Ok(CreateOutcome {
+            record: tx.load_session(&session)?.record.clone(),
             existed: true,
         });
     }
     let session = owner.session(&birth.id);
-    if let Some(found) = rows::find(tx.connection, &session)? {
-        if !found.trashed && rows::birth(tx.connection, found.pk)? == *birth {
-            return Ok(Created {
-                record: tx.live(&session)?.record.clone(),
+    if let Some(found) = rows::find_session(tx.connection, &session)? {
+        if !found.trashed && rows::load_header(tx.connection, found.pk)? == *birth {
+            return Ok(CreateOutcome {
+                record: tx.load_session(&session)?.record.clone(),
                 existed: true,
             });
         }
         return Err(StoreError::SessionExists(birth.id.clone()));
     }
     let record = Record::new(birth);
-    tx.insert_session(owner, birth, End::EMPTY, &record)?;
-    Ok(Created {
+    tx.insert_session(owner, birth, LogEnd::EMPTY, &record)?;
+    Ok(CreateOutcome {
         record,
         existed: false,
     })
 }
 
 /// The session in use that holds the birth's key, if it has one.
-pub(crate) fn key_holder(
+pub(crate) fn find_key_holder(
     tx: &Tx<'_>,
     owner: &Owner,
-    birth: &Birth,
+    birth: &SessionHeader,
 ) -> Result<Option<SessionRef>, StoreError> {
     let Some(key) = &birth.key else {
         return Ok(None);
     };
     let failed = during("looking up a key");
     let id: Option<String> = tx
-        .query(
+        .prepare_read(
             "SELECT session.id FROM session JOIN owner ON owner.pk = session.owner
              WHERE owner.id = ?1 AND key = ?2 AND trashed_at IS NULL AND gone = 0",
         )
@@ -116,9 +121,9 @@ pub(crate) fn key_holder(
 pub(crate) fn refuse_taken_key(
     tx: &Tx<'_>,
     owner: &Owner,
-    birth: &Birth,
+    birth: &SessionHeader,
 ) -> Result<(), StoreError> {
-    match (key_holder(tx, owner, birth)?, &birth.key) {
+    match (find_key_holder(tx, owner, birth)?, &birth.key) {
         (Some(holder), Some(key)) => Err(StoreError::KeyTaken {
             key: key.clone(),
             held_by: holder.id,
@@ -129,88 +134,92 @@ pub(crate) fn refuse_taken_key(
 
 /// What the writer has to say of an append. What was said is with whoever said it, and
 /// need not come back from the writer.
-enum Answer {
+enum WriterReply {
     /// They were there already.
-    Repeated(Appended),
+    Repeated(AppendOutcome),
     /// They are here now.
-    Placed {
+    Written {
         session: SessionId,
         rebased: Option<Seq>,
-        how: How,
-        places: Vec<(Seq, Digest)>,
+        kind: AppendKind,
+        assigned: Vec<(Seq, Digest)>,
     },
 }
 
-impl Answer {
+impl WriterReply {
     /// The entries as stored, made of what was to be appended.
-    fn complete(self, prepared: Arc<Prepared>) -> Result<Appended, StoreError> {
+    fn into_outcome(self, prepared: Arc<PreparedAppend>) -> Result<AppendOutcome, StoreError> {
         let (session, rebased, how, places) = match self {
             Self::Repeated(appended) => return Ok(appended),
-            Self::Placed {
+            Self::Written {
                 session,
                 rebased,
-                how,
-                places,
+                kind: how,
+                assigned: places,
             } => (session, rebased, how, places),
         };
         let entries = prepared.complete(&session, rebased, places)?;
-        Ok(Appended {
+        Ok(AppendOutcome {
             session,
             entries,
-            how,
+            kind: how,
         })
     }
 }
 
-fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Answer, StoreError> {
-    let blobs = blobs(tx, to, &prepared.attachments)?;
-    let holds = lease::holds(tx, &to.owner, prepared.append.fence.as_ref())?;
-    let live = tx.live(to)?;
+fn append(
+    tx: &mut Tx<'_>,
+    to: &SessionRef,
+    prepared: &PreparedAppend,
+) -> Result<WriterReply, StoreError> {
+    let blobs = find_blobs(tx, to, &prepared.attachments)?;
+    let holds = lease::holds_lease(tx, &to.owner, prepared.append.fence.as_ref())?;
+    let live = tx.load_session(to)?;
     let (pk, shared, end) = (live.pk, live.shared, live.anchors.end());
     let ids = || prepared.append.entries.iter().map(|new| new.id);
     let all_new = |known: &EntryIds| !ids().any(|id| known.contains(&id));
     let found = if live.ids.as_ref().is_some_and(all_new) {
         vec![None; prepared.append.entries.len()]
     } else {
-        locate(tx.connection, pk, shared, ids())?
+        locate_entries(tx.connection, pk, shared, ids())?
     };
-    match settle(&to.id, end.head, &prepared.append, &found, holds)? {
-        Settled::Repeat(start) => Ok(Answer::Repeated(Appended {
+    match decide_append(&to.id, end.head, &prepared.append, &found, holds)? {
+        AppendDecision::Repeat(start) => Ok(WriterReply::Repeated(AppendOutcome {
             session: to.id.clone(),
-            entries: crate::read::decoded(
+            entries: crate::read::read_decoded(
                 tx.connection,
                 &to.id,
                 end,
                 start,
                 prepared.append.entries.len(),
             )?,
-            how: How::Repeated,
+            kind: AppendKind::Repeated,
         })),
-        Settled::Append { rebased } => {
-            let places = push(tx, to, prepared, rebased)?;
-            use_blobs(tx, pk, &blobs)?;
-            Ok(Answer::Placed {
+        AppendDecision::Append { rebased } => {
+            let places = append_at_head(tx, to, prepared, rebased)?;
+            record_blob_uses(tx, pk, &blobs)?;
+            Ok(WriterReply::Written {
                 session: to.id.clone(),
                 rebased,
-                how: match rebased {
-                    None => How::Appended,
-                    Some(_) => How::Rebased,
+                kind: match rebased {
+                    None => AppendKind::Appended,
+                    Some(_) => AppendKind::Rebased,
                 },
-                places,
+                assigned: places,
             })
         }
-        Settled::Fork(at) => {
+        AppendDecision::Fork(at) => {
             let OnConflict::Fork(birth) = &prepared.append.on_conflict else {
                 return Err(StoreError::Unsupported("fork without a birth"));
             };
             let fork = to.owner.session(&birth.id);
-            if rows::find(tx.connection, &fork)?.is_none() {
+            if rows::find_session(tx.connection, &fork)?.is_none() {
                 crate::fork::fork(tx, to, at, (**birth).clone())?;
             }
             let into = prepared.to_fork();
             let mut answer = append(tx, &fork, &into)?;
-            if let Answer::Placed { how, .. } = &mut answer {
-                *how = How::Forked;
+            if let WriterReply::Written { kind: how, .. } = &mut answer {
+                *how = AppendKind::Forked;
             }
             Ok(answer)
         }
@@ -218,7 +227,7 @@ fn append(tx: &mut Tx<'_>, to: &SessionRef, prepared: &Prepared) -> Result<Answe
 }
 
 /// Where in the session's own part of the log each of the ids is.
-pub(crate) fn locate(
+pub(crate) fn locate_entries(
     connection: &rusqlite::Connection,
     pk: i64,
     shared: Seq,
@@ -231,35 +240,36 @@ pub(crate) fn locate(
     ids.into_iter()
         .map(|id| {
             query
-                .query_row(params![id.as_bytes(), pk, rows::seq(shared)], |row| {
-                    row.get(0)
-                })
+                .query_row(
+                    params![id.as_bytes(), pk, rows::seq_to_i64(shared)],
+                    |row| row.get(0),
+                )
                 .optional()
-                .map(|seq| seq.map(rows::to_seq))
+                .map(|seq| seq.map(rows::seq_from_i64))
                 .map_err(failed)
         })
         .collect()
 }
 
 /// Appends to the head, whatever it is.
-fn push(
+fn append_at_head(
     tx: &mut Tx<'_>,
     to: &SessionRef,
-    prepared: &Prepared,
+    prepared: &PreparedAppend,
     rebased: Option<Seq>,
 ) -> Result<Vec<(Seq, Digest)>, StoreError> {
-    let mut live = tx.take(to)?;
+    let mut live = tx.take_session(to)?;
     let new_ids = prepared.append.entries.iter().map(|new| new.id);
     let remembered = live.ids.as_mut().map(|ids| ids.extend(new_ids)).is_some();
-    let mut insert = Insert::new(tx)?;
+    let mut insert = InsertEntry::new(tx)?;
     let mut places = Vec::with_capacity(prepared.append.entries.len());
     for (new, (payload, hash)) in prepared.append.entries.iter().zip(&prepared.payloads) {
-        let marked = rebased.map(|_| encode(new, rebased)).transpose()?;
+        let marked = rebased.map(|_| encode_entry(new, rebased)).transpose()?;
         let (payload, hash) = marked.as_ref().map_or((payload, hash), |(p, h)| (p, h));
-        let card = &live.record.card;
-        let (seq, at) = (card.head.next(), to_micros(new.at));
+        let card = &live.record.info;
+        let (seq, at) = (card.head.next(), truncate_to_micros(new.at));
         let digest = card.digest.chain(seq, new.id, at, hash);
-        let row = NewRow {
+        let row = NewEntryRow {
             seq,
             id: new.id,
             at,
@@ -269,15 +279,15 @@ fn push(
         insert.write(tx, &mut live, &row, &new.body)?;
         places.push((seq, digest));
     }
-    tx.put(to, live);
+    tx.put_session(to, live);
     if remembered {
-        tx.remember_ids(places.len());
+        tx.count_cached_ids(places.len());
     }
     Ok(places)
 }
 
 /// An entry to be written.
-struct NewRow<'a> {
+struct NewEntryRow<'a> {
     seq: Seq,
     id: EntryId,
     at: Timestamp,
@@ -286,11 +296,11 @@ struct NewRow<'a> {
 }
 
 /// The statement that writes entries, made once for all that are written together.
-struct Insert<'a>(CachedStatement<'a>);
+struct InsertEntry<'a>(CachedStatement<'a>);
 
-impl<'a> Insert<'a> {
+impl<'a> InsertEntry<'a> {
     fn new(tx: &mut Tx<'a>) -> Result<Self, StoreError> {
-        let insert = tx.change(
+        let insert = tx.prepare_write(
             "INSERT INTO entry (pk, session, seq, back, jump, id, at, digest, payload)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         );
@@ -301,17 +311,17 @@ impl<'a> Insert<'a> {
     fn write(
         &mut self,
         tx: &mut Tx<'_>,
-        live: &mut Live,
-        row: &NewRow<'_>,
+        live: &mut CachedSession,
+        row: &NewEntryRow<'_>,
         body: &Body,
     ) -> Result<(), StoreError> {
-        let (back, jump) = live.anchors.next();
-        let position = tx.position()?;
+        let (back, jump) = live.anchors.next_links();
+        let position = tx.next_position()?;
         self.0
             .execute(params![
                 position,
                 live.pk,
-                rows::seq(row.seq),
+                rows::seq_to_i64(row.seq),
                 back,
                 jump,
                 row.id.as_bytes(),
@@ -322,7 +332,7 @@ impl<'a> Insert<'a> {
             .map_err(during("appending"))?;
         live.anchors.push(row.seq, position);
         live.record.apply_body(row.seq, row.at, row.digest, body);
-        if is_kept(row.seq) {
+        if is_snapshot_due(row.seq) {
             write_snapshot(tx, live.pk, &live.record)?;
         }
         Ok(())
@@ -330,7 +340,7 @@ impl<'a> Insert<'a> {
 }
 
 /// Whether the record is kept at this entry.
-pub(crate) fn is_kept(seq: Seq) -> bool {
+pub(crate) fn is_snapshot_due(seq: Seq) -> bool {
     seq.0.is_multiple_of(SNAPSHOT_EVERY)
 }
 
@@ -338,20 +348,20 @@ pub(crate) fn is_kept(seq: Seq) -> bool {
 pub(crate) fn write_snapshot(tx: &mut Tx<'_>, pk: i64, record: &Record) -> Result<(), StoreError> {
     let failed = during("keeping a record");
     let json = serde_json::to_string(record).map_err(|e| damaged("a record has no JSON", e))?;
-    tx.change("INSERT OR REPLACE INTO snapshot (session, seq, json) VALUES (?1, ?2, ?3)")
+    tx.prepare_write("INSERT OR REPLACE INTO snapshot (session, seq, json) VALUES (?1, ?2, ?3)")
         .map_err(failed)?
-        .execute(params![pk, rows::seq(record.card.head), json])
+        .execute(params![pk, rows::seq_to_i64(record.info.head), json])
         .map_err(failed)?;
     Ok(())
 }
 
 /// The numbers of attachments, all of which must be there.
-fn blobs(tx: &Tx<'_>, of: &SessionRef, digests: &[Digest]) -> Result<Vec<i64>, StoreError> {
+fn find_blobs(tx: &Tx<'_>, of: &SessionRef, digests: &[Digest]) -> Result<Vec<i64>, StoreError> {
     let failed = during("looking up attachments");
     digests
         .iter()
         .map(|digest| {
-            tx.query(
+            tx.prepare_read(
                 "SELECT blob.pk FROM blob JOIN owner ON owner.pk = blob.owner
                  WHERE owner.id = ?1 AND digest = ?2",
             )
@@ -368,9 +378,13 @@ fn blobs(tx: &Tx<'_>, of: &SessionRef, digests: &[Digest]) -> Result<Vec<i64>, S
         .collect()
 }
 
-pub(crate) fn use_blobs(tx: &mut Tx<'_>, session: i64, blobs: &[i64]) -> Result<(), StoreError> {
+pub(crate) fn record_blob_uses(
+    tx: &mut Tx<'_>,
+    session: i64,
+    blobs: &[i64],
+) -> Result<(), StoreError> {
     for blob in blobs {
-        tx.change("INSERT OR IGNORE INTO blob_use (session, blob) VALUES (?1, ?2)")
+        tx.prepare_write("INSERT OR IGNORE INTO blob_use (session, blob) VALUES (?1, ?2)")
             .and_then(|mut insert| insert.execute([session, *blob]))
             .map_err(during("noting an attachment"))?;
     }
@@ -378,30 +392,30 @@ pub(crate) fn use_blobs(tx: &mut Tx<'_>, session: i64, blobs: &[i64]) -> Result<
 }
 
 /// Brings in a log as it is, after checking that it continues what is there.
-fn adopt(
+fn insert_imported(
     tx: &mut Tx<'_>,
     owner: &Owner,
-    birth: &Birth,
+    birth: &SessionHeader,
     entries: &[StoredEntry],
 ) -> Result<u64, StoreError> {
     let to = owner.session(&birth.id);
-    if rows::find(tx.connection, &to)?.is_none() {
+    if rows::find_session(tx.connection, &to)?.is_none() {
         refuse_taken_key(tx, owner, birth)?;
-        tx.insert_session(owner, birth, End::EMPTY, &Record::new(birth))?;
+        tx.insert_session(owner, birth, LogEnd::EMPTY, &Record::new(birth))?;
     }
     let mut new = 0;
     for stored in entries {
-        let live = tx.live(&to)?;
+        let live = tx.load_session(&to)?;
         let (pk, end) = (live.pk, live.anchors.end());
-        let (head, digest) = (end.head, live.record.card.digest);
+        let (head, digest) = (end.head, live.record.info.digest);
         let diverged = || StoreError::Moved {
             id: birth.id.clone(),
             expected: Seq(stored.seq.0.saturating_sub(1)),
             found: head,
         };
         if stored.seq <= head {
-            let here = Read::between(stored.seq, stored.seq, 1);
-            let kept = crate::read::stored(tx.connection, end, here)?;
+            let here = ReadRange::between(stored.seq, stored.seq, 1);
+            let kept = crate::read::read_stored(tx.connection, end, here)?;
             if kept.first().is_none_or(|kept| kept.digest != stored.digest) {
                 return Err(diverged());
             }
@@ -411,10 +425,10 @@ fn adopt(
             return Err(diverged());
         }
         refuse_large_entry(&stored.payload)?;
-        verify(&to.id, stored, &digest)?;
-        let entry = decode(&to.id, stored)?;
-        let mut live = tx.take(&to)?;
-        let row = NewRow {
+        verify_entry(&to.id, stored, &digest)?;
+        let entry = decode_entry(&to.id, stored)?;
+        let mut live = tx.take_session(&to)?;
+        let row = NewEntryRow {
             seq: stored.seq,
             id: stored.id,
             at: stored.at,
@@ -422,16 +436,16 @@ fn adopt(
             payload: &stored.payload,
         };
         live.ids = None;
-        Insert::new(tx)?.write(tx, &mut live, &row, &entry.body)?;
-        tx.put(&to, live);
-        note_attachments(tx, &to, pk, &entry)?;
+        InsertEntry::new(tx)?.write(tx, &mut live, &row, &entry.body)?;
+        tx.put_session(&to, live);
+        record_attachments(tx, &to, pk, &entry)?;
         new += 1;
     }
     Ok(new)
 }
 
 /// Notes the attachments of an adopted entry that are here; others may yet come.
-fn note_attachments(
+fn record_attachments(
     tx: &mut Tx<'_>,
     of: &SessionRef,
     pk: i64,
@@ -442,8 +456,8 @@ fn note_attachments(
         .into_iter()
         .flat_map(|m| m.content.attachments());
     for attachment in attachments {
-        match blobs(tx, of, &[attachment.blob]) {
-            Ok(found) => use_blobs(tx, pk, &found)?,
+        match find_blobs(tx, of, &[attachment.blob]) {
+            Ok(found) => record_blob_uses(tx, pk, &found)?,
             Err(StoreError::NoSuchBlob(_)) => {}
             Err(error) => return Err(error),
         }

@@ -9,12 +9,12 @@ use std::path::Path;
 use rusqlite::Connection;
 use throughline_store::StoreError;
 
-use crate::durable::sync_folder;
 use crate::error::during;
+use crate::fsync::sync_folder;
 use crate::open::side_file;
 
 /// Copies the whole store into a new file.
-pub(crate) fn copy(connection: &Connection, to: &Path) -> Result<(), StoreError> {
+pub(crate) fn copy_store(connection: &Connection, to: &Path) -> Result<(), StoreError> {
     let failed = |source: std::io::Error| StoreError::Backend {
         during: "making a backup",
         source: format!("{}: {source}", to.display()).into(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension, params};
 use throughline_model::{Digest, Owner, Seq};
-use throughline_store::{BlobStore, Read, StoreError, admit_blob};
+use throughline_store::{BlobStore, ReadRange, StoreError, validate_blob};
 
 use crate::error::during;
 use crate::open::SqliteStore;
@@ -15,14 +15,16 @@ use crate::{read, rows};
 #[async_trait]
 impl BlobStore for SqliteStore {
     async fn put_blob(&self, owner: &Owner, bytes: Vec<u8>) -> Result<Digest, StoreError> {
-        let digest = admit_blob(&bytes)?;
+        let digest = validate_blob(&bytes)?;
         let owner = owner.clone();
         self.writer
             .write(move |tx| {
-                let owner = tx.owner(&owner)?;
-                tx.change("INSERT OR IGNORE INTO blob (owner, digest, data) VALUES (?1, ?2, ?3)")
-                    .and_then(|mut insert| insert.execute(params![owner, digest.as_bytes(), bytes]))
-                    .map_err(during("keeping an attachment"))?;
+                let owner = tx.ensure_owner(&owner)?;
+                tx.prepare_write(
+                    "INSERT OR IGNORE INTO blob (owner, digest, data) VALUES (?1, ?2, ?3)",
+                )
+                .and_then(|mut insert| insert.execute(params![owner, digest.as_bytes(), bytes]))
+                .map_err(during("keeping an attachment"))?;
                 Ok(digest)
             })
             .await
@@ -30,7 +32,7 @@ impl BlobStore for SqliteStore {
 
     async fn blob(&self, owner: &Owner, digest: &Digest) -> Result<Vec<u8>, StoreError> {
         let (owner, digest) = (owner.clone(), *digest);
-        self.readers
+        self.reader_pool
             .read(move |connection| {
                 connection
                     .prepare_cached(
@@ -51,10 +53,10 @@ impl BlobStore for SqliteStore {
 
 /// Lets go of the attachments that a session's remaining entries do not name, and
 /// removes those that nobody else has.
-pub(crate) fn release(tx: &mut Tx<'_>, session: i64) -> Result<(), StoreError> {
+pub(crate) fn release_unreferenced(tx: &mut Tx<'_>, session: i64) -> Result<(), StoreError> {
     let failed = during("removing attachments");
     let used: Vec<(i64, [u8; 32])> = tx
-        .query(
+        .prepare_read(
             "SELECT blob.pk, digest FROM blob_use JOIN blob ON blob.pk = blob WHERE session = ?1",
         )
         .and_then(|mut query| {
@@ -66,30 +68,32 @@ pub(crate) fn release(tx: &mut Tx<'_>, session: i64) -> Result<(), StoreError> {
     if used.is_empty() {
         return Ok(());
     }
-    let named = named(tx, session)?;
+    let named = load_referenced(tx, session)?;
     for (blob, digest) in used {
         if named.contains(&Digest::from_bytes(digest)) {
             continue;
         }
-        tx.change("DELETE FROM blob_use WHERE session = ?1 AND blob = ?2")
+        tx.prepare_write("DELETE FROM blob_use WHERE session = ?1 AND blob = ?2")
             .and_then(|mut delete| delete.execute([session, blob]))
             .map_err(failed)?;
-        tx.change("DELETE FROM blob WHERE pk = ?1 AND pk NOT IN (SELECT blob FROM blob_use)")
-            .and_then(|mut delete| delete.execute([blob]))
-            .map_err(failed)?;
+        tx.prepare_write(
+            "DELETE FROM blob WHERE pk = ?1 AND pk NOT IN (SELECT blob FROM blob_use)",
+        )
+        .and_then(|mut delete| delete.execute([blob]))
+        .map_err(failed)?;
     }
     Ok(())
 }
 
 /// The attachments that a session's own entries name.
-pub(crate) fn named(tx: &Tx<'_>, session: i64) -> Result<BTreeSet<Digest>, StoreError> {
+pub(crate) fn load_referenced(tx: &Tx<'_>, session: i64) -> Result<BTreeSet<Digest>, StoreError> {
     let mut named = BTreeSet::new();
-    let Some(end) = read::end_of(tx.connection, session)? else {
+    let Some(end) = read::load_log_end(tx.connection, session)? else {
         return Ok(named);
     };
-    let mut next = shared(tx, session)?.next();
+    let mut next = load_shared_seq(tx, session)?.next();
     loop {
-        let page = read::stored(tx.connection, end, Read::from(next, 256))?;
+        let page = read::read_stored(tx.connection, end, ReadRange::starting_at(next, 256))?;
         let Some(last) = page.last() else {
             return Ok(named);
         };
@@ -109,9 +113,9 @@ pub(crate) fn named(tx: &Tx<'_>, session: i64) -> Result<BTreeSet<Digest>, Store
 }
 
 /// How many entries a session shares with its origin.
-fn shared(tx: &Tx<'_>, session: i64) -> Result<Seq, StoreError> {
-    tx.query("SELECT shared FROM session WHERE pk = ?1")
+fn load_shared_seq(tx: &Tx<'_>, session: i64) -> Result<Seq, StoreError> {
+    tx.prepare_read("SELECT shared FROM session WHERE pk = ?1")
         .and_then(|mut query| query.query_row([session], |row| row.get(0)))
-        .map(rows::to_seq)
+        .map(rows::seq_from_i64)
         .map_err(during("reading what a session shares"))
 }

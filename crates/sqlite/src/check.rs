@@ -8,25 +8,25 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{Connection, params};
 use throughline_model::{Digest, Owner, Record, Seq, SessionId};
-use throughline_store::{Finding, LogCheck, Read, Report, StoreError, decode};
+use throughline_store::{CheckReport, Finding, LogChecker, ReadRange, StoreError, decode_entry};
 
-use crate::error::{damaged, during, says_nothing_of_the_data};
-use crate::links::{self, Anchors, End};
-use crate::read::{self, Placed};
+use crate::error::{damaged, during, is_environment_failure};
+use crate::read::{self, LinkedEntry};
 use crate::rows;
+use crate::skip_list::{self, JumpPointers, LogEnd};
 
 /// A session's row, as far as a check needs it.
 #[derive(Debug)]
-struct Row {
+struct SessionLog {
     pk: i64,
     owner: Owner,
     id: SessionId,
     shared: Seq,
-    end: End,
+    end: LogEnd,
     gone: bool,
 }
 
-fn sessions(connection: &Connection) -> Result<Vec<Row>, StoreError> {
+fn load_sessions(connection: &Connection) -> Result<Vec<SessionLog>, StoreError> {
     let failed = during("reading the sessions");
     let mut query = connection
         .prepare(
@@ -40,7 +40,7 @@ fn sessions(connection: &Connection) -> Result<Vec<Row>, StoreError> {
     let mut sessions = Vec::new();
     while let Some(row) = found.next().map_err(failed)? {
         let text = |column| row.get::<_, String>(column).map_err(failed);
-        sessions.push(Row {
+        sessions.push(SessionLog {
             pk: row.get(0).map_err(failed)?,
             owner: text(1)?
                 .parse()
@@ -48,9 +48,9 @@ fn sessions(connection: &Connection) -> Result<Vec<Row>, StoreError> {
             id: text(2)?
                 .parse()
                 .map_err(|e| damaged("a session's id is none", e))?,
-            shared: rows::to_seq(row.get(3).map_err(failed)?),
-            end: End {
-                head: rows::to_seq(row.get(4).map_err(failed)?),
+            shared: rows::seq_from_i64(row.get(3).map_err(failed)?),
+            end: LogEnd {
+                head: rows::seq_from_i64(row.get(4).map_err(failed)?),
                 entry: row.get(6).map_err(failed)?,
             },
             gone: row.get(5).map_err(failed)?,
@@ -64,13 +64,15 @@ fn sessions(connection: &Connection) -> Result<Vec<Row>, StoreError> {
 pub(crate) fn check(
     connection: &Connection,
     progress: &dyn Fn(u64, u64),
-) -> Result<Report, StoreError> {
-    let mut report = Report::default();
-    report.findings.extend(file(connection)?);
-    let sessions = match sessions(connection) {
+) -> Result<CheckReport, StoreError> {
+    let mut report = CheckReport::default();
+    report.findings.extend(check_file(connection)?);
+    let sessions = match load_sessions(connection) {
         Ok(sessions) => sessions,
         Err(error) => {
-            report.findings.push(unreadable(&damage(error)?));
+            report
+                .findings
+                .push(unreadable_finding(&damage_or_fail(error)?));
             return Ok(report);
         }
     };
@@ -80,44 +82,48 @@ pub(crate) fn check(
         .sum();
     let mut bases = HashMap::new();
     for session in &sessions {
-        let mut checking = Checking {
+        let mut checking = SessionCheck {
             connection,
             session,
-            bases: &mut bases,
+            fork_bases: &mut bases,
             report: &mut report,
         };
-        if let Err(error) = checking.run(&|done| progress(done, total)) {
+        if let Err(error) = checking.check_session(&|done| progress(done, total)) {
             report.findings.push(Finding::Derived {
                 owner: session.owner.clone(),
                 session: session.id.clone(),
-                what: chain(&damage(error)?),
+                what: error_chain(&damage_or_fail(error)?),
             });
         }
     }
-    if let Err(error) =
-        strays(connection, &sessions, &mut report).and_then(|()| blobs(connection, &mut report))
+    if let Err(error) = find_stray_entries(connection, &sessions, &mut report)
+        .and_then(|()| check_blobs(connection, &mut report))
     {
-        report.findings.push(unreadable(&damage(error)?));
+        report
+            .findings
+            .push(unreadable_finding(&damage_or_fail(error)?));
     }
     progress(total, total);
     Ok(report)
 }
 
 /// The error, if it tells something about what is stored; otherwise it ends the check.
-fn damage(error: StoreError) -> Result<StoreError, StoreError> {
-    if says_nothing_of_the_data(&error) {
+fn damage_or_fail(error: StoreError) -> Result<StoreError, StoreError> {
+    if is_environment_failure(&error) {
         Err(error)
     } else {
         Ok(error)
     }
 }
 
-fn unreadable(error: &StoreError) -> Finding {
-    Finding::File { what: chain(error) }
+fn unreadable_finding(error: &StoreError) -> Finding {
+    Finding::File {
+        what: error_chain(error),
+    }
 }
 
 /// An error and what caused it, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -129,7 +135,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// What the database itself says of its file.
-pub(crate) fn file(connection: &Connection) -> Result<Vec<Finding>, StoreError> {
+pub(crate) fn check_file(connection: &Connection) -> Result<Vec<Finding>, StoreError> {
     let lines = connection
         .prepare("PRAGMA integrity_check(20)")
         .and_then(|mut query| {
@@ -143,88 +149,88 @@ pub(crate) fn file(connection: &Connection) -> Result<Vec<Finding>, StoreError> 
             .filter(|line| line != "ok")
             .map(|what| Finding::File { what })
             .collect()),
-        Err(error) => Ok(vec![unreadable(&damage(during("checking the file")(
-            error,
-        ))?)]),
+        Err(error) => Ok(vec![unreadable_finding(&damage_or_fail(during(
+            "checking the file",
+        )(error))?)]),
     }
 }
 
 /// The check of one session.
-struct Checking<'a> {
+struct SessionCheck<'a> {
     connection: &'a Connection,
-    session: &'a Row,
+    session: &'a SessionLog,
     /// Records that forks start from, as far as their origins have been folded.
-    bases: &'a mut HashMap<i64, Record>,
-    report: &'a mut Report,
+    fork_bases: &'a mut HashMap<i64, Record>,
+    report: &'a mut CheckReport,
 }
 
-impl Checking<'_> {
-    fn run(&mut self, progress: &dyn Fn(u64)) -> Result<(), StoreError> {
+impl SessionCheck<'_> {
+    fn check_session(&mut self, progress: &dyn Fn(u64)) -> Result<(), StoreError> {
         let session = self.session;
-        let birth = rows::birth(self.connection, session.pk)?;
+        let birth = rows::load_header(self.connection, session.pk)?;
         let mut base = Record::new(&birth);
-        match self.bases.remove(&session.pk) {
+        match self.fork_bases.remove(&session.pk) {
             Some(record) => base = record,
             None => {
-                let inherited = shared_end(self.connection, session)
+                let inherited = find_shared_end(self.connection, session)
                     .and_then(|end| fold_to(self.connection, &mut base, end, |_| Ok(())));
                 if let Err(error) = inherited {
-                    return self.unreadable_from(base.card.head.next(), error);
+                    return self.report_unreadable(base.info.head.next(), error);
                 }
             }
         }
-        let snapshots = snapshots(self.connection, session.pk)?;
-        let forks = forks(self.connection, session.pk)?;
+        let snapshots = load_snapshots(self.connection, session.pk)?;
+        let forks = load_forks(self.connection, session.pk)?;
         let mut attachments = BTreeSet::new();
-        let mut anchors = match shared_end(self.connection, session)
-            .and_then(|shared| Anchors::load(self.connection, shared))
+        let mut anchors = match find_shared_end(self.connection, session)
+            .and_then(|shared| JumpPointers::load(self.connection, shared))
         {
             Ok(anchors) => anchors,
-            Err(error) => return self.unreadable_from(session.shared.next(), error),
+            Err(error) => return self.report_unreadable(session.shared.next(), error),
         };
-        let mut check = LogCheck::new(session.owner.clone(), base);
-        self.at(&check.record, &snapshots, &forks)?;
+        let mut check = LogChecker::new(session.owner.clone(), base);
+        self.check_at_head(&check.record, &snapshots, &forks)?;
         let mut next = session.shared.next();
         loop {
-            let read = Read::from(next, 1_000);
-            let page = match read::page(self.connection, session.end, read) {
+            let read = ReadRange::starting_at(next, 1_000);
+            let page = match read::read_page(self.connection, session.end, read) {
                 Ok(page) => page,
                 Err(error) => {
-                    return self.unreadable_from(check.record.card.head.next(), error);
+                    return self.report_unreadable(check.record.info.head.next(), error);
                 }
             };
             let Some(last) = page.last() else {
                 break;
             };
             next = last.link.seq.next();
-            for Placed { link, stored } in &page {
+            for LinkedEntry { link, stored } in &page {
                 self.report.entries += 1;
-                if anchors.next() != (link.back, link.jump) {
-                    self.derived(&format!("entry {} leads to the wrong ones", link.seq));
+                if anchors.next_links() != (link.back, link.jump) {
+                    self.report_derived(&format!("entry {} leads to the wrong ones", link.seq));
                 }
                 anchors.push(link.seq, link.pk);
-                self.report.findings.extend(check.entry(stored));
+                self.report.findings.extend(check.check_entry(stored));
                 if let Some(message) = stored.decode().ok().as_ref().and_then(|e| e.message()) {
                     attachments.extend(message.content.attachments().map(|a| a.blob));
                 }
-                self.at(&check.record, &snapshots, &forks)?;
+                self.check_at_head(&check.record, &snapshots, &forks)?;
             }
             progress(self.report.entries);
         }
-        if check.record.card.head.next() == next {
-            self.places_of_snapshots(&snapshots, check.record.card.head);
+        if check.record.info.head.next() == next {
+            self.check_snapshot_positions(&snapshots, check.record.info.head);
         }
         if !session.gone {
             self.report.sessions += 1;
-            let kept = rows::record(self.connection, session.pk)?;
-            if tags(self.connection, session.pk)?
-                != kept.card.tags.iter().map(ToString::to_string).collect()
+            let kept = rows::load_record(self.connection, session.pk)?;
+            if load_tags(self.connection, session.pk)?
+                != kept.info.tags.iter().map(ToString::to_string).collect()
             {
-                self.derived("its tags are not those of its card");
+                self.report_derived("its tags are not those of its card");
             }
             self.report.findings.extend(check.finish(&kept));
         }
-        let noted = uses(self.connection, session.pk)?;
+        let noted = load_blob_uses(self.connection, session.pk)?;
         let mut not_noted = false;
         for digest in attachments.difference(&noted) {
             if has_blob(self.connection, &session.owner, digest)? {
@@ -239,16 +245,16 @@ impl Checking<'_> {
             }
         }
         if not_noted || !noted.is_subset(&attachments) {
-            self.derived("the attachments noted for it are not those its entries name");
+            self.report_derived("the attachments noted for it are not those its entries name");
         }
         Ok(())
     }
 
     /// Tells of the entry that cannot be read, which the error knows where it knows it.
-    fn unreadable_from(&mut self, next: Seq, error: StoreError) -> Result<(), StoreError> {
-        let (seq, what) = match damage(error)? {
-            StoreError::Missing { seq } => (seq, "it is missing".to_owned()),
-            other => (next, chain(&other)),
+    fn report_unreadable(&mut self, next: Seq, error: StoreError) -> Result<(), StoreError> {
+        let (seq, what) = match damage_or_fail(error)? {
+            StoreError::MissingEntry { seq } => (seq, "it is missing".to_owned()),
+            other => (next, error_chain(&other)),
         };
         self.report.findings.push(Finding::Entry {
             owner: self.session.owner.clone(),
@@ -259,7 +265,7 @@ impl Checking<'_> {
         Ok(())
     }
 
-    fn derived(&mut self, what: &str) {
+    fn report_derived(&mut self, what: &str) {
         self.report.findings.push(Finding::Derived {
             owner: self.session.owner.clone(),
             session: self.session.id.clone(),
@@ -268,44 +274,44 @@ impl Checking<'_> {
     }
 
     /// Records are kept where they are looked for, and nowhere else.
-    fn places_of_snapshots(&mut self, snapshots: &BTreeMap<Seq, String>, head: Seq) {
+    fn check_snapshot_positions(&mut self, snapshots: &BTreeMap<Seq, String>, head: Seq) {
         let shared = self.session.shared;
         for seq in snapshots.keys() {
             let own = *seq > shared && *seq <= head;
-            if *seq != shared && !(own && crate::append::is_kept(*seq)) {
-                self.derived(&format!("a record is kept at entry {seq}, out of place"));
+            if *seq != shared && !(own && crate::append::is_snapshot_due(*seq)) {
+                self.report_derived(&format!("a record is kept at entry {seq}, out of place"));
             }
         }
         let expected = (shared.0.max(1)..=head.0).map(Seq);
-        for seq in expected.filter(|seq| *seq == shared || crate::append::is_kept(*seq)) {
+        for seq in expected.filter(|seq| *seq == shared || crate::append::is_snapshot_due(*seq)) {
             if !snapshots.contains_key(&seq) {
-                self.derived(&format!("no record is kept at entry {seq}"));
+                self.report_derived(&format!("no record is kept at entry {seq}"));
             }
         }
     }
 
     /// What hangs on the record as it is at this entry.
-    fn at(
+    fn check_at_head(
         &mut self,
         record: &Record,
         snapshots: &BTreeMap<Seq, String>,
         forks: &BTreeMap<Seq, Vec<i64>>,
     ) -> Result<(), StoreError> {
-        let seq = record.card.head;
+        let seq = record.info.head;
         if let Some(json) = snapshots.get(&seq)
             && serde_json::from_str::<Record>(json).ok().as_ref() != Some(record)
         {
-            self.derived(&format!(
+            self.report_derived(&format!(
                 "the record kept at entry {seq} is not the fold up to there"
             ));
         }
         for fork in forks.get(&seq).into_iter().flatten() {
-            let birth = rows::birth(self.connection, *fork)?;
+            let birth = rows::load_header(self.connection, *fork)?;
             let (completed, base) = record.fork(birth.clone());
             // If what the birth was completed with has been erased since, the fork's
             // own fold is the judge.
             if completed == birth {
-                self.bases.insert(*fork, base);
+                self.fork_bases.insert(*fork, base);
             }
         }
         Ok(())
@@ -313,12 +319,12 @@ impl Checking<'_> {
 }
 
 /// Where that part of a session's log ends which it shares with others.
-fn shared_end(connection: &Connection, session: &Row) -> Result<End, StoreError> {
+fn find_shared_end(connection: &Connection, session: &SessionLog) -> Result<LogEnd, StoreError> {
     if session.shared == Seq::ZERO {
-        return Ok(End::EMPTY);
+        return Ok(LogEnd::EMPTY);
     }
-    let link = links::seek(connection, session.end, session.shared)?;
-    Ok(End {
+    let link = skip_list::seek(connection, session.end, session.shared)?;
+    Ok(LogEnd {
         head: link.seq,
         entry: Some(link.pk),
     })
@@ -329,32 +335,34 @@ fn shared_end(connection: &Connection, session: &Row) -> Result<End, StoreError>
 pub(crate) fn fold_to(
     connection: &Connection,
     record: &mut Record,
-    end: End,
+    end: LogEnd,
     mut each: impl FnMut(&Record) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    while record.card.head < end.head {
-        let next = record.card.head.next();
-        for stored in read::stored(connection, end, Read::from(next, 1_000))? {
-            record.apply(&decode(&record.card.id, &stored)?);
+    while record.info.head < end.head {
+        let next = record.info.head.next();
+        for stored in read::read_stored(connection, end, ReadRange::starting_at(next, 1_000))? {
+            record.apply(&decode_entry(&record.info.id, &stored)?);
             each(record)?;
         }
     }
     Ok(())
 }
 
-fn snapshots(connection: &Connection, pk: i64) -> Result<BTreeMap<Seq, String>, StoreError> {
+fn load_snapshots(connection: &Connection, pk: i64) -> Result<BTreeMap<Seq, String>, StoreError> {
     connection
         .prepare_cached("SELECT seq, json FROM snapshot WHERE session = ?1")
         .and_then(|mut query| {
             query
-                .query_map([pk], |row| Ok((rows::to_seq(row.get(0)?), row.get(1)?)))?
+                .query_map([pk], |row| {
+                    Ok((rows::seq_from_i64(row.get(0)?), row.get(1)?))
+                })?
                 .collect()
         })
         .map_err(during("reading records that were kept"))
 }
 
 /// The forks whose last shared entry is this session's own, by that entry.
-fn forks(connection: &Connection, pk: i64) -> Result<BTreeMap<Seq, Vec<i64>>, StoreError> {
+fn load_forks(connection: &Connection, pk: i64) -> Result<BTreeMap<Seq, Vec<i64>>, StoreError> {
     let pairs: Vec<(Seq, i64)> = connection
         .prepare_cached(
             "SELECT upto, session.pk FROM inherits JOIN session ON session.pk = inherits.session
@@ -362,7 +370,9 @@ fn forks(connection: &Connection, pk: i64) -> Result<BTreeMap<Seq, Vec<i64>>, St
         )
         .and_then(|mut query| {
             query
-                .query_map([pk], |row| Ok((rows::to_seq(row.get(0)?), row.get(1)?)))?
+                .query_map([pk], |row| {
+                    Ok((rows::seq_from_i64(row.get(0)?), row.get(1)?))
+                })?
                 .collect()
         })
         .map_err(during("reading forks"))?;
@@ -373,14 +383,14 @@ fn forks(connection: &Connection, pk: i64) -> Result<BTreeMap<Seq, Vec<i64>>, St
     Ok(forks)
 }
 
-fn tags(connection: &Connection, pk: i64) -> Result<BTreeSet<String>, StoreError> {
+fn load_tags(connection: &Connection, pk: i64) -> Result<BTreeSet<String>, StoreError> {
     connection
         .prepare_cached("SELECT tag FROM session_tag WHERE session = ?1")
         .and_then(|mut query| query.query_map([pk], |row| row.get(0))?.collect())
         .map_err(during("reading tags"))
 }
 
-fn uses(connection: &Connection, pk: i64) -> Result<BTreeSet<Digest>, StoreError> {
+fn load_blob_uses(connection: &Connection, pk: i64) -> Result<BTreeSet<Digest>, StoreError> {
     connection
         .prepare_cached(
             "SELECT digest FROM blob_use JOIN blob ON blob.pk = blob_use.blob WHERE session = ?1",
@@ -404,12 +414,12 @@ fn has_blob(connection: &Connection, owner: &Owner, digest: &Digest) -> Result<b
 }
 
 /// Entries that no session has.
-fn strays(
+fn find_stray_entries(
     connection: &Connection,
-    sessions: &[Row],
-    report: &mut Report,
+    sessions: &[SessionLog],
+    report: &mut CheckReport,
 ) -> Result<(), StoreError> {
-    let own = |session: &Row| {
+    let own = |session: &SessionLog| {
         (
             session.pk,
             session.end.head.0.saturating_sub(session.shared.0),
@@ -435,7 +445,7 @@ fn strays(
     Ok(())
 }
 
-fn blobs(connection: &Connection, report: &mut Report) -> Result<(), StoreError> {
+fn check_blobs(connection: &Connection, report: &mut CheckReport) -> Result<(), StoreError> {
     let failed = during("checking attachments");
     let mut query = connection
         .prepare("SELECT digest, data FROM blob")

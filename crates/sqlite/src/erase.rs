@@ -2,13 +2,13 @@
 
 use rusqlite::params;
 use throughline_model::{Seq, SessionRef};
-use throughline_store::{Event, Read, StoreError, refuse_unknown_entries};
+use throughline_store::{ReadRange, SessionEvent, StoreError, refuse_unknown_entries};
 
+use crate::change_feed::record_event;
 use crate::error::{damaged, during};
-use crate::feed::note;
 use crate::open::SqliteStore;
 use crate::read;
-use crate::rebuild::rebuild_session;
+use crate::rebuild::rebuild_with_forks;
 use crate::tx::Tx;
 
 impl SqliteStore {
@@ -33,37 +33,37 @@ fn erase(
     reason: Option<&str>,
 ) -> Result<(), StoreError> {
     let failed = during("erasing entries");
-    let end = tx.live(of)?.anchors.end();
+    let end = tx.load_session(of)?.anchors.end();
     refuse_unknown_entries(&of.id, entries, end.head)?;
     tx.flush()?;
-    tx.overwrite()?;
+    tx.enable_secure_delete()?;
     let mut owners = Vec::new();
     for seq in entries {
-        for placed in read::page(tx.connection, end, Read::between(*seq, *seq, 1))? {
+        for placed in read::read_page(tx.connection, end, ReadRange::between(*seq, *seq, 1))? {
             let erased = placed
                 .stored
-                .erased(reason)
+                .to_tombstone(reason)
                 .map_err(|error| damaged("a tombstone has no JSON", error))?;
-            tx.change("UPDATE entry SET payload = ?2 WHERE pk = ?1")
+            tx.prepare_write("UPDATE entry SET payload = ?2 WHERE pk = ?1")
                 .and_then(|mut update| update.execute(params![placed.link.pk, erased.payload]))
                 .map_err(failed)?;
-            tx.change("DELETE FROM token_count WHERE entry = ?1")
+            tx.prepare_write("DELETE FROM token_count WHERE entry = ?1")
                 .and_then(|mut delete| delete.execute([placed.link.pk]))
                 .map_err(failed)?;
             let home: String = tx
-                .query("SELECT id FROM session WHERE pk = ?1")
+                .prepare_read("SELECT id FROM session WHERE pk = ?1")
                 .and_then(|mut query| query.query_row([placed.link.session], |row| row.get(0)))
                 .map_err(failed)?;
-            note(tx, &of.owner, &home, Event::Erased(*seq))?;
+            record_event(tx, &of.owner, &home, SessionEvent::Erased(*seq))?;
             owners.push(placed.link.session);
         }
     }
     owners.sort_unstable();
     owners.dedup();
     for owner in owners {
-        crate::blob::release(tx, owner)?;
-        rebuild_session(tx, owner)?;
+        crate::blob::release_unreferenced(tx, owner)?;
+        rebuild_with_forks(tx, owner)?;
     }
-    tx.forget_all();
+    tx.evict_sessions();
     Ok(())
 }

@@ -13,9 +13,9 @@ pub(crate) fn during(during: &'static str) -> impl Fn(rusqlite::Error) -> StoreE
         match code {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy {
                 during,
-                seconds: crate::busy::TIME_LIMIT.as_secs(),
+                seconds: crate::busy_handler::DEFAULT_TIMEOUT.as_secs(),
             },
-            Some(ErrorCode::DiskFull) => StoreError::Full {
+            Some(ErrorCode::DiskFull) => StoreError::DiskFull {
                 during,
                 source: error.into(),
             },
@@ -51,22 +51,24 @@ pub(crate) fn commit_failure(error: rusqlite::Error) -> StoreError {
 
 /// Whether a failure that broke a transaction is the store's own, and of what kind; that of
 /// one write otherwise.
-pub(crate) fn fault(failure: &StoreError) -> BatchFault {
+pub(crate) fn classify_fault(failure: &StoreError) -> BatchFault {
     match failure {
-        StoreError::Busy { .. } => BatchFault::Passing,
-        StoreError::Full { .. }
+        StoreError::Busy { .. } => BatchFault::Transient,
+        StoreError::DiskFull { .. }
         | StoreError::OutOfMemory { .. }
         | StoreError::ReadOnly { .. }
-        | StoreError::Newer { .. }
-        | StoreError::Replaced { .. }
+        | StoreError::SchemaTooNew { .. }
+        | StoreError::FileReplaced { .. }
         | StoreError::OutcomeUnknown { .. }
-        | StoreError::Closed => BatchFault::Lasting,
-        StoreError::Backend { source, .. } if fails_for_all(&**source) => BatchFault::Lasting,
+        | StoreError::Closed => BatchFault::Permanent,
+        StoreError::Backend { source, .. } if affects_all_writes(&**source) => {
+            BatchFault::Permanent
+        }
         _ => BatchFault::Write,
     }
 }
 
-fn fails_for_all(source: &(dyn std::error::Error + 'static)) -> bool {
+fn affects_all_writes(source: &(dyn std::error::Error + 'static)) -> bool {
     let code = source
         .downcast_ref::<rusqlite::Error>()
         .and_then(rusqlite::Error::sqlite_error_code);
@@ -92,7 +94,7 @@ fn is_out_of_memory(error: &rusqlite::Error) -> bool {
 
 /// Whether a failure tells nothing about what is stored: there was no memory, or the store
 /// could not be used. A disk that cannot be read does tell something.
-pub(crate) fn says_nothing_of_the_data(failure: &StoreError) -> bool {
+pub(crate) fn is_environment_failure(failure: &StoreError) -> bool {
     match failure {
         StoreError::Backend { source, .. } => {
             let code = source
@@ -101,11 +103,11 @@ pub(crate) fn says_nothing_of_the_data(failure: &StoreError) -> bool {
             code == Some(ErrorCode::CannotOpen)
         }
         StoreError::Busy { .. }
-        | StoreError::Full { .. }
+        | StoreError::DiskFull { .. }
         | StoreError::OutOfMemory { .. }
         | StoreError::ReadOnly { .. }
-        | StoreError::Newer { .. }
-        | StoreError::Replaced { .. }
+        | StoreError::SchemaTooNew { .. }
+        | StoreError::FileReplaced { .. }
         | StoreError::Closed => true,
         _ => false,
     }

@@ -5,24 +5,28 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_model::{Owner, Timestamp};
-use throughline_store::{Fence, Lease, Leases, MAX_CLOCK_CORRECTION, StoreError};
+use throughline_store::{Fence, Lease, LeaseStore, MAX_CLOCK_CORRECTION, StoreError};
 
 use crate::error::{damaged, during};
 use crate::open::SqliteStore;
 use crate::tx::Tx;
 
 /// The time in microseconds. The file's clock is that of the machine it is on.
-const NOW: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
+const NOW_SQL: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
 
 /// Whether what is written under this may still be.
-pub(crate) fn holds(tx: &Tx<'_>, owner: &Owner, fence: Option<&Fence>) -> Result<bool, StoreError> {
+pub(crate) fn holds_lease(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    fence: Option<&Fence>,
+) -> Result<bool, StoreError> {
     let Some(fence) = fence else {
         return Ok(true);
     };
-    for fence in fence.each() {
-        let number = i64::try_from(fence.number).unwrap_or(i64::MAX);
+    for fence in fence.iter() {
+        let number = i64::try_from(fence.fencing_token).unwrap_or(i64::MAX);
         let held = tx
-            .query("SELECT 1 FROM lease WHERE owner = ?1 AND name = ?2 AND number = ?3")
+            .prepare_read("SELECT 1 FROM lease WHERE owner = ?1 AND name = ?2 AND number = ?3")
             .and_then(|mut query| query.exists(params![owner.as_str(), fence.name, number]))
             .map_err(during("looking up a lease"))?;
         if !held {
@@ -33,32 +37,32 @@ pub(crate) fn holds(tx: &Tx<'_>, owner: &Owner, fence: Option<&Fence>) -> Result
 }
 
 /// The SQL of [`throughline_store::is_in_effect`].
-fn in_effect() -> String {
-    let correction = micros(MAX_CLOCK_CORRECTION);
-    format!("granted_at <= {NOW} + {correction} AND expires_at > {NOW}")
+fn in_effect_sql() -> String {
+    let correction = duration_micros(MAX_CLOCK_CORRECTION);
+    format!("granted_at <= {NOW_SQL} + {correction} AND expires_at > {NOW_SQL}")
 }
 
 /// Refuses what is written under a lease that is another's.
-pub(crate) fn refuse_lost(
+pub(crate) fn refuse_lost_lease(
     tx: &Tx<'_>,
     owner: &Owner,
     fence: Option<&Fence>,
 ) -> Result<(), StoreError> {
     match fence {
-        Some(fence) if !holds(tx, owner, Some(fence))? => Err(fence.lost()),
+        Some(fence) if !holds_lease(tx, owner, Some(fence))? => Err(fence.lost_error()),
         _ => Ok(()),
     }
 }
 
-fn time(micros: i64) -> Result<Timestamp, StoreError> {
+fn parse_time(micros: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_microsecond(micros).map_err(|error| damaged("a lease's time is none", error))
 }
 
-fn micros(term: Duration) -> i64 {
+fn duration_micros(term: Duration) -> i64 {
     i64::try_from(term.as_micros()).unwrap_or(i64::MAX / 2)
 }
 
-fn take(
+fn acquire(
     tx: &mut Tx<'_>,
     owner: &Owner,
     name: &str,
@@ -67,10 +71,10 @@ fn take(
 ) -> Result<Lease, StoreError> {
     let failed = during("taking a lease");
     let held: Option<(String, i64)> = tx
-        .query(&format!(
+        .prepare_read(&format!(
             "SELECT holder, expires_at FROM lease
              WHERE owner = ?1 AND name = ?2 AND holder <> ?3 AND {}",
-            in_effect()
+            in_effect_sql()
         ))
         .and_then(|mut query| {
             let key = params![owner.as_str(), name, holder];
@@ -83,16 +87,16 @@ fn take(
         return Err(StoreError::LeaseHeld {
             name: name.to_owned(),
             holder,
-            until: time(until)?,
+            until: parse_time(until)?,
         });
     }
     let (number, expires_at): (i64, i64) = tx
-        .change(&format!(
+        .prepare_write(&format!(
             "INSERT OR REPLACE INTO lease (owner, name, holder, granted_at, expires_at)
-             VALUES (?1, ?2, ?3, {NOW}, {NOW} + ?4) RETURNING number, expires_at"
+             VALUES (?1, ?2, ?3, {NOW_SQL}, {NOW_SQL} + ?4) RETURNING number, expires_at"
         ))
         .and_then(|mut insert| {
-            let row = params![owner.as_str(), name, holder, micros(term)];
+            let row = params![owner.as_str(), name, holder, duration_micros(term)];
             insert.query_row(row, |row| Ok((row.get(0)?, row.get(1)?)))
         })
         .map_err(failed)?;
@@ -100,8 +104,8 @@ fn take(
         owner: owner.clone(),
         name: name.to_owned(),
         holder: holder.to_owned(),
-        number: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
-        expires_at: time(expires_at)?,
+        fencing_token: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
+        expires_at: parse_time(expires_at)?,
     })
 }
 
@@ -110,7 +114,7 @@ fn peek(connection: &Connection, owner: &Owner, name: &str) -> Result<Option<Lea
         .prepare_cached(&format!(
             "SELECT holder, number, expires_at FROM lease
              WHERE owner = ?1 AND name = ?2 AND {}",
-            in_effect()
+            in_effect_sql()
         ))
         .and_then(|mut query| {
             query
@@ -125,15 +129,16 @@ fn peek(connection: &Connection, owner: &Owner, name: &str) -> Result<Option<Lea
             owner: owner.clone(),
             name: name.to_owned(),
             holder,
-            number: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
-            expires_at: time(expires_at)?,
+            fencing_token: u64::try_from(number)
+                .map_err(|error| damaged("a lease's number", error))?,
+            expires_at: parse_time(expires_at)?,
         })
     };
     found.map(lease).transpose()
 }
 
 /// Every lease there is.
-pub(crate) fn list(connection: &Connection) -> Result<Vec<Lease>, StoreError> {
+pub(crate) fn list_leases(connection: &Connection) -> Result<Vec<Lease>, StoreError> {
     let failed = during("listing the leases");
     let mut query = connection
         .prepare("SELECT owner, name, holder, number, expires_at FROM lease ORDER BY owner, name")
@@ -149,16 +154,17 @@ pub(crate) fn list(connection: &Connection) -> Result<Vec<Lease>, StoreError> {
                 .map_err(|error| damaged("an owner is none", error))?,
             name: row.get(1).map_err(failed)?,
             holder: row.get(2).map_err(failed)?,
-            number: u64::try_from(number).map_err(|error| damaged("a lease's number", error))?,
-            expires_at: time(row.get(4).map_err(failed)?)?,
+            fencing_token: u64::try_from(number)
+                .map_err(|error| damaged("a lease's number", error))?,
+            expires_at: parse_time(row.get(4).map_err(failed)?)?,
         });
     }
     Ok(leases)
 }
 
 #[async_trait]
-impl Leases for SqliteStore {
-    async fn take_lease(
+impl LeaseStore for SqliteStore {
+    async fn acquire_lease(
         &self,
         owner: &Owner,
         name: &str,
@@ -167,7 +173,7 @@ impl Leases for SqliteStore {
     ) -> Result<Lease, StoreError> {
         let (owner, name, holder) = (owner.clone(), name.to_owned(), holder.to_owned());
         self.writer
-            .write(move |tx| take(tx, &owner, &name, &holder, term))
+            .write(move |tx| acquire(tx, &owner, &name, &holder, term))
             .await
     }
 
@@ -175,19 +181,19 @@ impl Leases for SqliteStore {
         let lease = lease.clone();
         self.writer
             .write(move |tx| {
-                refuse_lost(tx, &lease.owner, Some(&lease.fence()))?;
+                refuse_lost_lease(tx, &lease.owner, Some(&lease.fence()))?;
                 let expires_at = tx
-                    .change(&format!(
-                        "UPDATE lease SET granted_at = {NOW}, expires_at = {NOW} + ?3
+                    .prepare_write(&format!(
+                        "UPDATE lease SET granted_at = {NOW_SQL}, expires_at = {NOW_SQL} + ?3
                          WHERE owner = ?1 AND name = ?2 RETURNING expires_at"
                     ))
                     .and_then(|mut update| {
-                        let key = params![lease.owner.as_str(), lease.name, micros(term)];
+                        let key = params![lease.owner.as_str(), lease.name, duration_micros(term)];
                         update.query_row(key, |row| row.get(0))
                     })
                     .map_err(during("renewing a lease"))?;
                 Ok(Lease {
-                    expires_at: time(expires_at)?,
+                    expires_at: parse_time(expires_at)?,
                     ..lease.clone()
                 })
             })
@@ -198,8 +204,8 @@ impl Leases for SqliteStore {
         let lease = lease.clone();
         self.writer
             .write(move |tx| {
-                if holds(tx, &lease.owner, Some(&lease.fence()))? {
-                    tx.change("DELETE FROM lease WHERE owner = ?1 AND name = ?2")
+                if holds_lease(tx, &lease.owner, Some(&lease.fence()))? {
+                    tx.prepare_write("DELETE FROM lease WHERE owner = ?1 AND name = ?2")
                         .and_then(|mut delete| {
                             delete.execute(params![lease.owner.as_str(), lease.name])
                         })
@@ -212,7 +218,7 @@ impl Leases for SqliteStore {
 
     async fn peek_lease(&self, owner: &Owner, name: &str) -> Result<Option<Lease>, StoreError> {
         let (owner, name) = (owner.clone(), name.to_owned());
-        self.readers
+        self.reader_pool
             .read(move |connection| peek(connection, &owner, &name))
             .await
     }

@@ -8,39 +8,39 @@
 //!
 //! What is stored, and what of it is derived, is told in the migrations.
 
-mod access;
+mod api_tokens;
 mod append;
 mod backup;
 mod blob;
-mod busy;
+mod busy_handler;
+mod change_feed;
 mod check;
-mod durable;
 mod erase;
 mod error;
-mod feed;
+mod file_holders;
+mod file_identity;
 mod fork;
-mod holders;
-mod identity;
+mod fsync;
 mod lease;
-mod links;
 mod list;
 mod log;
+mod maintenance;
 mod migrate;
 mod open;
 mod permissions;
 mod read;
-mod readers;
+mod reader_pool;
 mod rebuild;
 mod restore;
 mod rows;
 mod salvage;
-mod tokens;
+mod skip_list;
+mod token_counts;
 mod trash;
 mod tx;
-mod upkeep;
-mod wal;
+mod wal_checkpoint;
 mod writer;
 
 pub use open::{Durability, Options, SqliteStore};
 pub use restore::{RestoreError, RestoreOptions, RestoreReport, restore_backup};
-pub use salvage::{Loss, Salvaged, salvage};
+pub use salvage::{Loss, SalvageReport, salvage};

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use async_trait::async_trait;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
-use throughline_model::{Card, Owner, Project, SessionRef, Timestamp};
+use throughline_model::{Owner, Project, SessionInfo, SessionRef, Timestamp};
 use throughline_store::{
-    Candidate, Catalog, Cursor, Fence, Filter, Page, Scope, StoreError, Trashed,
+    Candidate, Catalog, Cursor, Fence, Page, SessionFilter, SessionScope, StoreError,
+    TrashedSession,
 };
 
 use crate::error::{damaged, during};
@@ -16,19 +17,19 @@ use crate::rows;
 
 /// The keys of the program's own sessions, as a range that the index of keys can answer:
 /// the colon that ends their prefix is followed by a semicolon.
-const OWN: &str = "key >= 'throughline:' AND key < 'throughline;'";
+const INTERNAL_KEYS: &str = "key >= 'throughline:' AND key < 'throughline;'";
 
 /// A filter as SQL: conditions, and the values they stand for.
-struct Conditions {
+struct FilterSql {
     sql: String,
     values: Vec<Value>,
 }
 
-impl Conditions {
-    fn new(owner: i64, filter: &Filter) -> Self {
+impl FilterSql {
+    fn new(owner: i64, filter: &SessionFilter) -> Self {
         let scope = match filter.scope {
-            Scope::Live => "trashed_at IS NULL AND gone = 0",
-            Scope::Trash => "trashed_at IS NOT NULL AND gone = 0",
+            SessionScope::Live => "trashed_at IS NULL AND gone = 0",
+            SessionScope::Trash => "trashed_at IS NOT NULL AND gone = 0",
         };
         let mut conditions = Self {
             sql: format!("FROM session WHERE owner = ? AND {scope}"),
@@ -68,12 +69,12 @@ impl Conditions {
     }
 
     /// Leaves the program's own out.
-    fn without_own(&mut self) {
+    fn exclude_internal(&mut self) {
         // A row without a key has no answer to give, which is not a yes.
-        let _ = write!(self.sql, " AND NOT ifnull({OWN}, 0)");
+        let _ = write!(self.sql, " AND NOT ifnull({INTERNAL_KEYS}, 0)");
     }
 
-    fn after(&mut self, cursor: &Cursor) {
+    fn start_after(&mut self, cursor: &Cursor) {
         self.sql.push_str(" AND (last_activity, id) < (?, ?)");
         let micros = cursor.last_activity.as_microsecond();
         self.values.push(Value::Integer(micros));
@@ -81,13 +82,17 @@ impl Conditions {
     }
 }
 
-fn cards(connection: &Connection, sql: &str, values: Vec<Value>) -> Result<Vec<Card>, StoreError> {
+fn query_session_infos(
+    connection: &Connection,
+    sql: &str,
+    values: Vec<Value>,
+) -> Result<Vec<SessionInfo>, StoreError> {
     let failed = during("listing sessions");
     let mut query = connection.prepare_cached(sql).map_err(failed)?;
     let mut found = query.query(params_from_iter(values)).map_err(failed)?;
     let mut cards = Vec::new();
     while let Some(row) = found.next().map_err(failed)? {
-        cards.push(rows::card(row)?);
+        cards.push(rows::info_from_row(row)?);
     }
     Ok(cards)
 }
@@ -95,40 +100,44 @@ fn cards(connection: &Connection, sql: &str, values: Vec<Value>) -> Result<Vec<C
 fn list(
     connection: &Connection,
     owner: &Owner,
-    filter: &Filter,
+    filter: &SessionFilter,
     after: Option<&Cursor>,
     limit: usize,
-) -> Result<Page<Card>, StoreError> {
-    let Some(owner) = rows::owner(connection, owner)? else {
+) -> Result<Page<SessionInfo>, StoreError> {
+    let Some(owner) = rows::find_owner(connection, owner)? else {
         return Ok(Page {
             items: Vec::new(),
             next: None,
         });
     };
-    let mut conditions = Conditions::new(owner, filter);
-    if !filter.own {
-        conditions.without_own();
+    let mut conditions = FilterSql::new(owner, filter);
+    if !filter.include_internal {
+        conditions.exclude_internal();
     }
     if let Some(cursor) = after {
-        conditions.after(cursor);
+        conditions.start_after(cursor);
     }
     let sql = format!(
         "{} {} ORDER BY last_activity DESC, id DESC LIMIT ?",
-        rows::select_card(),
+        rows::select_info_sql(),
         conditions.sql
     );
     // One more than asked for tells whether there is another page.
     let wanted = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);
     conditions.values.push(Value::Integer(wanted));
-    let items = cards(connection, &sql, conditions.values)?;
-    Ok(Page::cut(items, limit))
+    let items = query_session_infos(connection, &sql, conditions.values)?;
+    Ok(Page::from_overfetch(items, limit))
 }
 
-fn count(connection: &Connection, owner: &Owner, filter: &Filter) -> Result<u64, StoreError> {
-    let Some(owner) = rows::owner(connection, owner)? else {
+fn count(
+    connection: &Connection,
+    owner: &Owner,
+    filter: &SessionFilter,
+) -> Result<u64, StoreError> {
+    let Some(owner) = rows::find_owner(connection, owner)? else {
         return Ok(0);
     };
-    let conditions = Conditions::new(owner, filter);
+    let conditions = FilterSql::new(owner, filter);
     let counted = |sql: &str| {
         connection
             .prepare_cached(sql)
@@ -139,29 +148,32 @@ fn count(connection: &Connection, owner: &Owner, filter: &Filter) -> Result<u64,
             .map_err(during("counting sessions"))
     };
     let mut count = counted(&format!("SELECT count(*) {}", conditions.sql))?;
-    if !filter.own {
+    if !filter.include_internal {
         // The few are taken away from the many: asking each for its key would read rows
         // where an index is enough.
-        count -= counted(&format!("SELECT count(*) {} AND {OWN}", conditions.sql))?;
+        count -= counted(&format!(
+            "SELECT count(*) {} AND {INTERNAL_KEYS}",
+            conditions.sql
+        ))?;
     }
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-fn candidates(
+fn find_candidates(
     connection: &Connection,
     owner: &Owner,
     text: &str,
     limit: usize,
 ) -> Result<Vec<Candidate>, StoreError> {
     let failed = during("looking for sessions");
-    let Some(owner) = rows::owner(connection, owner)? else {
+    let Some(owner) = rows::find_owner(connection, owner)? else {
         return Ok(Vec::new());
     };
     let sql = format!(
         "{}, trashed_at IS NOT NULL FROM session WHERE owner = ?1 AND gone = 0
          AND pk IN (
              SELECT pk FROM session WHERE owner = ?1 AND id >= ?2 AND id < ?3 AND gone = 0
-                 AND (id = ?2 OR NOT ifnull({OWN}, 0))
+                 AND (id = ?2 OR NOT ifnull({INTERNAL_KEYS}, 0))
              UNION ALL
              SELECT pk FROM session WHERE owner = ?1 AND key = ?2
              UNION ALL
@@ -169,7 +181,7 @@ fn candidates(
          )
          ORDER BY (session.id = ?2 OR ifnull(key = ?2, 0) OR ifnull(name = ?2, 0)) DESC,
              last_activity DESC, session.id DESC LIMIT ?4",
-        rows::select_card()
+        rows::select_info_sql()
     );
     // Ids are ASCII, so everything that begins with the text comes before this.
     let beyond = format!("{text}\u{10ffff}");
@@ -181,27 +193,27 @@ fn candidates(
     let mut candidates = Vec::new();
     while let Some(row) = found.next().map_err(failed)? {
         candidates.push(Candidate {
-            card: rows::card(row)?,
-            trashed: row.get(2 + rows::CARD_COLUMNS.len()).map_err(failed)?,
+            info: rows::info_from_row(row)?,
+            trashed: row.get(2 + rows::INFO_COLUMNS.len()).map_err(failed)?,
         });
     }
     Ok(candidates)
 }
 
-fn trashed(
+fn list_trashed(
     connection: &Connection,
     owner: &Owner,
     before: Timestamp,
-) -> Result<Vec<Trashed>, StoreError> {
+) -> Result<Vec<TrashedSession>, StoreError> {
     let failed = during("looking into the trash");
-    let Some(owner) = rows::owner(connection, owner)? else {
+    let Some(owner) = rows::find_owner(connection, owner)? else {
         return Ok(Vec::new());
     };
     let sql = format!(
         "{}, trashed_at FROM session
          WHERE owner = ?1 AND trashed_at < ?2 AND trashed_at IS NOT NULL AND gone = 0
          ORDER BY trashed_at, id",
-        rows::select_card()
+        rows::select_info_sql()
     );
     let mut query = connection.prepare_cached(&sql).map_err(failed)?;
     let mut found = query
@@ -209,9 +221,9 @@ fn trashed(
         .map_err(failed)?;
     let mut trashed = Vec::new();
     while let Some(row) = found.next().map_err(failed)? {
-        let micros = row.get(2 + rows::CARD_COLUMNS.len()).map_err(failed)?;
-        trashed.push(Trashed {
-            card: rows::card(row)?,
+        let micros = row.get(2 + rows::INFO_COLUMNS.len()).map_err(failed)?;
+        trashed.push(TrashedSession {
+            info: rows::info_from_row(row)?,
             at: Timestamp::from_microsecond(micros)
                 .map_err(|error| damaged("a time in the trash is none", error))?,
         });
@@ -219,9 +231,9 @@ fn trashed(
     Ok(trashed)
 }
 
-fn projects(connection: &Connection, owner: &Owner) -> Result<Vec<Project>, StoreError> {
+fn list_projects(connection: &Connection, owner: &Owner) -> Result<Vec<Project>, StoreError> {
     let failed = during("reading projects");
-    let Some(owner) = rows::owner(connection, owner)? else {
+    let Some(owner) = rows::find_owner(connection, owner)? else {
         return Ok(Vec::new());
     };
     let mut query = connection
@@ -243,36 +255,36 @@ impl Catalog for SqliteStore {
     async fn list(
         &self,
         owner: &Owner,
-        filter: &Filter,
+        filter: &SessionFilter,
         after: Option<&Cursor>,
         limit: usize,
-    ) -> Result<Page<Card>, StoreError> {
+    ) -> Result<Page<SessionInfo>, StoreError> {
         let (owner, filter, after) = (owner.clone(), filter.clone(), after.cloned());
-        self.readers
+        self.reader_pool
             .read(move |connection| list(connection, &owner, &filter, after.as_ref(), limit))
             .await
     }
 
-    async fn count(&self, owner: &Owner, filter: &Filter) -> Result<u64, StoreError> {
+    async fn count(&self, owner: &Owner, filter: &SessionFilter) -> Result<u64, StoreError> {
         let (owner, filter) = (owner.clone(), filter.clone());
-        self.readers
+        self.reader_pool
             .read(move |connection| count(connection, &owner, &filter))
             .await
     }
 
-    async fn candidates(
+    async fn find_candidates(
         &self,
         owner: &Owner,
         text: &str,
         limit: usize,
     ) -> Result<Vec<Candidate>, StoreError> {
         let (owner, text) = (owner.clone(), text.to_owned());
-        self.readers
-            .read(move |connection| candidates(connection, &owner, &text, limit))
+        self.reader_pool
+            .read(move |connection| find_candidates(connection, &owner, &text, limit))
             .await
     }
 
-    async fn trash_under(
+    async fn trash_fenced(
         &self,
         session: &SessionRef,
         at: Timestamp,
@@ -285,14 +297,18 @@ impl Catalog for SqliteStore {
         self.restore_session(session).await
     }
 
-    async fn trashed(&self, owner: &Owner, before: Timestamp) -> Result<Vec<Trashed>, StoreError> {
+    async fn list_trashed(
+        &self,
+        owner: &Owner,
+        before: Timestamp,
+    ) -> Result<Vec<TrashedSession>, StoreError> {
         let owner = owner.clone();
-        self.readers
-            .read(move |connection| trashed(connection, &owner, before))
+        self.reader_pool
+            .read(move |connection| list_trashed(connection, &owner, before))
             .await
     }
 
-    async fn remove_under(
+    async fn remove_fenced(
         &self,
         session: &SessionRef,
         trashed_at: Option<Timestamp>,
@@ -301,10 +317,10 @@ impl Catalog for SqliteStore {
         self.remove_session(session, trashed_at, fence).await
     }
 
-    async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
+    async fn list_projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
         let owner = owner.clone();
-        self.readers
-            .read(move |connection| projects(connection, &owner))
+        self.reader_pool
+            .read(move |connection| list_projects(connection, &owner))
             .await
     }
 
@@ -312,14 +328,14 @@ impl Catalog for SqliteStore {
         let (owner, project) = (owner.clone(), project.clone());
         self.writer
             .write(move |tx| {
-                let owner = tx.owner(&owner)?;
+                let owner = tx.ensure_owner(&owner)?;
                 let json = serde_json::to_string(&project)
                     .map_err(|error| damaged("a project has no JSON", error))?;
-                tx.change("INSERT OR REPLACE INTO project (owner, id, json) VALUES (?1, ?2, ?3)")
-                    .and_then(|mut insert| {
-                        insert.execute(params![owner, project.id.as_str(), json])
-                    })
-                    .map_err(during("keeping a project"))?;
+                tx.prepare_write(
+                    "INSERT OR REPLACE INTO project (owner, id, json) VALUES (?1, ?2, ?3)",
+                )
+                .and_then(|mut insert| insert.execute(params![owner, project.id.as_str(), json]))
+                .map_err(during("keeping a project"))?;
                 Ok(())
             })
             .await

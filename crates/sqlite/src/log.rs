@@ -1,67 +1,80 @@
 //! The log of a session, as the trait has it. Each call is told in a file of its own.
 
 use async_trait::async_trait;
-use throughline_model::{Birth, EntryId, Owner, Record, Seq, SessionRef, StoredEntry};
-use throughline_store::{Append, Appended, Created, LogStore, Read, StoreError};
+use throughline_model::{EntryId, Owner, Record, Seq, SessionHeader, SessionRef, StoredEntry};
+use throughline_store::{Append, AppendOutcome, CreateOutcome, LogStore, ReadRange, StoreError};
 
 use crate::open::SqliteStore;
 use crate::{append, read, rows};
 
 #[async_trait]
 impl LogStore for SqliteStore {
-    async fn create(&self, owner: &Owner, birth: Birth) -> Result<Created, StoreError> {
+    async fn create(
+        &self,
+        owner: &Owner,
+        birth: SessionHeader,
+    ) -> Result<CreateOutcome, StoreError> {
         self.create_session(owner, birth).await
     }
 
-    async fn append(&self, to: &SessionRef, append: Append) -> Result<Appended, StoreError> {
+    async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError> {
         self.append_entries(to, append).await
     }
 
     async fn record(&self, of: &SessionRef) -> Result<Record, StoreError> {
         let of = of.clone();
-        self.readers
-            .read(move |connection| rows::record(connection, rows::find_live(connection, &of)?.pk))
+        self.reader_pool
+            .read(move |connection| {
+                rows::load_record(connection, rows::find_live_session(connection, &of)?.pk)
+            })
             .await
     }
 
-    async fn birth(&self, of: &SessionRef) -> Result<Birth, StoreError> {
+    async fn header(&self, of: &SessionRef) -> Result<SessionHeader, StoreError> {
         let of = of.clone();
-        self.readers
-            .read(move |connection| rows::birth(connection, rows::find_live(connection, &of)?.pk))
+        self.reader_pool
+            .read(move |connection| {
+                rows::load_header(connection, rows::find_live_session(connection, &of)?.pk)
+            })
             .await
     }
 
     async fn read_stored(
         &self,
         of: &SessionRef,
-        read: Read,
+        read: ReadRange,
     ) -> Result<Vec<StoredEntry>, StoreError> {
         let of = of.clone();
-        self.readers
+        self.reader_pool
             .read(move |connection| {
-                let found = rows::find_live(connection, &of)?;
-                read::stored(connection, found.end, read)
+                let found = rows::find_live_session(connection, &of)?;
+                read::read_stored(connection, found.end, read)
             })
             .await
     }
 
-    async fn copy_of(
+    async fn read_for_copy(
         &self,
         of: &SessionRef,
-        read: Read,
-    ) -> Result<(Birth, Vec<StoredEntry>), StoreError> {
+        read: ReadRange,
+    ) -> Result<(SessionHeader, Vec<StoredEntry>), StoreError> {
         let of = of.clone();
-        self.readers
+        self.reader_pool
             .read(move |connection| {
-                let found = rows::find(connection, &of)?
+                let found = rows::find_session(connection, &of)?
                     .ok_or_else(|| StoreError::NoSuchSession(of.id.clone()))?;
-                let birth = rows::birth(connection, found.pk)?;
-                Ok((birth, read::stored(connection, found.end, read)?))
+                let birth = rows::load_header(connection, found.pk)?;
+                Ok((birth, read::read_stored(connection, found.end, read)?))
             })
             .await
     }
 
-    async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError> {
+    async fn fork(
+        &self,
+        of: &SessionRef,
+        at: Seq,
+        birth: SessionHeader,
+    ) -> Result<Record, StoreError> {
         self.fork_session(of, at, birth).await
     }
 
@@ -71,10 +84,10 @@ impl LogStore for SqliteStore {
         ids: &[EntryId],
     ) -> Result<Vec<Option<Seq>>, StoreError> {
         let (of, ids) = (of.clone(), ids.to_vec());
-        self.readers
+        self.reader_pool
             .read(move |connection| {
-                let found = rows::find_live(connection, &of)?;
-                append::locate(connection, found.pk, found.shared, ids)
+                let found = rows::find_live_session(connection, &of)?;
+                append::locate_entries(connection, found.pk, found.shared, ids)
             })
             .await
     }
@@ -88,12 +101,12 @@ impl LogStore for SqliteStore {
         self.erase_entries(of, entries, reason).await
     }
 
-    async fn adopt(
+    async fn import_log(
         &self,
         owner: &Owner,
-        birth: Birth,
+        birth: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
-        self.adopt_log(owner, birth, entries).await
+        self.import_entries(owner, birth, entries).await
     }
 }

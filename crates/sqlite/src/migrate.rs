@@ -16,29 +16,29 @@ const APPLICATION_ID: i32 = 0x544c_696e;
 pub(crate) const MIGRATIONS: &[(&str, &str)] = throughline_store::migrations!();
 
 /// How many migrations this version knows.
-fn known() -> i64 {
+fn known_migrations() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
 /// What a file needs before it can be used.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SchemaState {
     /// Nothing.
     Current,
     /// Some migrations.
-    Behind,
+    Outdated,
 }
 
 /// Looks at a file without changing it, in a transaction of the caller's: another
 /// process may be making the store at this moment.
-pub(crate) fn state(connection: &Connection) -> Result<State, StoreError> {
+pub(crate) fn schema_state(connection: &Connection) -> Result<SchemaState, StoreError> {
     let pragma = |name| -> Result<i64, StoreError> {
         connection
             .pragma_query_value(None, name, |row| row.get(0))
             .map_err(during("reading the schema's version"))
     };
     let applied = pragma("user_version")?;
-    let known = known();
+    let known = known_migrations();
     if applied > 0 && pragma("application_id")? != i64::from(APPLICATION_ID) {
         return Err(StoreError::DamagedStore {
             what: "the file is a database of another program".to_owned(),
@@ -46,28 +46,28 @@ pub(crate) fn state(connection: &Connection) -> Result<State, StoreError> {
         });
     }
     if applied == 0 {
-        refuse_foreign(connection)?;
+        refuse_foreign_database(connection)?;
     }
     match applied {
-        newer if newer > known => Err(StoreError::Newer {
+        newer if newer > known => Err(StoreError::SchemaTooNew {
             found: newer.to_string(),
             known: known.to_string(),
         }),
-        current if current == known => Ok(State::Current),
-        _ => Ok(State::Behind),
+        current if current == known => Ok(SchemaState::Current),
+        _ => Ok(SchemaState::Outdated),
     }
 }
 
 /// Refuses a file that a later version has changed since it was opened: what this version
 /// would write or read no longer fits.
-pub(crate) fn refuse_newer(connection: &Connection) -> Result<(), StoreError> {
+pub(crate) fn refuse_newer_schema(connection: &Connection) -> Result<(), StoreError> {
     let applied: i64 = connection
         .prepare_cached("PRAGMA user_version")
         .and_then(|mut pragma| pragma.query_row([], |row| row.get(0)))
         .map_err(during("reading the schema's version"))?;
-    let known = known();
+    let known = known_migrations();
     if applied > known {
-        return Err(StoreError::Newer {
+        return Err(StoreError::SchemaTooNew {
             found: applied.to_string(),
             known: known.to_string(),
         });
@@ -81,7 +81,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(failed)?;
-    if state(&transaction)? == State::Behind {
+    if schema_state(&transaction)? == SchemaState::Outdated {
         let applied: u32 = transaction
             .pragma_query_value(None, "user_version", |row| row.get(0))
             .map_err(failed)?;
@@ -92,14 +92,14 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
             .pragma_update(None, "application_id", APPLICATION_ID)
             .map_err(failed)?;
         transaction
-            .pragma_update(None, "user_version", known())
+            .pragma_update(None, "user_version", known_migrations())
             .map_err(failed)?;
     }
     transaction.commit().map_err(failed)
 }
 
 /// A file with tables of somebody else's is not ours to change.
-fn refuse_foreign(connection: &Connection) -> Result<(), StoreError> {
+fn refuse_foreign_database(connection: &Connection) -> Result<(), StoreError> {
     let tables: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(during("reading the schema"))?;

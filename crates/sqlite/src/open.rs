@@ -9,13 +9,13 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use throughline_store::StoreError;
 
-use crate::busy::{retry_while_busy, wait_for_others};
-use crate::durable::{WalSync, make_folders, sync_folder};
+use crate::busy_handler::{handle_busy, retry_while_busy};
 use crate::error::during;
-use crate::identity::OpenFiles;
-use crate::migrate::{State, migrate, state};
+use crate::file_identity::OpenFiles;
+use crate::fsync::{WalSync, create_folders, sync_folder};
+use crate::migrate::{SchemaState, migrate, schema_state};
 use crate::permissions;
-use crate::readers::Readers;
+use crate::reader_pool::ReaderPool;
 use crate::writer::Writer;
 
 /// How sure an acknowledgement is.
@@ -42,7 +42,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             durability: Durability::default(),
-            write_timeout: crate::busy::TIME_LIMIT,
+            write_timeout: crate::busy_handler::DEFAULT_TIMEOUT,
         }
     }
 }
@@ -52,7 +52,7 @@ impl Default for Options {
 pub struct SqliteStore {
     pub(crate) path: PathBuf,
     pub(crate) writer: Arc<Writer>,
-    pub(crate) readers: Arc<Readers>,
+    pub(crate) reader_pool: Arc<ReaderPool>,
 }
 
 impl SqliteStore {
@@ -62,29 +62,33 @@ impl SqliteStore {
     pub fn open(path: impl Into<PathBuf>, options: Options) -> Result<Self, StoreError> {
         let path = path.into();
         refuse_lost_main_file(&path)?;
-        make_file(&path)?;
-        let mut connection = reader(&path)?;
+        create_file(&path)?;
+        let mut connection = open_reader(&path)?;
         let snapshot = connection
             .transaction()
             .map_err(during("reading the schema's version"))?;
-        let found = state(&snapshot)?;
+        let found = schema_state(&snapshot)?;
         drop(snapshot);
-        if found == State::Behind {
-            let mut writer = writer(&path, options)?;
+        if found == SchemaState::Outdated {
+            let mut writer = open_writer(&path, options)?;
             retry_while_busy(
                 |error| matches!(error, StoreError::Busy { .. }),
                 || migrate(&mut writer),
             )?;
             drop(writer);
-            connection = reader(&path)?;
+            connection = open_reader(&path)?;
         }
-        let files = Arc::new(OpenFiles::note(&path)?);
+        let files = Arc::new(OpenFiles::capture(&path)?);
         let wal = WalSync::new(&path);
         if options.durability == Durability::Full {
             wal.sync_at_open()?;
         }
         Ok(Self {
-            readers: Arc::new(Readers::new(path.clone(), Arc::clone(&files), connection)),
+            reader_pool: Arc::new(ReaderPool::new(
+                path.clone(),
+                Arc::clone(&files),
+                connection,
+            )),
             writer: Arc::new(Writer::new(path.clone(), options, files, wal)),
             path,
         })
@@ -97,7 +101,7 @@ impl SqliteStore {
 }
 
 /// Makes the folder and the file, for their owner's eyes only.
-fn make_file(path: &Path) -> Result<(), StoreError> {
+fn create_file(path: &Path) -> Result<(), StoreError> {
     let failed = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
             StoreError::ReadOnly {
@@ -111,7 +115,7 @@ fn make_file(path: &Path) -> Result<(), StoreError> {
         },
     };
     if path.exists() {
-        permissions::restrict(path);
+        permissions::restrict_to_owner(path);
         return Ok(());
     }
     let mut file = OpenOptions::new();
@@ -123,7 +127,7 @@ fn make_file(path: &Path) -> Result<(), StoreError> {
         file.mode(0o600);
     }
     if let Some(folder) = path.parent() {
-        make_folders(folder).map_err(failed)?;
+        create_folders(folder).map_err(failed)?;
     }
     file.open(path).map_err(failed)?;
     sync_folder(path).map_err(failed)
@@ -148,8 +152,8 @@ pub(crate) fn refuse_lost_main_file(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Settings that every connection has.
-fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
-    connection.busy_handler(Some(wait_for_others))?;
+fn configure_connection(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(handle_busy))?;
     connection.set_prepared_statement_cache_capacity(64);
     // Otherwise a statement is compiled anew for other values, in case another plan suits
     // them better: which costs more than any of these statements.
@@ -167,12 +171,12 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// A connection that reads.
-pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let failed = during("opening the store");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<Connection> {
         let mut connection = Connection::open_with_flags(path, flags)?;
-        prepare(&mut connection)?;
+        configure_connection(&mut connection)?;
         connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))?;
         Ok(connection)
     };
@@ -182,8 +186,8 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
             roll_back(path).map_err(failed)?;
             retry_while_busy(is_busy, open).map_err(failed)
         }
-        Err(error) if cannot_share(&error) && !side_file(path, "-wal").exists() => {
-            unshared_reader(path)
+        Err(error) if is_sharing_failure(&error) && !side_file(path, "-wal").exists() => {
+            open_immutable_reader(path)
         }
         Err(error) => Err(failed(error)),
     }
@@ -199,7 +203,7 @@ fn needs_rollback(error: &rusqlite::Error) -> bool {
 
 /// Rolls back an interrupted transaction.
 fn roll_back(path: &Path) -> rusqlite::Result<()> {
-    let connection = mover(path, Durability::Full)?;
+    let connection = open_checkpointer(path, Durability::Full)?;
     retry_while_busy(is_busy, || {
         connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))
     })?;
@@ -207,7 +211,7 @@ fn roll_back(path: &Path) -> rusqlite::Result<()> {
 }
 
 /// Whether the database could not make the files by which connections share it.
-fn cannot_share(error: &rusqlite::Error) -> bool {
+fn is_sharing_failure(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
     matches!(
         error.sqlite_error_code(),
@@ -217,7 +221,7 @@ fn cannot_share(error: &rusqlite::Error) -> bool {
 
 /// A connection to a file in a folder that cannot be written. Nobody can be writing to
 /// it from here, so it is read as it stands.
-fn unshared_reader(path: &Path) -> Result<Connection, StoreError> {
+fn open_immutable_reader(path: &Path) -> Result<Connection, StoreError> {
     let failed = during("opening the store for reading only");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -229,7 +233,7 @@ fn unshared_reader(path: &Path) -> Result<Connection, StoreError> {
         .replace('#', "%23");
     let address = format!("file:{escaped}?immutable=1");
     let mut connection = Connection::open_with_flags(address, flags).map_err(failed)?;
-    prepare(&mut connection).map_err(failed)?;
+    configure_connection(&mut connection).map_err(failed)?;
     Ok(connection)
 }
 
@@ -241,11 +245,11 @@ pub(crate) fn side_file(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// A connection that writes.
-pub(crate) fn writer(path: &Path, options: Options) -> Result<Connection, StoreError> {
+pub(crate) fn open_writer(path: &Path, options: Options) -> Result<Connection, StoreError> {
     let failed = during("opening the store for writing");
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    prepare(&mut connection).map_err(failed)?;
+    configure_connection(&mut connection).map_err(failed)?;
     let set = || -> rusqlite::Result<()> {
         // WAL is kept in the file once set; asking again is free.
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -254,7 +258,7 @@ pub(crate) fn writer(path: &Path, options: Options) -> Result<Connection, StoreE
             Durability::Normal => "normal",
         };
         connection.pragma_update(None, "synchronous", synchronous)?;
-        sync_to_the_platter(&connection, options.durability)?;
+        set_full_fsync(&connection, options.durability)?;
         connection.pragma_update(None, "cache_size", -32_000)?;
         connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)
     };
@@ -269,18 +273,21 @@ pub(crate) fn writer(path: &Path, options: Options) -> Result<Connection, StoreE
 }
 
 /// On macOS an ordinary sync leaves data in the drive's cache. Elsewhere this changes nothing.
-fn sync_to_the_platter(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
+fn set_full_fsync(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
     let full = durability == Durability::Full;
     connection.pragma_update(None, "fullfsync", full)?;
     connection.pragma_update(None, "checkpoint_fullfsync", full)
 }
 
 /// A connection that moves what was committed from the write-ahead log into the file.
-pub(crate) fn mover(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
+pub(crate) fn open_checkpointer(
+    path: &Path,
+    durability: Durability,
+) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    prepare(&mut connection)?;
-    sync_to_the_platter(&connection, durability)?;
+    configure_connection(&mut connection)?;
+    set_full_fsync(&connection, durability)?;
     Ok(connection)
 }
 
@@ -299,8 +306,8 @@ mod tests {
                 ..Options::default()
             };
             let connections = [
-                writer(&path, options).unwrap(),
-                mover(&path, durability).unwrap(),
+                open_writer(&path, options).unwrap(),
+                open_checkpointer(&path, durability).unwrap(),
             ];
             for connection in connections {
                 for pragma in ["fullfsync", "checkpoint_fullfsync"] {

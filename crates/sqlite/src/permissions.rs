@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Restricts the store's file and those beside it, as far as they are ours to change.
 #[cfg(unix)]
-pub(crate) fn restrict(path: &Path) {
+pub(crate) fn restrict_to_owner(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     for suffix in ["", "-wal", "-shm"] {
         let file = crate::open::side_file(path, suffix);
@@ -24,4 +24,4 @@ pub(crate) fn restrict(path: &Path) {
 }
 
 #[cfg(not(unix))]
-pub(crate) fn restrict(_: &Path) {}
+pub(crate) fn restrict_to_owner(_: &Path) {}

@@ -4,15 +4,15 @@ use rusqlite::{Connection, params};
 use throughline_model::Record;
 use throughline_store::StoreError;
 
-use crate::append::{is_kept, write_snapshot};
+use crate::append::{is_snapshot_due, write_snapshot};
 use crate::check::fold_to;
 use crate::error::during;
-use crate::links::End;
 use crate::rows;
+use crate::skip_list::LogEnd;
 use crate::tx::Tx;
 
 /// The numbers of all sessions, in the order they were made.
-pub(crate) fn numbers(connection: &Connection) -> Result<Vec<i64>, StoreError> {
+pub(crate) fn list_session_pks(connection: &Connection) -> Result<Vec<i64>, StoreError> {
     connection
         .prepare("SELECT pk FROM session ORDER BY pk")
         .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
@@ -20,10 +20,10 @@ pub(crate) fn numbers(connection: &Connection) -> Result<Vec<i64>, StoreError> {
 }
 
 /// Makes everything derived of a session and of its forks anew.
-pub(crate) fn rebuild_session(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
+pub(crate) fn rebuild_with_forks(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     rebuild_one(tx, pk)?;
     let forks: Vec<i64> = tx
-        .query("SELECT DISTINCT session FROM inherits WHERE base = ?1 ORDER BY session")
+        .prepare_read("SELECT DISTINCT session FROM inherits WHERE base = ?1 ORDER BY session")
         .and_then(|mut query| query.query_map([pk], |row| row.get(0))?.collect())
         .map_err(during("reading forks"))?;
     for fork in forks {
@@ -33,12 +33,12 @@ pub(crate) fn rebuild_session(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError
 }
 
 /// What a session's log comes to, and the records to keep on the way.
-struct Folded {
+struct FoldedSession {
     owner: i64,
     gone: bool,
-    end: End,
+    end: LogEnd,
     record: Record,
-    kept: Vec<Record>,
+    snapshots: Vec<Record>,
 }
 
 /// Makes everything derived of one session anew.
@@ -46,53 +46,62 @@ struct Folded {
 /// Changes nothing of a session whose log is damaged: what is kept beside it may be the
 /// only word of what was lost.
 pub(crate) fn rebuild_one(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
-    let folded = fold(tx, pk)?;
+    let folded = fold_session(tx, pk)?;
     let failed = during("rebuilding a session");
-    tx.change("DELETE FROM snapshot WHERE session = ?1")
+    tx.prepare_write("DELETE FROM snapshot WHERE session = ?1")
         .and_then(|mut delete| delete.execute([pk]))
         .map_err(failed)?;
-    for record in &folded.kept {
+    for record in &folded.snapshots {
         write_snapshot(tx, pk, record)?;
     }
     if folded.gone {
         return Ok(());
     }
-    let card = &folded.record.card;
-    rows::write_card(tx.connection, pk, card, folded.end.entry)?;
-    rows::write_standing(tx.connection, pk, &folded.record.standing)?;
+    let card = &folded.record.info;
+    rows::write_info(tx.connection, pk, card, folded.end.entry)?;
+    rows::write_state(tx.connection, pk, &folded.record.state)?;
     rows::write_tags(tx.connection, folded.owner, pk, &card.tags)?;
-    rebuild_uses(tx, folded.owner, pk)
+    rebuild_blob_uses(tx, folded.owner, pk)
 }
 
 /// Reads the log of a session from its first entry to its last.
-fn fold(tx: &Tx<'_>, pk: i64) -> Result<Folded, StoreError> {
+fn fold_session(tx: &Tx<'_>, pk: i64) -> Result<FoldedSession, StoreError> {
     let (owner, shared, gone, end) = tx
-        .query(
+        .prepare_read(
             "SELECT owner, shared, gone, ifnull(entry.seq, head), head_entry
              FROM session LEFT JOIN entry ON entry.pk = head_entry WHERE session.pk = ?1",
         )
         .and_then(|mut query| {
             query.query_row([pk], |row| {
-                let end = End {
-                    head: rows::to_seq(row.get(3)?),
+                let end = LogEnd {
+                    head: rows::seq_from_i64(row.get(3)?),
                     entry: row.get(4)?,
                 };
-                Ok((row.get(0)?, rows::to_seq(row.get(1)?), row.get(2)?, end))
+                Ok((
+                    row.get(0)?,
+                    rows::seq_from_i64(row.get(1)?),
+                    row.get(2)?,
+                    end,
+                ))
             })
         })
         .map_err(during("reading a session to rebuild"))?;
-    let birth = rows::birth(tx.connection, pk)?;
-    let mut folded = Folded {
+    let birth = rows::load_header(tx.connection, pk)?;
+    let mut folded = FoldedSession {
         owner,
         gone,
         end,
         record: Record::new(&birth),
-        kept: Vec::new(),
+        snapshots: Vec::new(),
     };
-    let Folded { record, kept, .. } = &mut folded;
+    let FoldedSession {
+        record,
+        snapshots: kept,
+        ..
+    } = &mut folded;
     fold_to(tx.connection, record, end, |record| {
-        let head = record.card.head;
-        if (head > shared && is_kept(head)) || head == shared {
+        let head = record.info.head;
+        if (head > shared && is_snapshot_due(head)) || head == shared {
             kept.push(record.clone());
         }
         Ok(())
@@ -100,13 +109,13 @@ fn fold(tx: &Tx<'_>, pk: i64) -> Result<Folded, StoreError> {
     Ok(folded)
 }
 
-fn rebuild_uses(tx: &mut Tx<'_>, owner: i64, pk: i64) -> Result<(), StoreError> {
+fn rebuild_blob_uses(tx: &mut Tx<'_>, owner: i64, pk: i64) -> Result<(), StoreError> {
     let failed = during("rebuilding the notes of attachments");
-    tx.change("DELETE FROM blob_use WHERE session = ?1")
+    tx.prepare_write("DELETE FROM blob_use WHERE session = ?1")
         .and_then(|mut delete| delete.execute([pk]))
         .map_err(failed)?;
-    for digest in crate::blob::named(tx, pk)? {
-        tx.change(
+    for digest in crate::blob::load_referenced(tx, pk)? {
+        tx.prepare_write(
             "INSERT OR IGNORE INTO blob_use (session, blob)
              SELECT ?1, pk FROM blob WHERE owner = ?2 AND digest = ?3",
         )

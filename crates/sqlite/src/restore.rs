@@ -15,25 +15,25 @@ use std::time::{Duration, Instant};
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
-use throughline_store::{ErrorKind, Finding, Progress, Report, StoreError};
+use throughline_store::{CheckReport, ErrorKind, Finding, ProgressCallback, StoreError};
 
-use crate::busy::{TIME_LIMIT, waiting_until};
-use crate::durable::sync_folder;
+use crate::busy_handler::{DEFAULT_TIMEOUT, with_busy_deadline};
 use crate::error::during;
-use crate::holders::holders;
-use crate::migrate::{State, migrate, state};
-use crate::open::{Options, reader, refuse_lost_main_file, side_file, writer};
+use crate::file_holders::find_file_holders;
+use crate::fsync::sync_folder;
+use crate::migrate::{SchemaState, migrate, schema_state};
+use crate::open::{Options, open_reader, open_writer, refuse_lost_main_file, side_file};
 use crate::{backup, check};
 
 /// Pages written between two reports of progress.
-const PAGES_AT_ONCE: i32 = 2_000;
+const PAGES_PER_STEP: i32 = 2_000;
 
 /// Leases get numbers this far above those given out before, so that nothing written under a
 /// lease of before the restore is taken for work under a new one.
 const LEASE_GAP: i64 = 1_000_000;
 
 /// How long readers are waited for when the log is emptied.
-const FOR_READERS: Duration = Duration::from_secs(2);
+const READER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How to restore a backup.
 #[derive(Clone, Debug)]
@@ -117,15 +117,15 @@ pub fn restore_backup(
     store: &Path,
     from: &Path,
     options: &RestoreOptions,
-    progress: Progress<'_>,
+    progress: ProgressCallback<'_>,
 ) -> Result<RestoreReport, RestoreError> {
     if options.keep_as.exists() {
-        return Err(failed(&options.keep_as, &"there is a file already").into());
+        return Err(restore_error(&options.keep_as, &"there is a file already").into());
     }
-    let staged = Staged::new(store);
-    let checked = prepare(from, store, &staged.path, options, progress)?;
+    let staged = StagedCopy::new(store);
+    let checked = stage_backup(from, store, &staged.path, options, progress)?;
     let (sessions, entries) = (checked.sessions, checked.entries);
-    let in_place = match overwrite(store, &staged.path, &options.keep_as, progress) {
+    let in_place = match overwrite_store(store, &staged.path, &options.keep_as, progress) {
         Ok(()) => true,
         Err(error) if error.kind() == ErrorKind::Damaged => false,
         Err(error) => return Err(error.into()),
@@ -144,11 +144,11 @@ pub fn restore_backup(
 }
 
 /// The checked copy of a backup, which is removed in the end.
-struct Staged {
+struct StagedCopy {
     path: PathBuf,
 }
 
-impl Staged {
+impl StagedCopy {
     fn new(store: &Path) -> Self {
         let staged = Self {
             path: side_file(store, ".restoring"),
@@ -165,20 +165,20 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedCopy {
     fn drop(&mut self) {
         self.remove();
     }
 }
 
 /// Copies a backup, brings the copy up to date, and checks it.
-fn prepare(
+fn stage_backup(
     from: &Path,
     store: &Path,
     to: &Path,
     options: &RestoreOptions,
-    progress: Progress<'_>,
-) -> Result<Report, RestoreError> {
+    progress: ProgressCallback<'_>,
+) -> Result<CheckReport, RestoreError> {
     let damaged = |what: String| RestoreError::Damaged {
         file: from.to_owned(),
         what,
@@ -193,7 +193,7 @@ fn prepare(
         error => error.into(),
     };
     {
-        let mut connection = reader(from).map_err(of_backup)?;
+        let mut connection = open_reader(from).map_err(of_backup)?;
         let snapshot = connection
             .transaction()
             .map_err(during("reading the backup"))
@@ -201,15 +201,15 @@ fn prepare(
         if !is_store(&snapshot).map_err(of_backup)? {
             return Err(not_ours());
         }
-        state(&snapshot).map_err(of_backup)?;
+        schema_state(&snapshot).map_err(of_backup)?;
         drop(snapshot);
-        if let Some(Finding::File { what }) = check::file(&connection)?.into_iter().next() {
+        if let Some(Finding::File { what }) = check::check_file(&connection)?.into_iter().next() {
             return Err(damaged(what));
         }
-        backup::copy(&connection, to).map_err(of_backup)?;
+        backup::copy_store(&connection, to).map_err(of_backup)?;
     }
     let mut copy = open_copy(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    if state(&copy)? == State::Behind {
+    if schema_state(&copy)? == SchemaState::Outdated {
         migrate(&mut copy)?;
     }
     let checked = check::check(&copy, &|done, total| progress(done, total))?;
@@ -225,7 +225,7 @@ fn prepare(
     }
     // A store that cannot be read says nothing about which one it is.
     let live = refuse_lost_main_file(store)
-        .and_then(|()| reader(store))
+        .and_then(|()| open_reader(store))
         .ok();
     let first_of_live = live.as_ref().and_then(|live| first_change(live).ok());
     if let (Some(Some(mine)), Some(theirs)) = (first_of_live, first_change(&copy)?)
@@ -236,8 +236,8 @@ fn prepare(
             file: from.to_owned(),
         });
     }
-    let given_out = live.as_ref().map_or(0, last_lease);
-    forget_leases(&copy, given_out.max(last_lease(&copy)) + LEASE_GAP)?;
+    let given_out = live.as_ref().map_or(0, last_lease_number);
+    clear_leases(&copy, given_out.max(last_lease_number(&copy)) + LEASE_GAP)?;
     Ok(checked)
 }
 
@@ -267,13 +267,13 @@ fn first_change(connection: &Connection) -> Result<Option<(i64, String, String)>
 }
 
 /// The largest number that was ever given to a lease; 0 where that cannot be read.
-fn last_lease(connection: &Connection) -> i64 {
+fn last_lease_number(connection: &Connection) -> i64 {
     let seq = "SELECT seq FROM sqlite_sequence WHERE name = 'lease'";
     connection.query_row(seq, [], |row| row.get(0)).unwrap_or(0)
 }
 
 /// Nobody holds a lease of a backup any more.
-fn forget_leases(connection: &Connection, next: i64) -> Result<(), StoreError> {
+fn clear_leases(connection: &Connection, next: i64) -> Result<(), StoreError> {
     let failed = during("clearing the leases of the backup");
     connection
         .execute("DELETE FROM lease", [])
@@ -287,11 +287,11 @@ fn forget_leases(connection: &Connection, next: i64) -> Result<(), StoreError> {
 }
 
 /// Replaces what the live file holds, in one transaction, and keeps a copy of it.
-fn overwrite(
+fn overwrite_store(
     store: &Path,
     staged: &Path,
     keep_as: &Path,
-    progress: Progress<'_>,
+    progress: ProgressCallback<'_>,
 ) -> Result<(), StoreError> {
     if !store.exists() && !side_file(store, "-wal").exists() {
         return Err(StoreError::DamagedStore {
@@ -302,16 +302,16 @@ fn overwrite(
     refuse_lost_main_file(store)?;
     let during_it = during("restoring the backup");
     let source = open_copy(staged, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let mut live = writer(store, Options::default())?;
+    let mut live = open_writer(store, Options::default())?;
     {
         let backup = Backup::new(&source, &mut live).map_err(during_it)?;
         // From the first page on, nobody else can write.
-        let deadline = Instant::now() + TIME_LIMIT;
-        step(&backup, 1, deadline)?;
-        let kept = reader(store)?;
-        backup::copy(&kept, keep_as)?;
+        let deadline = Instant::now() + DEFAULT_TIMEOUT;
+        copy_pages(&backup, 1, deadline)?;
+        let kept = open_reader(store)?;
+        backup::copy_store(&kept, keep_as)?;
         drop(kept);
-        while !step(&backup, PAGES_AT_ONCE, Instant::now() + TIME_LIMIT)? {
+        while !copy_pages(&backup, PAGES_PER_STEP, Instant::now() + DEFAULT_TIMEOUT)? {
             let pages = backup.progress();
             let total = u64::try_from(pages.pagecount).unwrap_or(0);
             let left = u64::try_from(pages.remaining).unwrap_or(0);
@@ -319,7 +319,7 @@ fn overwrite(
         }
     }
     // What was replaced is not to linger in the log. If readers are in the way it is moved later.
-    let _ = waiting_until(Instant::now() + FOR_READERS, || {
+    let _ = with_busy_deadline(Instant::now() + READER_TIMEOUT, || {
         live.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
             row.get::<_, i64>(0)
         })
@@ -328,9 +328,9 @@ fn overwrite(
 }
 
 /// Writes some pages; tells whether they were the last, and everything is committed.
-fn step(backup: &Backup<'_, '_>, pages: i32, deadline: Instant) -> Result<bool, StoreError> {
+fn copy_pages(backup: &Backup<'_, '_>, pages: i32, deadline: Instant) -> Result<bool, StoreError> {
     loop {
-        let stepped = waiting_until(deadline, || backup.step(pages));
+        let stepped = with_busy_deadline(deadline, || backup.step(pages));
         match stepped.map_err(during("restoring the backup"))? {
             StepResult::Done => return Ok(true),
             StepResult::More => return Ok(false),
@@ -338,7 +338,7 @@ fn step(backup: &Backup<'_, '_>, pages: i32, deadline: Instant) -> Result<bool, 
             _ => {
                 return Err(StoreError::Busy {
                     during: "restoring the backup",
-                    seconds: TIME_LIMIT.as_secs(),
+                    seconds: DEFAULT_TIMEOUT.as_secs(),
                 });
             }
         }
@@ -347,7 +347,7 @@ fn step(backup: &Backup<'_, '_>, pages: i32, deadline: Instant) -> Result<bool, 
 
 /// Puts the copy in the place of a store that cannot be read; tells whether there was any.
 fn move_aside(store: &Path, staged: &Path, keep_as: &Path) -> Result<bool, RestoreError> {
-    let holders = holders(store);
+    let holders = find_file_holders(store);
     if !holders.is_empty() {
         return Err(RestoreError::InUse {
             file: store.to_owned(),
@@ -361,20 +361,20 @@ fn move_aside(store: &Path, staged: &Path, keep_as: &Path) -> Result<bool, Resto
         match std::fs::rename(&old, &kept) {
             Ok(()) => replaced = true,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(&old, &error).into()),
+            Err(error) => return Err(restore_error(&old, &error).into()),
         }
     }
     let _ = std::fs::remove_file(side_file(store, "-shm"));
     if store.exists() {
-        return Err(failed(store, &"somebody made a new store meanwhile").into());
+        return Err(restore_error(store, &"somebody made a new store meanwhile").into());
     }
     std::fs::rename(staged, store)
         .and_then(|()| sync_folder(store))
-        .map_err(|error| failed(store, &error))?;
+        .map_err(|error| restore_error(store, &error))?;
     Ok(replaced)
 }
 
-fn failed(path: &Path, why: &dyn std::fmt::Display) -> StoreError {
+fn restore_error(path: &Path, why: &dyn std::fmt::Display) -> StoreError {
     StoreError::Backend {
         during: "restoring the backup",
         source: format!("{}: {why}", path.display()).into(),

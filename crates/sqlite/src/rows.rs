@@ -9,24 +9,24 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use throughline_model::{
-    AgentRef, Birth, Card, Digest, EntryId, Owner, Record, Seq, SessionRef, Standing, StoredEntry,
-    Tag, Timestamp, Usage,
+    AgentRef, Digest, EntryId, Owner, Record, Seq, SessionHeader, SessionInfo, SessionRef,
+    SessionState, StoredEntry, Tag, Timestamp, Usage,
 };
 use throughline_store::StoreError;
 
 use crate::error::{damaged, during};
-use crate::links::End;
+use crate::skip_list::LogEnd;
 
-pub(crate) fn seq(seq: Seq) -> i64 {
+pub(crate) fn seq_to_i64(seq: Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn to_seq(number: i64) -> Seq {
+pub(crate) fn seq_from_i64(number: i64) -> Seq {
     Seq(u64::try_from(number).unwrap_or(0))
 }
 
 /// The columns that a card is kept in, in the order of [`card_columns`].
-pub(crate) const CARD_COLUMNS: [&str; 23] = [
+pub(crate) const INFO_COLUMNS: [&str; 23] = [
     "head",
     "digest",
     "last_activity",
@@ -53,10 +53,10 @@ pub(crate) const CARD_COLUMNS: [&str; 23] = [
 ];
 
 /// `UPDATE session SET …` for all of a card's columns and the place of the last entry.
-fn update_card() -> &'static str {
+fn update_info_sql() -> &'static str {
     static SQL: OnceLock<String> = OnceLock::new();
     SQL.get_or_init(|| {
-        let sets: Vec<_> = CARD_COLUMNS
+        let sets: Vec<_> = INFO_COLUMNS
             .iter()
             .map(|name| format!("{name} = ?"))
             .collect();
@@ -66,20 +66,20 @@ fn update_card() -> &'static str {
 }
 
 /// Writes all of a card, and the place of the last entry.
-pub(crate) fn write_card(
+pub(crate) fn write_info(
     connection: &Connection,
     pk: i64,
-    card: &Card,
+    card: &SessionInfo,
     entry: Option<i64>,
 ) -> Result<(), StoreError> {
     let failed = during("writing a session's card");
-    let columns = card_columns(card)?;
+    let columns = info_values(card)?;
     let values = columns.iter().map(|value| value as &dyn rusqlite::ToSql);
     let values: Vec<_> = values
         .chain([&entry as &dyn rusqlite::ToSql, &pk])
         .collect();
     connection
-        .prepare_cached(update_card())
+        .prepare_cached(update_info_sql())
         .and_then(|mut update| update.execute(values.as_slice()))
         .map_err(failed)?;
     Ok(())
@@ -89,7 +89,7 @@ pub(crate) fn write_card(
 pub(crate) fn write_counts(
     connection: &Connection,
     pk: i64,
-    card: &Card,
+    card: &SessionInfo,
     entry: Option<i64>,
 ) -> Result<(), StoreError> {
     let failed = during("writing a session's card");
@@ -102,12 +102,12 @@ pub(crate) fn write_counts(
         )
         .map_err(failed)?
         .execute(params![
-            seq(card.head),
+            seq_to_i64(card.head),
             card.digest.as_bytes(),
             card.last_activity.as_microsecond(),
             count(card.messages),
             count(card.queries),
-            optional(&card.tokens)?,
+            to_optional_json(&card.tokens)?,
             card.model,
             card.provider,
             entry,
@@ -118,7 +118,7 @@ pub(crate) fn write_counts(
 }
 
 /// Whether two cards of a session differ at most in what [`write_counts`] writes.
-pub(crate) fn differ_in_counts_only(a: &Card, b: &Card) -> bool {
+pub(crate) fn differ_in_counts_only(a: &SessionInfo, b: &SessionInfo) -> bool {
     (&a.name, a.named_by, &a.key, &a.description) == (&b.name, b.named_by, &b.key, &b.description)
         && (a.status, &a.lineage, &a.project) == (b.status, &b.lineage, &b.project)
         && (&a.workspace, &a.agent, &a.tags) == (&b.workspace, &b.agent, &b.tags)
@@ -128,44 +128,44 @@ pub(crate) fn differ_in_counts_only(a: &Card, b: &Card) -> bool {
 }
 
 /// `SELECT` of everything [`card`] needs, with `id` and `key` first.
-pub(crate) fn select_card() -> &'static str {
+pub(crate) fn select_info_sql() -> &'static str {
     static SQL: OnceLock<String> = OnceLock::new();
-    SQL.get_or_init(|| format!("SELECT session.id, key, {}", CARD_COLUMNS.join(", ")))
+    SQL.get_or_init(|| format!("SELECT session.id, key, {}", INFO_COLUMNS.join(", ")))
 }
 
-fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
+fn to_json<T: Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|source| damaged("a value has no JSON", source))
 }
 
-fn optional<T: Serialize + Default + PartialEq>(value: &T) -> Result<Value, StoreError> {
+fn to_optional_json<T: Serialize + Default + PartialEq>(value: &T) -> Result<Value, StoreError> {
     if *value == T::default() {
         return Ok(Value::Null);
     }
-    json(value).map(Value::Text)
+    to_json(value).map(Value::Text)
 }
 
 /// A card's columns, in the order of [`CARD_COLUMNS`].
-pub(crate) fn card_columns(card: &Card) -> Result<[Value; 23], StoreError> {
+pub(crate) fn info_values(card: &SessionInfo) -> Result<[Value; 23], StoreError> {
     let text = |text: Option<&str>| text.map_or(Value::Null, |text| Value::Text(text.to_owned()));
     let count = |count: u64| Value::Integer(i64::try_from(count).unwrap_or(i64::MAX));
     let agent = card.agent.as_ref();
     Ok([
-        Value::Integer(seq(card.head)),
+        Value::Integer(seq_to_i64(card.head)),
         Value::Blob(card.digest.as_bytes().to_vec()),
         Value::Integer(card.last_activity.as_microsecond()),
         Value::Integer(card.created_at.as_microsecond()),
         count(card.messages),
         count(card.queries),
-        optional(&card.tokens)?,
-        optional(&card.restoration)?,
+        to_optional_json(&card.tokens)?,
+        to_optional_json(&card.restoration)?,
         count(card.compactions),
         card.last_compaction
             .map_or(Value::Null, |at| Value::Integer(at.as_microsecond())),
         Value::Text(card.status.as_str().to_owned()),
         text(card.name.as_ref().map(throughline_model::Name::as_str)),
-        Value::Text(json(&card.named_by)?),
+        Value::Text(to_json(&card.named_by)?),
         text(card.description.as_deref()),
-        Value::Text(json(&card.lineage)?),
+        Value::Text(to_json(&card.lineage)?),
         text(
             card.project
                 .as_ref()
@@ -176,14 +176,14 @@ pub(crate) fn card_columns(card: &Card) -> Result<[Value; 23], StoreError> {
         text(agent.and_then(|agent| agent.path.as_deref())),
         text(card.model.as_deref()),
         text(card.provider.as_deref()),
-        optional(&card.tags)?,
+        to_optional_json(&card.tags)?,
         Value::Text(card.preview.clone()),
     ])
 }
 
 /// The card in a row of [`select_card`].
-pub(crate) fn card(row: &Row<'_>) -> Result<Card, StoreError> {
-    Columns(row).card().map_err(|error| {
+pub(crate) fn info_from_row(row: &Row<'_>) -> Result<SessionInfo, StoreError> {
+    Columns(row).session_info().map_err(|error| {
         let id: String = row.get(0).unwrap_or_else(|_| "?".to_owned());
         damaged(format!("the card of session {id} cannot be decoded"), error)
     })
@@ -191,14 +191,14 @@ pub(crate) fn card(row: &Row<'_>) -> Result<Card, StoreError> {
 
 struct Columns<'a>(&'a Row<'a>);
 
-type Decoded<T> = Result<T, throughline_store::BoxError>;
+type DecodeResult<T> = Result<T, throughline_store::BoxError>;
 
 impl Columns<'_> {
-    fn text(&self, column: &str) -> Decoded<Option<String>> {
+    fn text(&self, column: &str) -> DecodeResult<Option<String>> {
         Ok(self.0.get(column)?)
     }
 
-    fn parsed<T: FromStr>(&self, column: &str) -> Decoded<Option<T>>
+    fn parse<T: FromStr>(&self, column: &str) -> DecodeResult<Option<T>>
     where
         T::Err: Into<throughline_store::BoxError>,
     {
@@ -207,26 +207,26 @@ impl Columns<'_> {
             .transpose()
     }
 
-    fn json<T: DeserializeOwned>(&self, column: &str) -> Decoded<Option<T>> {
+    fn json<T: DeserializeOwned>(&self, column: &str) -> DecodeResult<Option<T>> {
         let text = self.text(column)?;
         Ok(text.map(|text| serde_json::from_str(&text)).transpose()?)
     }
 
-    fn count(&self, column: &str) -> Decoded<u64> {
+    fn count(&self, column: &str) -> DecodeResult<u64> {
         Ok(u64::try_from(self.0.get::<_, i64>(column)?)?)
     }
 
-    fn time(&self, column: &str) -> Decoded<Timestamp> {
+    fn time(&self, column: &str) -> DecodeResult<Timestamp> {
         Ok(Timestamp::from_microsecond(self.0.get(column)?)?)
     }
 
-    fn card(&self) -> Decoded<Card> {
+    fn session_info(&self) -> DecodeResult<SessionInfo> {
         let agent_path = self.text("agent_path")?;
         let missing = |column: &'static str| move || format!("{column} is empty");
         let compacted: Option<i64> = self.0.get("last_compaction")?;
-        Ok(Card {
-            id: self.parsed("id")?.ok_or_else(missing("id"))?,
-            key: self.parsed("key")?,
+        Ok(SessionInfo {
+            id: self.parse("id")?.ok_or_else(missing("id"))?,
+            key: self.parse("key")?,
             head: Seq(self.count("head")?),
             digest: Digest::from_bytes(self.0.get("digest")?),
             last_activity: self.time("last_activity")?,
@@ -237,12 +237,12 @@ impl Columns<'_> {
             restoration: self.json::<Usage>("restoration")?.unwrap_or_default(),
             compactions: self.count("compactions")?,
             last_compaction: compacted.map(Timestamp::from_microsecond).transpose()?,
-            status: self.parsed("status")?.ok_or_else(missing("status"))?,
-            name: self.parsed("name")?,
+            status: self.parse("status")?.ok_or_else(missing("status"))?,
+            name: self.parse("name")?,
             named_by: self.json("named_by")?.ok_or_else(missing("named_by"))?,
             description: self.text("description")?,
             lineage: self.json("lineage")?.ok_or_else(missing("lineage"))?,
-            project: self.parsed("project")?,
+            project: self.parse("project")?,
             workspace: self.text("workspace")?,
             agent: self.text("agent")?.map(|name| AgentRef {
                 name,
@@ -257,7 +257,10 @@ impl Columns<'_> {
 }
 
 /// The number of an owner, if known.
-pub(crate) fn owner(connection: &Connection, owner: &Owner) -> Result<Option<i64>, StoreError> {
+pub(crate) fn find_owner(
+    connection: &Connection,
+    owner: &Owner,
+) -> Result<Option<i64>, StoreError> {
     connection
         .prepare_cached("SELECT pk FROM owner WHERE id = ?1")
         .and_then(|mut query| {
@@ -270,19 +273,19 @@ pub(crate) fn owner(connection: &Connection, owner: &Owner) -> Result<Option<i64
 
 /// Where a session is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct SessionRow {
     pub(crate) pk: i64,
     pub(crate) owner: i64,
     pub(crate) shared: Seq,
-    pub(crate) end: End,
+    pub(crate) end: LogEnd,
     pub(crate) trashed: bool,
 }
 
 /// Finds a session, in use or in the trash.
-pub(crate) fn find(
+pub(crate) fn find_session(
     connection: &Connection,
     session: &SessionRef,
-) -> Result<Option<Found>, StoreError> {
+) -> Result<Option<SessionRow>, StoreError> {
     connection
         .prepare_cached(
             "SELECT session.pk, session.owner, shared, head, trashed_at IS NOT NULL, head_entry
@@ -292,12 +295,12 @@ pub(crate) fn find(
         .and_then(|mut query| {
             query
                 .query_row([session.owner.as_str(), session.id.as_str()], |row| {
-                    Ok(Found {
+                    Ok(SessionRow {
                         pk: row.get(0)?,
                         owner: row.get(1)?,
-                        shared: to_seq(row.get(2)?),
-                        end: End {
-                            head: to_seq(row.get(3)?),
+                        shared: seq_from_i64(row.get(2)?),
+                        end: LogEnd {
+                            head: seq_from_i64(row.get(3)?),
                             entry: row.get(5)?,
                         },
                         trashed: row.get(4)?,
@@ -309,11 +312,11 @@ pub(crate) fn find(
 }
 
 /// Finds a session in use.
-pub(crate) fn find_live(
+pub(crate) fn find_live_session(
     connection: &Connection,
     session: &SessionRef,
-) -> Result<Found, StoreError> {
-    match find(connection, session)? {
+) -> Result<SessionRow, StoreError> {
+    match find_session(connection, session)? {
         None => Err(StoreError::NoSuchSession(session.id.clone())),
         Some(found) if found.trashed => Err(StoreError::InTrash(session.id.clone())),
         Some(found) => Ok(found),
@@ -321,10 +324,10 @@ pub(crate) fn find_live(
 }
 
 /// What is kept about a session.
-pub(crate) fn record(connection: &Connection, pk: i64) -> Result<Record, StoreError> {
+pub(crate) fn load_record(connection: &Connection, pk: i64) -> Result<Record, StoreError> {
     static SQL: OnceLock<String> = OnceLock::new();
     let failed = during("reading a session's record");
-    let sql = SQL.get_or_init(|| format!("{} FROM session WHERE pk = ?1", select_card()));
+    let sql = SQL.get_or_init(|| format!("{} FROM session WHERE pk = ?1", select_info_sql()));
     let mut query = connection.prepare_cached(sql).map_err(failed)?;
     let mut rows = query.query([pk]).map_err(failed)?;
     let row = rows
@@ -334,33 +337,33 @@ pub(crate) fn record(connection: &Connection, pk: i64) -> Result<Record, StoreEr
             what: format!("session number {pk} has no row"),
             source: None,
         })?;
-    let card = card(row)?;
+    let card = info_from_row(row)?;
     Ok(Record {
-        card,
-        standing: standing(connection, pk)?,
+        info: card,
+        state: load_state(connection, pk)?,
     })
 }
 
-fn standing(connection: &Connection, pk: i64) -> Result<Standing, StoreError> {
+fn load_state(connection: &Connection, pk: i64) -> Result<SessionState, StoreError> {
     let json: Option<String> = connection
         .prepare_cached("SELECT json FROM standing WHERE session = ?1")
         .and_then(|mut query| query.query_row([pk], |row| row.get(0)).optional())
         .map_err(during("reading what stands in a session"))?;
     match json {
-        None => Ok(Standing::default()),
+        None => Ok(SessionState::default()),
         Some(json) => serde_json::from_str(&json)
             .map_err(|error| damaged("what stands in a session cannot be decoded", error)),
     }
 }
 
 /// Writes what stands in a session.
-pub(crate) fn write_standing(
+pub(crate) fn write_state(
     connection: &Connection,
     pk: i64,
-    standing: &Standing,
+    standing: &SessionState,
 ) -> Result<(), StoreError> {
     let failed = during("writing what stands in a session");
-    if *standing == Standing::default() {
+    if *standing == SessionState::default() {
         connection
             .prepare_cached("DELETE FROM standing WHERE session = ?1")
             .and_then(|mut delete| delete.execute([pk]))
@@ -370,7 +373,7 @@ pub(crate) fn write_standing(
     connection
         .prepare_cached("INSERT OR REPLACE INTO standing (session, json) VALUES (?1, ?2)")
         .map_err(failed)?
-        .execute(params![pk, json(standing)?])
+        .execute(params![pk, to_json(standing)?])
         .map_err(failed)?;
     Ok(())
 }
@@ -399,7 +402,7 @@ pub(crate) fn write_tags(
 }
 
 /// How a session was born.
-pub(crate) fn birth(connection: &Connection, pk: i64) -> Result<Birth, StoreError> {
+pub(crate) fn load_header(connection: &Connection, pk: i64) -> Result<SessionHeader, StoreError> {
     let json: String = connection
         .prepare_cached("SELECT json FROM birth WHERE session = ?1")
         .and_then(|mut query| query.query_row([pk], |row| row.get(0)))
@@ -409,11 +412,11 @@ pub(crate) fn birth(connection: &Connection, pk: i64) -> Result<Birth, StoreErro
 }
 
 /// The entry in a row of all the columns of its table.
-pub(crate) fn stored(row: &Row<'_>) -> Result<StoredEntry, StoreError> {
+pub(crate) fn stored_entry_from_row(row: &Row<'_>) -> Result<StoredEntry, StoreError> {
     let seq: i64 = row.get(2).map_err(during("reading an entry"))?;
-    let decode = || -> Decoded<StoredEntry> {
+    let decode = || -> DecodeResult<StoredEntry> {
         Ok(StoredEntry {
-            seq: to_seq(seq),
+            seq: seq_from_i64(seq),
             id: EntryId::from_bytes(row.get(5)?),
             at: Timestamp::from_microsecond(row.get(6)?)?,
             digest: Digest::from_bytes(row.get(7)?),

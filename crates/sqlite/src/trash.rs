@@ -5,15 +5,15 @@
 
 use rusqlite::params;
 use throughline_model::{Seq, SessionRef, Timestamp};
-use throughline_store::{Event, Fence, StoreError};
+use throughline_store::{Fence, SessionEvent, StoreError};
 
 use crate::append::refuse_taken_key;
+use crate::change_feed::record_event;
 use crate::error::{damaged, during};
-use crate::feed::note;
-use crate::lease::refuse_lost;
-use crate::links::{self, End};
+use crate::lease::refuse_lost_lease;
 use crate::open::SqliteStore;
-use crate::tx::{Tx, sharers};
+use crate::skip_list::{self, LogEnd};
+use crate::tx::{Tx, last_shared_seq};
 use crate::{read, rows};
 
 impl SqliteStore {
@@ -26,20 +26,25 @@ impl SqliteStore {
         let (session, fence) = (session.clone(), fence.cloned());
         self.writer
             .write(move |tx| {
-                refuse_lost(tx, &session.owner, fence.as_ref())?;
-                let found = rows::find(tx.connection, &session)?
+                refuse_lost_lease(tx, &session.owner, fence.as_ref())?;
+                let found = rows::find_session(tx.connection, &session)?
                     .ok_or_else(|| StoreError::NoSuchSession(session.id.clone()))?;
                 tx.flush()?;
                 let put = tx
-                    .change(
+                    .prepare_write(
                         "UPDATE session SET trashed_at = ?2 WHERE pk = ?1 AND trashed_at IS NULL",
                     )
                     .and_then(|mut update| update.execute(params![found.pk, at.as_microsecond()]))
                     .map_err(during("putting a session into the trash"))?;
                 if put > 0 {
-                    note(tx, &session.owner, session.id.as_str(), Event::Trashed)?;
+                    record_event(
+                        tx,
+                        &session.owner,
+                        session.id.as_str(),
+                        SessionEvent::Trashed,
+                    )?;
                 }
-                tx.forget_all();
+                tx.evict_sessions();
                 Ok(())
             })
             .await
@@ -49,13 +54,18 @@ impl SqliteStore {
         let session = session.clone();
         self.writer
             .write(move |tx| {
-                let pk = in_trash(tx, &session)?;
-                let birth = rows::birth(tx.connection, pk)?;
+                let pk = find_in_trash(tx, &session)?;
+                let birth = rows::load_header(tx.connection, pk)?;
                 refuse_taken_key(tx, &session.owner, &birth)?;
-                tx.change("UPDATE session SET trashed_at = NULL WHERE pk = ?1")
+                tx.prepare_write("UPDATE session SET trashed_at = NULL WHERE pk = ?1")
                     .and_then(|mut update| update.execute([pk]))
                     .map_err(during("taking a session out of the trash"))?;
-                note(tx, &session.owner, session.id.as_str(), Event::Restored)
+                record_event(
+                    tx,
+                    &session.owner,
+                    session.id.as_str(),
+                    SessionEvent::Restored,
+                )
             })
             .await
     }
@@ -69,22 +79,27 @@ impl SqliteStore {
         let (session, fence) = (session.clone(), fence.cloned());
         self.writer
             .write(move |tx| {
-                refuse_lost(tx, &session.owner, fence.as_ref())?;
-                let pk = in_trash(tx, &session)?;
+                refuse_lost_lease(tx, &session.owner, fence.as_ref())?;
+                let pk = find_in_trash(tx, &session)?;
                 if let Some(expected) = trashed_at {
                     refuse_trashed_again(tx, &session, pk, expected)?;
                 }
-                tx.overwrite()?;
+                tx.enable_secure_delete()?;
                 // Before its entries go: no later one may have their positions.
-                note(tx, &session.owner, session.id.as_str(), Event::Removed)?;
-                remove(tx, pk)
+                record_event(
+                    tx,
+                    &session.owner,
+                    session.id.as_str(),
+                    SessionEvent::Removed,
+                )?;
+                remove_rows(tx, pk)
             })
             .await
     }
 }
 
-fn in_trash(tx: &Tx<'_>, session: &SessionRef) -> Result<i64, StoreError> {
-    match rows::find(tx.connection, session)? {
+fn find_in_trash(tx: &Tx<'_>, session: &SessionRef) -> Result<i64, StoreError> {
+    match rows::find_session(tx.connection, session)? {
         None => Err(StoreError::NoSuchSession(session.id.clone())),
         Some(found) if !found.trashed => Err(StoreError::NotInTrash(session.id.clone())),
         Some(found) => Ok(found.pk),
@@ -99,7 +114,7 @@ fn refuse_trashed_again(
     expected: Timestamp,
 ) -> Result<(), StoreError> {
     let trashed_at: i64 = tx
-        .query("SELECT trashed_at FROM session WHERE pk = ?1")
+        .prepare_read("SELECT trashed_at FROM session WHERE pk = ?1")
         .and_then(|mut query| query.query_row([pk], |row| row.get(0)))
         .map_err(during("looking up a session in the trash"))?;
     if trashed_at == expected.as_microsecond() {
@@ -113,17 +128,17 @@ fn refuse_trashed_again(
 }
 
 /// Removes a session, and then those that were kept for its sake.
-fn remove(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
+fn remove_rows(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     tx.flush()?;
-    execute(tx, "DELETE FROM session_tag WHERE session = ?1", pk)?;
-    execute(tx, "DELETE FROM standing WHERE session = ?1", pk)?;
-    execute(
+    execute_for(tx, "DELETE FROM session_tag WHERE session = ?1", pk)?;
+    execute_for(tx, "DELETE FROM standing WHERE session = ?1", pk)?;
+    execute_for(
         tx,
         "UPDATE session SET gone = 1, key = NULL, preview = '' WHERE pk = ?1",
         pk,
     )?;
-    trim(tx, pk)?;
-    tx.forget_all();
+    trim_removed(tx, pk)?;
+    tx.evict_sessions();
     Ok(())
 }
 
@@ -131,20 +146,20 @@ fn remove(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
 ///
 /// As long as any of it is kept so is what it shares itself: whoever shares its entries
 /// shares those as well, and without them its own could not be verified.
-fn trim(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
+fn trim_removed(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
     let failed = during("removing entries");
-    let kept = sharers(tx.connection, pk)?.unwrap_or(Seq::ZERO);
+    let kept = last_shared_seq(tx.connection, pk)?.unwrap_or(Seq::ZERO);
     let end = delete_after(tx, pk, kept)?;
-    tx.change("UPDATE session SET head = ?2, head_entry = ?3 WHERE pk = ?1")
-        .and_then(|mut update| update.execute(params![pk, rows::seq(end.head), end.entry]))
+    tx.prepare_write("UPDATE session SET head = ?2, head_entry = ?3 WHERE pk = ?1")
+        .and_then(|mut update| update.execute(params![pk, rows::seq_to_i64(end.head), end.entry]))
         .map_err(failed)?;
-    tx.change("DELETE FROM snapshot WHERE session = ?1 AND seq > ?2")
-        .and_then(|mut delete| delete.execute([pk, rows::seq(kept)]))
+    tx.prepare_write("DELETE FROM snapshot WHERE session = ?1 AND seq > ?2")
+        .and_then(|mut delete| delete.execute([pk, rows::seq_to_i64(kept)]))
         .map_err(failed)?;
-    crate::blob::release(tx, pk)?;
+    crate::blob::release_unreferenced(tx, pk)?;
     if kept == Seq::ZERO {
         let bases: Vec<i64> = tx
-            .query(
+            .prepare_read(
                 "SELECT DISTINCT base FROM inherits JOIN session ON session.pk = base
                  WHERE inherits.session = ?1 AND gone <> 0",
             )
@@ -156,35 +171,35 @@ fn trim(tx: &mut Tx<'_>, pk: i64) -> Result<(), StoreError> {
             "DELETE FROM birth WHERE session = ?1",
             "DELETE FROM session WHERE pk = ?1",
         ] {
-            execute(tx, sql, pk)?;
+            execute_for(tx, sql, pk)?;
         }
         for base in bases {
             // Made earlier than what shares it, so this comes to an end; it may be gone
             // already, as a base of a base.
-            trim(tx, base)?;
+            trim_removed(tx, base)?;
         }
     }
     Ok(())
 }
 
 /// Deletes a session's own entries after `kept`; tells where its log ends then.
-fn delete_after(tx: &mut Tx<'_>, pk: i64, kept: Seq) -> Result<End, StoreError> {
-    let Some(mut end) = read::end_of(tx.connection, pk)? else {
-        return Ok(End::EMPTY);
+fn delete_after(tx: &mut Tx<'_>, pk: i64, kept: Seq) -> Result<LogEnd, StoreError> {
+    let Some(mut end) = read::load_log_end(tx.connection, pk)? else {
+        return Ok(LogEnd::EMPTY);
     };
     while end.head > kept {
-        let link = match links::seek(tx.connection, end, end.head) {
+        let link = match skip_list::seek(tx.connection, end, end.head) {
             Ok(link) if link.session == pk => link,
             // What is left is another's; or it is damaged, and cannot be followed.
             _ => break,
         };
-        tx.change("DELETE FROM entry WHERE pk = ?1")
+        tx.prepare_write("DELETE FROM entry WHERE pk = ?1")
             .and_then(|mut delete| delete.execute([link.pk]))
             .map_err(during("removing entries"))?;
-        tx.change("DELETE FROM token_count WHERE entry = ?1")
+        tx.prepare_write("DELETE FROM token_count WHERE entry = ?1")
             .and_then(|mut delete| delete.execute([link.pk]))
             .map_err(during("removing token counts"))?;
-        end = End {
+        end = LogEnd {
             head: Seq(link.seq.0 - 1),
             entry: link.back,
         };
@@ -192,8 +207,8 @@ fn delete_after(tx: &mut Tx<'_>, pk: i64, kept: Seq) -> Result<End, StoreError> 
     Ok(end)
 }
 
-fn execute(tx: &mut Tx<'_>, sql: &str, pk: i64) -> Result<(), StoreError> {
-    tx.change(sql)
+fn execute_for(tx: &mut Tx<'_>, sql: &str, pk: i64) -> Result<(), StoreError> {
+    tx.prepare_write(sql)
         .and_then(|mut statement| statement.execute([pk]))
         .map_err(during("removing a session"))?;
     Ok(())

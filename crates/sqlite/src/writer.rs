@@ -24,41 +24,41 @@ use rusqlite::Connection;
 use throughline_store::{BatchAction, BatchFault, BatchRun, QueuedWrite, RetryPolicy, StoreError};
 use tokio::sync::oneshot;
 
-use crate::durable::WalSync;
-use crate::error::fault;
-use crate::identity::OpenFiles;
+use crate::error::classify_fault;
+use crate::file_identity::OpenFiles;
+use crate::fsync::WalSync;
 use crate::open::{Durability, Options};
-use crate::tx::{Cache, Tx};
-use crate::wal::Tending;
+use crate::tx::{SessionCache, Tx};
+use crate::wal_checkpoint::WalCheckpointer;
 
 /// The most jobs in one commit: enough to share a sync, and short enough to wait for.
-const BATCH: usize = 512;
+const MAX_BATCH: usize = 512;
 
 /// Something to do in a transaction.
 trait Job: QueuedWrite + Send {
     /// Does it. An error of a job that has changed nothing is the job's own refusal.
-    fn run(&mut self, tx: &mut Tx<'_>) -> Outcome;
+    fn run(&mut self, tx: &mut Tx<'_>) -> JobOutcome;
     /// The error it ended with, if it was run and did.
     fn error(&self) -> Option<&StoreError>;
     /// Tells whoever asked: its own result once that is committed, or the failure.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
 
-enum Outcome {
+enum JobOutcome {
     Done,
     Refused,
     /// It failed half-way: what it changed must be undone.
-    Broken,
+    Failed,
 }
 
-struct Work<T, F> {
+struct WriteJob<T, F> {
     run: F,
     deadline: Instant,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T, F> QueuedWrite for Work<T, F> {
+impl<T, F> QueuedWrite for WriteJob<T, F> {
     fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -69,18 +69,18 @@ impl<T, F> QueuedWrite for Work<T, F> {
     }
 }
 
-impl<T, F> Job for Work<T, F>
+impl<T, F> Job for WriteJob<T, F>
 where
     T: Send,
     F: FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send,
 {
-    fn run(&mut self, tx: &mut Tx<'_>) -> Outcome {
+    fn run(&mut self, tx: &mut Tx<'_>) -> JobOutcome {
         tx.changed = false;
         let result = (self.run)(tx);
         let outcome = match &result {
-            Ok(_) => Outcome::Done,
-            Err(_) if tx.changed => Outcome::Broken,
-            Err(_) => Outcome::Refused,
+            Ok(_) => JobOutcome::Done,
+            Err(_) if tx.changed => JobOutcome::Failed,
+            Err(_) => JobOutcome::Refused,
         };
         self.result = Some(result);
         outcome
@@ -114,10 +114,10 @@ pub(crate) struct Writer {
     policy: RetryPolicy,
     files: Arc<OpenFiles>,
     pub(crate) wal_sync: WalSync,
-    thread: Mutex<State>,
+    thread: Mutex<ThreadState>,
 }
 
-enum State {
+enum ThreadState {
     NotStarted,
     Running(Sender<Box<dyn Job>>, JoinHandle<()>),
     Closed,
@@ -147,7 +147,7 @@ impl Writer {
             },
             files,
             wal_sync,
-            thread: Mutex::new(State::NotStarted),
+            thread: Mutex::new(ThreadState::NotStarted),
         }
     }
 
@@ -160,7 +160,7 @@ impl Writer {
         work: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Box::new(Work {
+        self.send(Box::new(WriteJob {
             run: work,
             deadline: self.policy.deadline(Instant::now()),
             result: None,
@@ -171,16 +171,16 @@ impl Writer {
 
     fn send(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
         let mut state = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::NotStarted = *state {
+        if let ThreadState::NotStarted = *state {
             *state = self.start()?;
         }
         match &*state {
-            State::Running(jobs, _) => jobs.send(job).map_err(|_| StoreError::Closed),
-            State::NotStarted | State::Closed => Err(StoreError::Closed),
+            ThreadState::Running(jobs, _) => jobs.send(job).map_err(|_| StoreError::Closed),
+            ThreadState::NotStarted | ThreadState::Closed => Err(StoreError::Closed),
         }
     }
 
-    fn start(&self) -> Result<State, StoreError> {
+    fn start(&self) -> Result<ThreadState, StoreError> {
         let (connection, wal) = connect(&self.path, self.options, &self.files)?;
         let mut thread = WriterThread {
             path: self.path.clone(),
@@ -191,9 +191,9 @@ impl Writer {
             policy: self.policy,
             files: Arc::clone(&self.files),
             wal_sync: self.wal_sync.clone(),
-            syncs: self.options.durability == Durability::Full,
+            sync_before_ack: self.options.durability == Durability::Full,
             may_be_unsynced: true,
-            cache: Cache::default(),
+            cache: SessionCache::default(),
         };
         let (jobs, waiting) = unbounded();
         let thread = std::thread::Builder::new()
@@ -203,13 +203,15 @@ impl Writer {
                 during: "starting the writer",
                 source: source.into(),
             })?;
-        Ok(State::Running(jobs, thread))
+        Ok(ThreadState::Running(jobs, thread))
     }
 
     /// Waits until everything under way is committed, and ends the thread.
     pub(crate) fn close(&self) {
         let mut state = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Running(jobs, thread) = std::mem::replace(&mut *state, State::Closed) {
+        if let ThreadState::Running(jobs, thread) =
+            std::mem::replace(&mut *state, ThreadState::Closed)
+        {
             drop(jobs);
             // A panic in the thread has been told to whoever waited for an answer.
             let _ = thread.join();
@@ -228,12 +230,12 @@ fn connect(
     path: &Path,
     options: Options,
     files: &OpenFiles,
-) -> Result<(Connection, Tending), StoreError> {
+) -> Result<(Connection, WalCheckpointer), StoreError> {
     files.check()?;
-    let mut connection = crate::open::writer(path, options)?;
+    let mut connection = crate::open::open_writer(path, options)?;
     // Opened by its path: it may have become another's since the store was opened.
     files.check()?;
-    let wal = Tending::start(&mut connection, path, options.durability)?;
+    let wal = WalCheckpointer::start(&mut connection, path, options.durability)?;
     Ok((connection, wal))
 }
 
@@ -242,7 +244,7 @@ struct WriterThread {
     path: PathBuf,
     options: Options,
     connection: Connection,
-    wal: Tending,
+    wal: WalCheckpointer,
     /// Whether the connection must be replaced first. One that could open a file for reading
     /// only stays like that, even once the file can be written again.
     reconnect: bool,
@@ -250,27 +252,27 @@ struct WriterThread {
     files: Arc<OpenFiles>,
     wal_sync: WalSync,
     /// Whether an acknowledgement means that it is on the disk.
-    syncs: bool,
+    sync_before_ack: bool,
     /// Whether the log may hold what others committed and nobody has synced.
     may_be_unsynced: bool,
-    cache: Cache,
+    cache: SessionCache,
 }
 
-enum Failure {
+enum BatchFailure {
     /// A job failed half-way.
-    Broken,
+    Job,
     /// The transaction itself failed.
     Store(StoreError),
 }
 
-impl Failure {
+impl BatchFailure {
     /// Whose fault it is, and what everybody in the batch is told if it fails as a whole.
     fn classify(self) -> (BatchFault, Option<StoreError>) {
         match self {
-            Self::Broken => (BatchFault::Write, None),
-            Self::Store(failure) => match fault(&failure) {
+            Self::Job => (BatchFault::Write, None),
+            Self::Store(failure) => match classify_fault(&failure) {
                 // Nobody's in particular: there is no use in looking for whose.
-                BatchFault::Write => (BatchFault::Lasting, Some(failure)),
+                BatchFault::Write => (BatchFault::Permanent, Some(failure)),
                 fault => (fault, Some(failure)),
             },
         }
@@ -281,8 +283,8 @@ impl WriterThread {
     fn run(&mut self, waiting: &Receiver<Box<dyn Job>>) {
         for job in waiting {
             let mut batch = vec![job];
-            batch.extend(waiting.try_iter().take(BATCH - 1));
-            let committing = AssertUnwindSafe(|| self.commit(batch));
+            batch.extend(waiting.try_iter().take(MAX_BATCH - 1));
+            let committing = AssertUnwindSafe(|| self.run_batch(batch));
             if catch_unwind(committing).is_err() {
                 // A fault of ours in one job must not end all writing. Whoever waited is told
                 // by the loss of their answer.
@@ -293,7 +295,7 @@ impl WriterThread {
     }
 
     /// Runs a batch to its end and answers everybody in it.
-    fn commit(&mut self, batch: Vec<Box<dyn Job>>) {
+    fn run_batch(&mut self, batch: Vec<Box<dyn Job>>) {
         let mut run = BatchRun::new(self.policy, batch);
         loop {
             match run.next(Instant::now()) {
@@ -304,21 +306,21 @@ impl WriterThread {
                         during: "waiting to write",
                         seconds: self.policy.time_limit.as_secs(),
                     };
-                    answer(expired, Some(&busy));
+                    answer_all(expired, Some(&busy));
                 }
                 BatchAction::Attempt {
                     mut batch,
                     deadline,
                 } => match self.attempt(&mut batch, deadline) {
                     Ok(()) => {
-                        run.committed();
-                        answer(batch, None);
+                        run.record_commit();
+                        answer_all(batch, None);
                     }
                     Err(failure) => {
                         let (fault, failure) = failure.classify();
-                        if let Some(batch) = run.failed(batch, fault, Instant::now()) {
+                        if let Some(batch) = run.record_failure(batch, fault, Instant::now()) {
                             // The job's own error, where it broke, is its answer.
-                            answer(batch, failure.as_ref());
+                            answer_all(batch, failure.as_ref());
                         }
                     }
                 },
@@ -328,64 +330,71 @@ impl WriterThread {
 
     /// One transaction with all of the batch in it, committed or rolled back; everything it
     /// answers is durable.
-    fn attempt(&mut self, batch: &mut [Box<dyn Job>], deadline: Instant) -> Result<(), Failure> {
+    fn attempt(
+        &mut self,
+        batch: &mut [Box<dyn Job>],
+        deadline: Instant,
+    ) -> Result<(), BatchFailure> {
         if self.reconnect {
             let connected = connect(&self.path, self.options, &self.files);
-            (self.connection, self.wal) = connected.map_err(Failure::Store)?;
+            (self.connection, self.wal) = connected.map_err(BatchFailure::Store)?;
             self.reconnect = false;
             self.may_be_unsynced = true;
             self.cache.clear();
         }
-        self.wal.take_wrote();
-        let committed = self.transaction(batch, deadline);
+        self.wal.take_has_written();
+        let committed = self.run_transaction(batch, deadline);
         let overwritten = match committed {
             Ok(overwritten) => overwritten,
             Err(failure) => {
                 self.cache.clear();
                 self.roll_back();
-                self.reconnect = matches!(failure, Failure::Store(StoreError::ReadOnly { .. }));
+                self.reconnect =
+                    matches!(failure, BatchFailure::Store(StoreError::ReadOnly { .. }));
                 return Err(failure);
             }
         };
         // From here on it is committed: it may be reported as failed, and is never run again.
-        let sure = self.make_sure();
+        let sure = self.ensure_durable();
         if sure.is_err() {
             self.cache.clear();
         }
-        self.wal.empty_if_needed(&self.connection, overwritten);
-        sure.map_err(Failure::Store)
+        self.wal.truncate_if_needed(&self.connection, overwritten);
+        sure.map_err(BatchFailure::Store)
     }
 
-    fn transaction(
+    fn run_transaction(
         &mut self,
         batch: &mut [Box<dyn Job>],
         deadline: Instant,
-    ) -> Result<bool, Failure> {
-        self.files.check().map_err(Failure::Store)?;
+    ) -> Result<bool, BatchFailure> {
+        self.files.check().map_err(BatchFailure::Store)?;
         let mut tx =
-            Tx::begin(&self.connection, &mut self.cache, deadline).map_err(Failure::Store)?;
+            Tx::begin(&self.connection, &mut self.cache, deadline).map_err(BatchFailure::Store)?;
         self.may_be_unsynced |= tx.others_wrote;
-        self.files.check_for_writing().map_err(Failure::Store)?;
+        self.files
+            .check_for_writing()
+            .map_err(BatchFailure::Store)?;
         for job in batch.iter_mut().filter(|job| !job.is_abandoned()) {
-            if let Outcome::Broken = job.run(&mut tx) {
+            if let JobOutcome::Failed = job.run(&mut tx) {
                 return Err(match job.error() {
-                    Some(error) if fault(error) != BatchFault::Write => {
-                        Failure::Store(error.duplicate())
+                    Some(error) if classify_fault(error) != BatchFault::Write => {
+                        BatchFailure::Store(error.duplicate())
                     }
-                    _ => Failure::Broken,
+                    _ => BatchFailure::Job,
                 });
             }
         }
-        tx.commit().map_err(Failure::Store)
+        tx.commit().map_err(BatchFailure::Store)
     }
 
     /// After a commit: sees to it that what is answered is on the disk, and in the file that
     /// everybody else sees.
-    fn make_sure(&mut self) -> Result<(), StoreError> {
-        if self.wal.take_wrote() {
+    fn ensure_durable(&mut self) -> Result<(), StoreError> {
+        if self.wal.take_has_written() {
             // The commit has synced the log, and all that was in it before.
             self.may_be_unsynced = false;
-        } else if self.may_be_unsynced && self.syncs {
+        } else if self.may_be_unsynced && self.sync_before_ack {
             self.wal_sync.sync()?;
             self.may_be_unsynced = false;
         }
@@ -402,7 +411,7 @@ impl WriterThread {
 }
 
 /// Answers everybody in a batch: with their own results, or with the failure they share.
-fn answer(batch: Vec<Box<dyn Job>>, failure: Option<&StoreError>) {
+fn answer_all(batch: Vec<Box<dyn Job>>, failure: Option<&StoreError>) {
     for job in batch {
         job.answer(failure.map(StoreError::duplicate));
     }

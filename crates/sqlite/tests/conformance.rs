@@ -13,7 +13,7 @@ fn fixture() -> Fixture<SqliteStore> {
     let store = SqliteStore::open(folder.path().join("sessions.db"), Options::default()).unwrap();
     Fixture {
         store,
-        keep: Box::new(folder),
+        guard: Box::new(folder),
     }
 }
 
@@ -21,12 +21,12 @@ conformance!(fixture());
 
 /// The machine's clock stays as it is: every lease is moved into the future instead.
 #[allow(clippy::unused_async, reason = "other stores need it to be")]
-async fn set_back(fixture: &Fixture<SqliteStore>, by: Duration) {
-    let folder: &tempfile::TempDir = fixture.keep.downcast_ref().unwrap();
+async fn set_clock_back(fixture: &Fixture<SqliteStore>, by: Duration) {
+    let folder: &tempfile::TempDir = fixture.guard.downcast_ref().unwrap();
     let file = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
     let by = i64::try_from(by.as_micros()).unwrap();
     let moved = "UPDATE lease SET granted_at = granted_at + ?1, expires_at = expires_at + ?1";
     file.execute(moved, [by]).unwrap();
 }
 
-clock_conformance!(fixture(), set_back);
+clock_conformance!(fixture(), set_clock_back);

@@ -7,25 +7,28 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use common::{Chance, append, birth, check, entry, fill, findings, log, open, owner, run, session};
+use common::{
+    SeededRng, append, check, fill_session, findings, header, named_entry, open, owner, read_log,
+    run, session,
+};
 use rusqlite::Connection;
 use throughline_model::{Body, NewEntry, Seq, SessionRef, StoredEntry};
 use throughline_sqlite::{Options, SqliteStore, salvage};
-use throughline_store::{Finding, LogStore, MemoryStore, Read, StoreError, Upkeep};
+use throughline_store::{Finding, LogStore, Maintenance, MemoryStore, ReadRange, StoreError};
 
 const PAGE: u64 = 4096;
 
-fn wal(path: &Path) -> PathBuf {
+fn wal_path(path: &Path) -> PathBuf {
     path.with_extension("db-wal")
 }
 
 /// A copy of a store, log and all, in a folder of its own.
-fn copy(path: &Path) -> (tempfile::TempDir, PathBuf) {
+fn copy_store(path: &Path) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("sessions.db");
     std::fs::copy(path, &to).unwrap();
-    if wal(path).exists() {
-        std::fs::copy(wal(path), wal(&to)).unwrap();
+    if wal_path(path).exists() {
+        std::fs::copy(wal_path(path), wal_path(&to)).unwrap();
     }
     (folder, to)
 }
@@ -36,7 +39,7 @@ const SESSIONS: [&str; 3] = ["one", "two", "three"];
 async fn logs(store: &SqliteStore) -> Logs {
     let mut logs = Logs::new();
     for id in SESSIONS {
-        logs.insert(id, log(store, &session(id)).await.unwrap());
+        logs.insert(id, read_log(store, &session(id)).await.unwrap());
     }
     logs
 }
@@ -45,32 +48,34 @@ async fn logs(store: &SqliteStore) -> Logs {
 fn a_log_cut_anywhere_leaves_a_sound_beginning() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    let mut chance = Chance(11);
+    let mut chance = SeededRng(11);
     run(async {
         let store = open(&path);
         for id in SESSIONS {
-            store.create(&owner(), birth(id)).await.unwrap();
+            store.create(&owner(), header(id)).await.unwrap();
         }
         for count in 0..40 {
             for id in SESSIONS {
                 let name = format!("{id}-{count}");
-                append(&store, &session(id), entry(&name, &name.repeat(40))).await;
+                append(&store, &session(id), named_entry(&name, &name.repeat(40))).await;
             }
         }
         let whole = logs(&store).await;
-        let length = std::fs::metadata(wal(&path)).unwrap().len();
+        let length = std::fs::metadata(wal_path(&path)).unwrap().len();
         let mut cuts = vec![0, 1, 31, 32, 33, 32 + 24, length - 1, length];
         cuts.extend((0..32).map(|_| chance.below(length)));
         let mut kept_sometimes = 0;
         for cut in cuts {
-            let (_folder, damaged) = copy(&path);
-            let file = std::fs::OpenOptions::new().write(true).open(wal(&damaged));
+            let (_folder, damaged) = copy_store(&path);
+            let file = std::fs::OpenOptions::new()
+                .write(true)
+                .open(wal_path(&damaged));
             file.unwrap().set_len(cut).unwrap();
 
             let store = open(&damaged);
 
             for (id, whole) in &whole {
-                let kept = match log(&store, &session(id)).await {
+                let kept = match read_log(&store, &session(id)).await {
                     Ok(kept) => kept,
                     Err(StoreError::NoSuchSession(_)) => Vec::new(),
                     Err(error) => panic!("cut at {cut}: {error}"),
@@ -90,9 +95,9 @@ fn garbage_in_the_file_is_reported_and_the_rest_is_saved() {
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        fill(&store, "one", 60, 300).await;
-        fill(&store, "two", 60, 900).await;
-        fill(&store, "three", 6, 9_000).await;
+        fill_session(&store, "one", 60, 300).await;
+        fill_session(&store, "two", 60, 900).await;
+        fill_session(&store, "three", 6, 9_000).await;
         let whole = logs(&store).await;
         store.close().await.unwrap();
         drop(store);
@@ -106,8 +111,8 @@ fn garbage_in_the_file_is_reported_and_the_rest_is_saved() {
         let pages = std::fs::metadata(&path).unwrap().len() / PAGE;
         let mut opened = 0;
         for seed in 0..48 {
-            let mut chance = Chance(seed);
-            let (_folder, damaged) = copy(&path);
+            let mut chance = SeededRng(seed);
+            let (_folder, damaged) = copy_store(&path);
             let mut bytes = std::fs::read(&damaged).unwrap();
             for _ in 0..=chance.below(3) {
                 let start = usize::try_from(chance.below(pages) * PAGE).unwrap();
@@ -125,9 +130,9 @@ fn garbage_in_the_file_is_reported_and_the_rest_is_saved() {
 
             if let Ok(store) = SqliteStore::open(&damaged, Options::default()) {
                 opened += 1;
-                notices(&store, &whole, seed).await;
+                assert_damage_found(&store, &whole, seed).await;
             }
-            saves(&damaged, &whole, seed).await;
+            assert_rest_salvaged(&damaged, &whole, seed).await;
         }
         assert!(
             opened > 20,
@@ -137,10 +142,10 @@ fn garbage_in_the_file_is_reported_and_the_rest_is_saved() {
 }
 
 /// If anything read is not what was written, the check says that something is wrong.
-async fn notices(store: &SqliteStore, whole: &Logs, seed: u64) {
+async fn assert_damage_found(store: &SqliteStore, whole: &Logs, seed: u64) {
     let mut wrong = Vec::new();
     for (id, whole) in whole {
-        match log(store, &session(id)).await {
+        match read_log(store, &session(id)).await {
             Ok(kept) if kept == *whole => {}
             Ok(_) => wrong.push(format!("{id} reads otherwise")),
             // A thread that panicked answers nobody.
@@ -159,13 +164,15 @@ async fn notices(store: &SqliteStore, whole: &Logs, seed: u64) {
 }
 
 /// What is salvaged is what was written, and the rest is said to be lost.
-async fn saves(damaged: &Path, whole: &Logs, seed: u64) {
+async fn assert_rest_salvaged(damaged: &Path, whole: &Logs, seed: u64) {
     let into = MemoryStore::default();
     let salvaged = salvage(damaged, &into, &|_, _| ()).await.unwrap();
     let mut different = 0;
     for (id, whole) in whole {
         let id = id.parse().unwrap();
-        let kept = log(&into, &owner().session(&id)).await.unwrap_or_default();
+        let kept = read_log(&into, &owner().session(&id))
+            .await
+            .unwrap_or_default();
         for original in whole {
             let lost = salvaged.lost.iter().any(|loss| {
                 let mut ranges = loss.entries.iter();
@@ -199,7 +206,7 @@ fn a_changed_payload_is_found_to_the_entry_and_harms_no_other() {
     run(async {
         let store = open(&path);
         for id in SESSIONS {
-            fill(&store, id, 20, 50).await;
+            fill_session(&store, id, 20, 50).await;
         }
         let changed = Connection::open(&path)
             .unwrap()
@@ -219,20 +226,20 @@ fn a_changed_payload_is_found_to_the_entry_and_harms_no_other() {
         assert_eq!((session.as_str(), *seq), ("two", Seq(7)));
         for id in SESSIONS {
             let to = common::session(id);
-            assert_eq!(store.read(&to, Read::tail(5)).await.unwrap().len(), 5);
-            append(&store, &to, entry("more", "more")).await;
+            assert_eq!(store.read(&to, ReadRange::tail(5)).await.unwrap().len(), 5);
+            append(&store, &to, named_entry("more", "more")).await;
         }
     });
 }
 
 /// Damages something derived, and sees it found and mended.
-fn is_mended(sql: &str) {
+fn assert_rebuild_mends(sql: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        fill(&store, "one", 20, 50).await;
-        let two = fill(&store, "two", 20, 50).await;
+        fill_session(&store, "one", 20, 50).await;
+        let two = fill_session(&store, "two", 20, 50).await;
         for (name, body) in [
             (
                 "pin",
@@ -247,11 +254,11 @@ fn is_mended(sql: &str) {
                 },
             ),
         ] {
-            let new = entry(name, "");
+            let new = named_entry(name, "");
             append(&store, &two, NewEntry::new(new.id, new.at, body)).await;
         }
         // A fork, for the record that is kept where it starts.
-        store.fork(&two, Seq(22), birth("fork")).await.unwrap();
+        store.fork(&two, Seq(22), header("fork")).await.unwrap();
         assert_eq!(findings(&store).await, []);
         let connection = Connection::open(&path).unwrap();
         assert_eq!(connection.execute(sql, []).unwrap(), 1, "{sql}");
@@ -265,20 +272,20 @@ fn is_mended(sql: &str) {
         assert!(!found.is_empty(), "not noticed: {sql}");
         let others: Vec<_> = found.iter().filter(|f| !of_two(f)).collect();
         assert!(others.is_empty(), "{sql}: {others:?}");
-        assert!(found.iter().all(Finding::can_be_rebuilt));
+        assert!(found.iter().all(Finding::is_rebuildable));
 
         let report = store.rebuild(&|_, _| ()).await.unwrap();
 
         assert_eq!(report.findings, [], "{sql}");
         assert_eq!(check(&store).await.findings, []);
         let kept: SessionRef = two.clone();
-        append(&store, &kept, entry("more", "more")).await;
+        append(&store, &kept, named_entry("more", "more")).await;
         assert_eq!(check(&store).await.findings, []);
     });
 }
 
 #[test]
-fn a_card_that_was_tampered_with_is_mended() {
+fn session_info_that_was_tampered_with_is_mended() {
     for column in [
         "messages = 999",
         "name = 'forged'",
@@ -293,34 +300,34 @@ fn a_card_that_was_tampered_with_is_mended() {
         "tags = NULL",
         "tags = '[\"urgent\",\"forged\"]'",
     ] {
-        is_mended(&format!("UPDATE session SET {column} WHERE id = 'two'"));
+        assert_rebuild_mends(&format!("UPDATE session SET {column} WHERE id = 'two'"));
     }
 }
 
 #[test]
 fn tags_that_were_tampered_with_are_mended() {
     let two = "(SELECT pk FROM session WHERE id = 'two')";
-    is_mended(&format!(
+    assert_rebuild_mends(&format!(
         "UPDATE session_tag SET tag = 'forged' WHERE session = {two}"
     ));
-    is_mended(&format!("DELETE FROM session_tag WHERE session = {two}"));
-    is_mended(&format!(
+    assert_rebuild_mends(&format!("DELETE FROM session_tag WHERE session = {two}"));
+    assert_rebuild_mends(&format!(
         "INSERT INTO session_tag (owner, tag, session) VALUES (1, 'forged', {two})"
     ));
 }
 
 #[test]
-fn what_stands_is_mended_when_tampered_with() {
+fn session_state_that_was_tampered_with_is_mended() {
     let of_two = "session = (SELECT pk FROM session WHERE id = 'two')";
-    is_mended(&format!(
+    assert_rebuild_mends(&format!(
         "UPDATE standing SET json = replace(json, 'keep', 'drop') WHERE {of_two}"
     ));
-    is_mended(&format!("UPDATE standing SET json = '{{' WHERE {of_two}"));
-    is_mended(&format!("DELETE FROM standing WHERE {of_two}"));
+    assert_rebuild_mends(&format!("UPDATE standing SET json = '{{' WHERE {of_two}"));
+    assert_rebuild_mends(&format!("DELETE FROM standing WHERE {of_two}"));
 }
 
 #[test]
-fn a_kept_record_that_was_tampered_with_is_mended() {
+fn a_snapshot_that_was_tampered_with_is_mended() {
     for change in [
         "json = replace(json, 'keep', 'drop')",
         "json = replace(json, '\"messages\":20', '\"messages\":21')",
@@ -331,14 +338,14 @@ fn a_kept_record_that_was_tampered_with_is_mended() {
         let path = folder.path().join("sessions.db");
         run(async {
             let store = open(&path);
-            let one = fill(&store, "one", 20, 50).await;
-            let new = entry("pin", "");
+            let one = fill_session(&store, "one", 20, 50).await;
+            let new = named_entry("pin", "");
             let pinned = Body::Pinned {
                 text: "keep".into(),
             };
             append(&store, &one, NewEntry::new(new.id, new.at, pinned)).await;
-            store.fork(&one, Seq(20), birth("fork")).await.unwrap();
-            store.fork(&one, Seq(21), birth("other")).await.unwrap();
+            store.fork(&one, Seq(20), header("fork")).await.unwrap();
+            store.fork(&one, Seq(21), header("other")).await.unwrap();
             let connection = Connection::open(&path).unwrap();
             let sql = format!(
                 "UPDATE snapshot SET {change}
@@ -366,8 +373,8 @@ fn a_rebuild_mends_the_others_and_hides_no_loss() {
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        fill(&store, "one", 20, 50).await;
-        fill(&store, "two", 20, 50).await;
+        fill_session(&store, "one", 20, 50).await;
+        fill_session(&store, "two", 20, 50).await;
         let connection = Connection::open(&path).unwrap();
         for sql in [
             // The last entry of the first session is gone, and the second's card is wrong.
@@ -385,6 +392,6 @@ fn a_rebuild_mends_the_others_and_hides_no_loss() {
             Finding::Entry { session, seq: Seq(20), .. } if session.as_str() == "one"
         ));
         let mended = store.record(&session("two")).await.unwrap();
-        assert_eq!(mended.card.messages, 20);
+        assert_eq!(mended.info.messages, 20);
     });
 }

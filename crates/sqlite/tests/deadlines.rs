@@ -8,11 +8,11 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{append, birth, check, entry, log, open, run, session};
+use common::{append, check, header, named_entry, open, read_log, run, session};
 use throughline_sqlite::{Options, SqliteStore};
 use throughline_store::{Append, ErrorKind, LogStore, StoreError};
 
-fn impatient(path: &Path) -> SqliteStore {
+fn open_with_short_timeout(path: &Path) -> SqliteStore {
     let options = Options {
         write_timeout: Duration::from_millis(300),
         ..Options::default()
@@ -21,23 +21,26 @@ fn impatient(path: &Path) -> SqliteStore {
 }
 
 /// Keeps everybody else from writing until it is dropped.
-fn lock(path: &Path) -> rusqlite::Connection {
+fn lock_for_writing(path: &Path) -> rusqlite::Connection {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     connection
 }
 
 /// A store with a session, whose writer has started.
-async fn with_a_session(store: &SqliteStore) {
-    store.create(&session("s").owner, birth("s")).await.unwrap();
+async fn create_session(store: &SqliteStore) {
+    store
+        .create(&session("s").owner, header("s"))
+        .await
+        .unwrap();
 }
 
 /// What is in the log once everything that waited has had its turn.
-async fn ids_after_one_more(path: &Path, store: &SqliteStore) -> Vec<String> {
-    append(store, &session("s"), entry("last", "last")).await;
+async fn append_and_list_ids(path: &Path, store: &SqliteStore) -> Vec<String> {
+    append(store, &session("s"), named_entry("last", "last")).await;
     // Whatever the writer had still to do was before this.
-    append(&open(path), &session("s"), entry("end", "end")).await;
-    let log = log(store, &session("s")).await.unwrap();
+    append(&open(path), &session("s"), named_entry("end", "end")).await;
+    let log = read_log(store, &session("s")).await.unwrap();
     log.iter().map(|entry| entry.id.to_string()).collect()
 }
 
@@ -46,15 +49,17 @@ fn writes_that_were_answered_with_an_error_are_not_done_later() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     run(async {
-        let store = impatient(&path);
-        with_a_session(&store).await;
-        let lock = lock(&path);
+        let store = open_with_short_timeout(&path);
+        create_session(&store).await;
+        let lock = lock_for_writing(&path);
         let waiting: Vec<_> = (0..24)
             .map(|n| {
                 let store = store.clone();
                 tokio::spawn(async move {
-                    let new = vec![entry(&format!("waiting-{n}"), "x")];
-                    store.append(&session("s"), Append::any(new)).await
+                    let new = vec![named_entry(&format!("waiting-{n}"), "x")];
+                    store
+                        .append(&session("s"), Append::unconditional(new))
+                        .await
                 })
             })
             .collect();
@@ -64,7 +69,7 @@ fn writes_that_were_answered_with_an_error_are_not_done_later() {
             assert_eq!(error.kind(), ErrorKind::Unavailable);
         }
         drop(lock);
-        assert_eq!(ids_after_one_more(&path, &store).await.len(), 2);
+        assert_eq!(append_and_list_ids(&path, &store).await.len(), 2);
         assert_eq!(check(&store).await.findings, []);
     });
 }
@@ -75,13 +80,15 @@ fn a_write_whose_caller_has_given_up_is_not_done_later() {
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        with_a_session(&store).await;
-        let lock = lock(&path);
+        create_session(&store).await;
+        let lock = lock_for_writing(&path);
         for n in 0..24 {
             let store = store.clone();
             let waiting = tokio::spawn(async move {
-                let new = vec![entry(&format!("given-up-{n}"), "x")];
-                store.append(&session("s"), Append::any(new)).await
+                let new = vec![named_entry(&format!("given-up-{n}"), "x")];
+                store
+                    .append(&session("s"), Append::unconditional(new))
+                    .await
             });
             // It is asked for, and then nobody waits for it any more.
             tokio::task::yield_now().await;
@@ -89,6 +96,6 @@ fn a_write_whose_caller_has_given_up_is_not_done_later() {
             assert!(waiting.await.unwrap_err().is_cancelled());
         }
         drop(lock);
-        assert_eq!(ids_after_one_more(&path, &store).await.len(), 2);
+        assert_eq!(append_and_list_ids(&path, &store).await.len(), 2);
     });
 }

@@ -4,25 +4,27 @@
 
 mod common;
 
-use common::{append, at, birth, entry, fill, findings, log, open, run, session};
+use common::{
+    append, at, fill_session, findings, header, named_entry, open, read_log, run, session,
+};
 use rusqlite::Connection;
 use throughline_model::Seq;
 use throughline_sqlite::SqliteStore;
-use throughline_store::{Catalog, Finding, LogStore, StoreError, Upkeep};
+use throughline_store::{Catalog, Finding, LogStore, Maintenance, StoreError};
 
 /// Three entries, a fork with two more, a fork of that with one more.
-async fn family(store: &SqliteStore) {
-    let origin = fill(store, "origin", 3, 50).await;
+async fn create_fork_family(store: &SqliteStore) {
+    let origin = fill_session(store, "origin", 3, 50).await;
     let fork = session("fork");
-    store.fork(&origin, Seq(3), birth("fork")).await.unwrap();
+    store.fork(&origin, Seq(3), header("fork")).await.unwrap();
     for name in ["four", "five"] {
-        append(store, &fork, entry(name, name)).await;
+        append(store, &fork, named_entry(name, name)).await;
     }
     store
-        .fork(&fork, Seq(5), birth("grandchild"))
+        .fork(&fork, Seq(5), header("grandchild"))
         .await
         .unwrap();
-    append(store, &session("grandchild"), entry("six", "six")).await;
+    append(store, &session("grandchild"), named_entry("six", "six")).await;
 }
 
 async fn remove(store: &SqliteStore, id: &str) {
@@ -43,7 +45,7 @@ fn a_store_is_sound_whichever_of_a_family_is_removed_first() {
         let path = folder.path().join("sessions.db");
         run(async {
             let store = open(&path);
-            family(&store).await;
+            create_fork_family(&store).await;
             for (gone, id) in order.into_iter().enumerate() {
                 remove(&store, id).await;
                 let what = format!("{:?} removed", &order[..=gone]);
@@ -51,7 +53,7 @@ fn a_store_is_sound_whichever_of_a_family_is_removed_first() {
                 let report = store.rebuild(&|_, _| ()).await.unwrap();
                 assert_eq!(report.findings, [], "{what}, and rebuilt");
                 if !order[..=gone].contains(&"grandchild") {
-                    let kept = log(&store, &session("grandchild")).await.unwrap();
+                    let kept = read_log(&store, &session("grandchild")).await.unwrap();
                     assert_eq!(kept.len(), 6, "{what}");
                 }
             }
@@ -75,7 +77,7 @@ fn a_fork_of_a_log_with_a_hole_is_an_error_and_not_a_panic() {
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        family(&store).await;
+        create_fork_family(&store).await;
         let deleted = Connection::open(&path)
             .unwrap()
             .execute(
@@ -94,23 +96,28 @@ fn a_fork_of_a_log_with_a_hole_is_an_error_and_not_a_panic() {
         };
         assert_eq!(found.iter().filter(hole).count(), 1, "{found:?}");
         let forked = store
-            .fork(&session("origin"), Seq(2), birth("new"))
+            .fork(&session("origin"), Seq(2), header("new"))
             .await
             .unwrap_err();
         assert!(!matches!(forked, StoreError::Closed), "{forked}");
         let rebuilt = store.rebuild(&|_, _| ()).await;
         assert!(!matches!(rebuilt, Err(StoreError::Closed)));
-        append(&store, &session("grandchild"), entry("seven", "seven")).await;
+        append(
+            &store,
+            &session("grandchild"),
+            named_entry("seven", "seven"),
+        )
+        .await;
     });
 }
 
 #[test]
-fn a_kept_record_that_is_missing_is_noticed_and_made_again() {
+fn a_snapshot_that_is_missing_is_noticed_and_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        family(&store).await;
+        create_fork_family(&store).await;
         let deleted = Connection::open(&path)
             .unwrap()
             .execute(

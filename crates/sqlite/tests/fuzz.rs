@@ -7,27 +7,33 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::accounted::is_all_accounted_for;
-use common::sample::{Logs, PAGE, make, salvaged, sample, written};
+use common::accounting::assert_all_accounted_for;
+use common::sample::{
+    Logs, PAGE, create_sample_store, run_salvage, sample_store, write_damaged_file,
+};
 use common::{findings, logs, run};
 use throughline_fuzz::{Case, Choices, Input, Target, fuzz, mutate};
 use throughline_store::{MemoryStore, Store};
 
 /// What comes before each page in a write-ahead log, and before all of them.
 const FRAME_HEADER: usize = 24;
-const LOG_HEADER: usize = 32;
+const WAL_HEADER: usize = 32;
 const FRAME: usize = FRAME_HEADER + PAGE;
 
 /// Changes the header, the order or the pages of a write-ahead log.
-fn log_frames(mut log: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
-    let frames = log.len().saturating_sub(LOG_HEADER) / FRAME;
+fn mutate_wal_frames(
+    mut log: Vec<u8>,
+    others: &[Vec<u8>],
+    by: &mut Choices<'_>,
+) -> Option<Vec<u8>> {
+    let frames = log.len().saturating_sub(WAL_HEADER) / FRAME;
     if frames == 0 {
         return mutate::bytes(log, others, by);
     }
-    let frame = LOG_HEADER + by.below(frames)? * FRAME;
+    let frame = WAL_HEADER + by.below(frames)? * FRAME;
     match by.below(8)? {
         0 => {
-            let at = by.below(LOG_HEADER)?;
+            let at = by.below(WAL_HEADER)?;
             log[at] = *by.pick(&[0, 1, 2, 0x10, 0x7f, 0x80, 0xff])?;
         }
         // Which page it is, how many there are, salts, checksums.
@@ -36,7 +42,7 @@ fn log_frames(mut log: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Opt
             log[at] = *by.pick(&[0, 1, 2, 9, 0x7f, 0x80, 0xff])?;
         }
         3 => {
-            let other = LOG_HEADER + by.below(frames)? * FRAME;
+            let other = WAL_HEADER + by.below(frames)? * FRAME;
             log.copy_within(other..other + FRAME, frame);
         }
         4 => log.truncate(frame + by.below(FRAME)?),
@@ -52,11 +58,11 @@ fn log_frames(mut log: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Opt
 }
 
 /// A store whose newest entries are only in its log: the main file, the log, and what is there.
-fn unfinished() -> (Vec<u8>, Vec<u8>, Logs) {
+fn store_with_unmerged_wal() -> (Vec<u8>, Vec<u8>, Logs) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     run(async {
-        let store = make(&path).await;
+        let store = create_sample_store(&path).await;
         let file = fs::read(&path).unwrap();
         let log = fs::read(path.with_extension("db-wal")).unwrap();
         (file, log, logs(&store).await.unwrap())
@@ -73,30 +79,30 @@ fn case(name: &str, seed: Vec<u8>, mutation: mutate::Mutation) -> Case {
 
 #[test]
 fn salvage() {
-    let (bytes, original) = sample();
-    let (file, log, unfinished) = unfinished();
+    let (bytes, original) = sample_store();
+    let (file, log, unfinished) = store_with_unmerged_wal();
     let cases = vec![
         case("main", bytes.clone(), mutate::pages::<PAGE>),
-        case("log", log, log_frames),
+        case("log", log, mutate_wal_frames),
     ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz_corpus");
     // All of a file is held, and so is the store it is salvaged into.
     let target = Target::new("salvage", &corpus, cases)
-        .within((64 << 20, 400))
-        .mutations(100);
+        .with_memory_limit((64 << 20, 400))
+        .with_mutations(100);
     fuzz!(target, |input: &Input| {
         let main = if input.case == 0 { &input.bytes } else { &file };
-        let (_folder, path) = written(main);
+        let (_folder, path) = write_damaged_file(main);
         if input.case == 1 {
             fs::write(path.with_extension("db-wal"), &input.bytes).unwrap();
         }
         run(async {
             let into = MemoryStore::default();
-            let report = salvaged(&path, &into).await;
+            let report = run_salvage(&path, &into).await;
             if input.case == 0 {
-                is_all_accounted_for(original, &into, &report).await;
+                assert_all_accounted_for(original, &into, &report).await;
             } else {
-                nothing_is_invented(&unfinished, &into, report.unverified).await;
+                assert_nothing_invented(&unfinished, &into, report.unverified).await;
             }
             assert_eq!(findings(&into).await, []);
         });
@@ -106,7 +112,7 @@ fn salvage() {
 
 /// What is salvaged is what was stored, but for what is counted as unverified. A log that was
 /// cut short is a store at an earlier time, so that something may be missing without notice.
-async fn nothing_is_invented(original: &Logs, into: &dyn Store, unverified: u64) {
+async fn assert_nothing_invented(original: &Logs, into: &dyn Store, unverified: u64) {
     let stored: std::collections::BTreeMap<_, _> = original
         .values()
         .flatten()

@@ -9,7 +9,10 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{Chance, acknowledge, acknowledged, birth, check, entry, log, open, run, session};
+use common::{
+    SeededRng, check, header, named_entry, open, parse_acknowledgements, print_acknowledgement,
+    read_log, run, session,
+};
 use throughline_model::{EntryId, Seq};
 use throughline_store::conformance::torture::TortureBudget;
 use throughline_store::{Append, LogStore};
@@ -28,18 +31,18 @@ fn child() {
         let store = open(path);
         let write = async |id: &str| {
             let to = session(id);
-            store.create(&to.owner, birth(id)).await.unwrap();
+            store.create(&to.owner, header(id)).await.unwrap();
             for count in 0.. {
                 let name = format!("{round}-{id}-{count}");
                 // Some are longer than a page.
                 let bytes = if count % 16 == 0 { 9_000 } else { 100 };
                 let new = vec![
-                    entry(&format!("{name}-a"), &name.repeat(2)),
-                    entry(&format!("{name}-b"), &"y".repeat(bytes)),
+                    named_entry(&format!("{name}-a"), &name.repeat(2)),
+                    named_entry(&format!("{name}-b"), &"y".repeat(bytes)),
                 ];
-                let appended = store.append(&to, Append::any(new)).await.unwrap();
+                let appended = store.append(&to, Append::unconditional(new)).await.unwrap();
                 for entry in appended.entries {
-                    acknowledge(&to, entry.seq, entry.id);
+                    print_acknowledgement(&to, entry.seq, entry.id);
                 }
             }
         };
@@ -56,10 +59,10 @@ fn child() {
 fn what_was_acknowledged_survives_a_kill_at_any_moment() {
     let folder = tempfile::tempdir().unwrap();
     let budget = TortureBudget::from_env(ROUNDS, 7);
-    let mut chance = Chance(budget.seed);
+    let mut chance = SeededRng(budget.seed);
     let mut all: BTreeMap<String, Vec<(Seq, EntryId)>> = BTreeMap::new();
     let (mut kills, mut total) = (0, 0);
-    for round in (0..).take_while(|round| budget.allows(*round)) {
+    for round in (0..).take_while(|round| budget.allows_round(*round)) {
         if round % ROUNDS == 0 {
             // Another store now and then, so that checking a long run does not get slower.
             total += all.values().map(Vec::len).sum::<usize>();
@@ -70,7 +73,7 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
             .path()
             .join(format!("sessions-{}.db", round / ROUNDS));
         let role = format!("{}\n{round}", path.display());
-        let mut process = common::process(&role).spawn().unwrap();
+        let mut process = common::child_process(&role).spawn().unwrap();
         let patience = if round % 3 == 0 { 30 } else { 200 };
         std::thread::sleep(Duration::from_millis(3 + chance.below(patience)));
         process.kill().unwrap();
@@ -82,14 +85,14 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
             .read_to_end(&mut output)
             .unwrap();
         process.wait().unwrap();
-        for (id, places) in acknowledged(&output) {
+        for (id, places) in parse_acknowledgements(&output) {
             all.entry(id).or_default().extend(places);
         }
 
         run(async {
             let store = open(&path);
             for (id, places) in &all {
-                let log = log(&store, &session(id)).await.unwrap();
+                let log = read_log(&store, &session(id)).await.unwrap();
                 assert!(places.is_sorted(), "acknowledged out of order");
                 for (seq, entry) in places {
                     let kept = log.get(usize::try_from(seq.0).unwrap() - 1);

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use common::{
-    acknowledge, acknowledged, append, birth, check, entry, fill, log, open, run, session,
+    append, check, fill_session, header, named_entry, open, parse_acknowledgements,
+    print_acknowledgement, read_log, run, session,
 };
 use throughline_sqlite::{Options, SqliteStore};
-use throughline_store::{Append, Catalog, ErrorKind, LogStore, Read, StoreError, Upkeep};
+use throughline_store::{Append, Catalog, ErrorKind, LogStore, Maintenance, ReadRange, StoreError};
 
 #[test]
 fn child() {
@@ -23,7 +24,7 @@ fn child() {
     let path = Path::new(&role[1]);
     match role[0].as_str() {
         "fill" => run(append_until_it_fails(path)),
-        "read" => run(read_what_cannot_be_written(path)),
+        "read" => run(read_read_only_store(path)),
         "purge" => run(purge_once(path)),
         other => panic!("no such role: {other}"),
     }
@@ -34,37 +35,39 @@ async fn append_until_it_fails(path: &Path) {
     let store = open(path);
     let to = session("s");
     for count in 0.. {
-        let new = entry(&format!("limited-{count}"), &"z".repeat(2_000));
-        match store.append(&to, Append::any(vec![new])).await {
-            Ok(appended) => acknowledge(&to, appended.entries[0].seq, appended.entries[0].id),
+        let new = named_entry(&format!("limited-{count}"), &"z".repeat(2_000));
+        match store.append(&to, Append::unconditional(vec![new])).await {
+            Ok(appended) => {
+                print_acknowledgement(&to, appended.entries[0].seq, appended.entries[0].id);
+            }
             Err(error) => {
-                common::say(&format!("failed {:?} {error:?}", error.kind()));
+                common::print_line(&format!("failed {:?} {error:?}", error.kind()));
                 break;
             }
         }
     }
-    let head = store.record(&to).await.unwrap().card.head;
-    common::say(&format!("head {head}"));
+    let head = store.record(&to).await.unwrap().info.head;
+    common::print_line(&format!("head {head}"));
 }
 
 /// All that was acknowledged is there, the failure was told as one that passes, and
 /// appending goes on where it stopped.
-fn nothing_is_lost(path: &Path, output: &Output) {
+fn assert_nothing_lost(path: &Path, output: &Output) {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("\nfailed Unavailable "), "{said}");
-    let acknowledged = acknowledged(&output.stdout)
+    let acknowledged = parse_acknowledgements(&output.stdout)
         .remove("s")
         .expect("something fitted");
     run(async {
         let store = open(path);
-        let kept = log(&store, &session("s")).await.unwrap();
+        let kept = read_log(&store, &session("s")).await.unwrap();
         let kept: Vec<_> = kept.iter().map(|entry| (entry.seq, entry.id)).collect();
         assert!(kept.ends_with(&acknowledged));
         let (head, _) = acknowledged.last().unwrap();
         assert!(said.contains(&format!("\nhead {head}\n")), "{said}");
         assert_eq!(check(&store).await.findings, []);
-        let next = append(&store, &session("s"), entry("after", "room again")).await;
+        let next = append(&store, &session("s"), named_entry("after", "room again")).await;
         assert_eq!(next, head.next());
         assert_eq!(check(&store).await.findings, []);
         store.close().await.unwrap();
@@ -75,7 +78,7 @@ fn nothing_is_lost(path: &Path, output: &Output) {
 fn a_limit_on_the_files_size_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    run(fill(&open(&path), "s", 1, 10));
+    run(fill_session(&open(&path), "s", 1, 10));
     // The signal that goes with the limit would end the process before the error.
     let limited = [
         "bash",
@@ -84,15 +87,17 @@ fn a_limit_on_the_files_size_loses_nothing() {
         "limited",
     ];
     let role = format!("fill\n{}", path.display());
-    let output = common::under(&limited, &role).output().unwrap();
+    let output = common::child_process_under(&limited, &role)
+        .output()
+        .unwrap();
 
-    nothing_is_lost(&path, &output);
+    assert_nothing_lost(&path, &output);
 }
 
 /// A small disk of its own, for as long as this lives.
-struct Disk(tempfile::TempDir);
+struct SmallDisk(tempfile::TempDir);
 
-impl Disk {
+impl SmallDisk {
     fn mount(kilobytes: u32) -> Result<Self, String> {
         let folder = tempfile::tempdir().unwrap();
         let mounted = std::process::Command::new("mount")
@@ -108,7 +113,7 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for SmallDisk {
     fn drop(&mut self) {
         // At once for us, and for good when the last of its files is let go of.
         let unmount = std::process::Command::new("umount")
@@ -122,8 +127,8 @@ impl Drop for Disk {
 }
 
 #[test]
-fn a_full_disk_is_told_as_that_and_loses_nothing() {
-    let disk = match Disk::mount(600) {
+fn a_full_disk_is_reported_as_such_and_loses_nothing() {
+    let disk = match SmallDisk::mount(600) {
         Ok(disk) => disk,
         Err(why) => {
             // Only root may mount, and not everywhere.
@@ -139,27 +144,30 @@ fn a_full_disk_is_told_as_that_and_loses_nothing() {
     std::fs::write(&room, vec![0; 100 * 1024]).unwrap();
     run(async {
         let store = open(&path);
-        fill(&store, "s", 1, 10).await;
+        fill_session(&store, "s", 1, 10).await;
         store.close().await.unwrap();
     });
     let role = format!("fill\n{}", path.display());
-    let output = common::process(&role).output().unwrap();
+    let output = common::child_process(&role).output().unwrap();
     std::fs::remove_file(room).unwrap();
 
     assert!(String::from_utf8_lossy(&output.stdout).contains("Full {"));
-    nothing_is_lost(&path, &output);
+    assert_nothing_lost(&path, &output);
 }
 
 /// Reads, and sees that writing is refused as what it is.
-async fn read_what_cannot_be_written(path: &Path) {
+async fn read_read_only_store(path: &Path) {
     let store = SqliteStore::open(path, Options::default()).unwrap();
     let to = session("s");
-    let tail = store.read(&to, Read::tail(10)).await.unwrap();
+    let tail = store.read(&to, ReadRange::tail(10)).await.unwrap();
     assert_eq!(tail.len(), 5);
     assert_eq!(check(&store).await.findings, []);
-    let new = vec![entry("late", "late")];
-    let append = store.append(&to, Append::any(new)).await.unwrap_err();
-    let create = store.create(&to.owner, birth("other")).await.unwrap_err();
+    let new = vec![named_entry("late", "late")];
+    let append = store
+        .append(&to, Append::unconditional(new))
+        .await
+        .unwrap_err();
+    let create = store.create(&to.owner, header("other")).await.unwrap_err();
     for error in [append, create] {
         assert!(matches!(error, StoreError::ReadOnly { .. }), "{error:?}");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -167,11 +175,11 @@ async fn read_what_cannot_be_written(path: &Path) {
     let beside = path.with_file_name("new.db");
     let none = SqliteStore::open(beside, Options::default()).unwrap_err();
     assert!(matches!(none, StoreError::ReadOnly { .. }), "{none:?}");
-    common::say("read");
+    common::print_line("read");
 }
 
 /// The program and what runs it as somebody whom permissions bind: root they do not.
-fn bound(folder: &Path) -> (Vec<String>, Option<PathBuf>) {
+fn unprivileged_wrapper(folder: &Path) -> (Vec<String>, Option<PathBuf>) {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
     if !is_root {
         return (Vec::new(), None);
@@ -192,13 +200,13 @@ fn bound(folder: &Path) -> (Vec<String>, Option<PathBuf>) {
     (words, Some(program))
 }
 
-fn is_read_where_it_cannot_be_written(folder: &Path, path: &Path) {
-    let (wrapper, program) = bound(folder);
+fn assert_readable_when_read_only(folder: &Path, path: &Path) {
+    let (wrapper, program) = unprivileged_wrapper(folder);
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
     let role = format!("read\n{}", path.display());
     let mut command = match &program {
-        Some(program) => common::program_under(&wrapper, program, &role),
-        None => common::under(&wrapper, &role),
+        Some(program) => common::program_process_under(&wrapper, program, &role),
+        None => common::child_process_under(&wrapper, &role),
     };
     let mode = |path: &Path, mode| {
         std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
@@ -225,11 +233,11 @@ fn a_store_in_a_folder_that_cannot_be_written_is_read() {
     let path = folder.path().join("store/sessions.db");
     run(async {
         let store = open(&path);
-        fill(&store, "s", 5, 10).await;
+        fill_session(&store, "s", 5, 10).await;
         store.close().await.unwrap();
     });
 
-    is_read_where_it_cannot_be_written(folder.path(), &path);
+    assert_readable_when_read_only(folder.path(), &path);
 }
 
 #[test]
@@ -238,8 +246,8 @@ fn a_closed_store_is_one_file() {
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        fill(&store, "s", 5, 10).await;
-        log(&store, &session("s")).await.unwrap();
+        fill_session(&store, "s", 5, 10).await;
+        read_log(&store, &session("s")).await.unwrap();
         store.close().await.unwrap();
     });
     let files = std::fs::read_dir(folder.path()).unwrap();
@@ -251,9 +259,9 @@ fn a_closed_store_is_one_file() {
 async fn purge_once(path: &Path) {
     let store = open(path);
     let removed = store.remove(&session("s")).await;
-    common::say(&format!("removed {removed:?}"));
+    common::print_line(&format!("removed {removed:?}"));
     let again = store.remove(&session("s")).await;
-    common::say(&format!("again {again:?}"));
+    common::print_line(&format!("again {again:?}"));
 }
 
 #[test]
@@ -262,8 +270,8 @@ fn a_purge_that_is_committed_is_not_run_again_when_the_log_cannot_be_emptied() {
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        fill(&store, "large", 40, 100_000).await;
-        let purged = fill(&store, "s", 3, 100).await;
+        fill_session(&store, "large", 40, 100_000).await;
+        let purged = fill_session(&store, "s", 3, 100).await;
         store.trash(&purged, common::at(50)).await.unwrap();
         store.close().await.unwrap();
     });
@@ -275,7 +283,9 @@ fn a_purge_that_is_committed_is_not_run_again_when_the_log_cannot_be_emptied() {
         "limited",
     ];
     let role = format!("purge\n{}", path.display());
-    let output = common::under(&limited, &role).output().unwrap();
+    let output = common::child_process_under(&limited, &role)
+        .output()
+        .unwrap();
 
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("\nremoved Ok(())"), "{said}");
@@ -283,7 +293,7 @@ fn a_purge_that_is_committed_is_not_run_again_when_the_log_cannot_be_emptied() {
     run(async {
         let store = open(&path);
         assert_eq!(check(&store).await.findings, []);
-        let gone = log(&store, &session("s")).await.unwrap_err();
+        let gone = read_log(&store, &session("s")).await.unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::NotFound);
     });
 }

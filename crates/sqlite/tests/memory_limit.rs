@@ -6,9 +6,9 @@
 
 mod common;
 
-use common::{check, fill, open, run};
+use common::{check, fill_session, open, run};
 use rusqlite::Connection;
-use throughline_store::{ErrorKind, Upkeep};
+use throughline_store::{ErrorKind, Maintenance};
 
 /// Lowers the limit; it cannot be raised again.
 fn limit_heap(bytes: u64) {
@@ -26,8 +26,8 @@ fn running_out_of_memory_is_not_taken_for_damage() {
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        fill(&store, "s", 2_000, 500).await;
-        fill(&store, "long", 20, 100_000).await;
+        fill_session(&store, "s", 2_000, 500).await;
+        fill_session(&store, "long", 20, 100_000).await;
         store.close().await.unwrap();
         let store = open(&path);
         assert_eq!(check(&store).await.sessions, 2);

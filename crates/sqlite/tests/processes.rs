@@ -7,7 +7,9 @@ mod common;
 use std::path::Path;
 
 use common::{open, run};
-use throughline_store::conformance::processes::{Together, append_among_others, role, say};
+use throughline_store::conformance::processes::{
+    ConsistentAppends, append_concurrently, print_line, role,
+};
 
 /// Does what this process was started for.
 #[test]
@@ -21,24 +23,25 @@ fn child() {
     run(async {
         // Nobody made the store beforehand: all do, at once.
         let store = open(Path::new(path));
-        append_among_others(&store, me).await;
-        say("done");
+        append_concurrently(&store, me).await;
+        print_line("done");
     });
 }
 
-fn together(processes: usize) {
+fn append_from_processes(processes: usize) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    let together = Together::run(processes, |number| format!("{}\n{number}", path.display()));
-    run(async { together.is_all_there(&open(&path)).await });
+    let together =
+        ConsistentAppends::run(processes, |number| format!("{}\n{number}", path.display()));
+    run(async { together.assert_stored(&open(&path)).await });
 }
 
 #[test]
 fn two_processes_lose_nothing_and_number_densely() {
-    together(2);
+    append_from_processes(2);
 }
 
 #[test]
 fn eight_processes_lose_nothing_and_number_densely() {
-    together(8);
+    append_from_processes(8);
 }

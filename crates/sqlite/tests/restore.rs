@@ -6,67 +6,67 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{append, birth, entry, fill, findings, log, open, run, session};
+use common::{append, fill_session, findings, header, named_entry, open, read_log, run, session};
 use rusqlite::Connection;
 use throughline_sqlite::{
     RestoreError, RestoreOptions, RestoreReport, SqliteStore, restore_backup,
 };
-use throughline_store::{Append, ErrorKind, LogStore, Upkeep};
+use throughline_store::{Append, ErrorKind, LogStore, Maintenance};
 
 fn restore(store: &Path, from: &Path) -> Result<RestoreReport, RestoreError> {
     let options = RestoreOptions {
-        keep_as: kept(store),
+        keep_as: old_store_path(store),
         allow_other_store: false,
     };
     restore_backup(store, from, &options, &|_, _| ())
 }
 
-fn kept(store: &Path) -> PathBuf {
+fn old_store_path(store: &Path) -> PathBuf {
     store.with_file_name("kept.db")
 }
 
 /// A store that is open, with three entries in a backup and two more since.
-fn with_a_backup(folder: &Path) -> (SqliteStore, PathBuf) {
+fn store_with_backup(folder: &Path) -> (SqliteStore, PathBuf) {
     let store = open(&folder.join("sessions.db"));
     let backup = folder.join("backup.db");
     run(async {
-        fill(&store, "s", 3, 500).await;
+        fill_session(&store, "s", 3, 500).await;
         store.backup(&backup, &|_, _| ()).await.unwrap();
         for name in ["four", "five"] {
-            append(&store, &session("s"), entry(name, name)).await;
+            append(&store, &session("s"), named_entry(name, name)).await;
         }
     });
     (store, backup)
 }
 
-async fn heads(store: &SqliteStore) -> usize {
-    log(store, &session("s")).await.unwrap().len()
+async fn count_entries(store: &SqliteStore) -> usize {
+    read_log(store, &session("s")).await.unwrap().len()
 }
 
 #[test]
 fn a_store_that_is_open_goes_on_with_what_was_restored() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, backup) = with_a_backup(folder.path());
+    let (store, backup) = store_with_backup(folder.path());
     let other = open(store.path());
     run(async {
-        assert_eq!(heads(&other).await, 5);
+        assert_eq!(count_entries(&other).await, 5);
 
         let report = restore(store.path(), &backup).unwrap();
 
         assert!(report.in_place);
         assert_eq!((report.sessions, report.entries), (1, 3));
-        assert_eq!(report.replaced, Some(kept(store.path())));
+        assert_eq!(report.replaced, Some(old_store_path(store.path())));
         for open in [&store, &other] {
-            assert_eq!(heads(open).await, 3);
+            assert_eq!(count_entries(open).await, 3);
         }
-        let next = append(&store, &session("s"), entry("new", "new")).await;
+        let next = append(&store, &session("s"), named_entry("new", "new")).await;
         assert_eq!(next.0, 4);
-        let next = append(&other, &session("s"), entry("newer", "newer")).await;
+        let next = append(&other, &session("s"), named_entry("newer", "newer")).await;
         assert_eq!(next.0, 5);
         assert_eq!(findings(&store).await, []);
         // Everything acknowledged before is in the file that was kept.
-        let before = open(&kept(store.path()));
-        assert_eq!(heads(&before).await, 5);
+        let before = open(&old_store_path(store.path()));
+        assert_eq!(count_entries(&before).await, 5);
         assert_eq!(findings(&before).await, []);
         let left = std::fs::read_dir(folder.path()).unwrap();
         let left = left.map(|file| file.unwrap().file_name().into_string().unwrap());
@@ -77,23 +77,23 @@ fn a_store_that_is_open_goes_on_with_what_was_restored() {
 #[test]
 fn everything_acknowledged_is_restored_or_kept_though_others_keep_writing() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, backup) = with_a_backup(folder.path());
+    let (store, backup) = store_with_backup(folder.path());
     run(async {
         let writing = store.clone();
         let (path, from) = (store.path().to_owned(), backup);
         let restoring = tokio::task::spawn_blocking(move || restore(&path, &from).unwrap());
         let mut acknowledged = Vec::new();
         for number in 0..200 {
-            let new = entry(&format!("meanwhile-{number}"), "x");
+            let new = named_entry(&format!("meanwhile-{number}"), "x");
             let id = new.id;
-            let append = Append::any(vec![new]);
+            let append = Append::unconditional(vec![new]);
             writing.append(&session("s"), append).await.unwrap();
             acknowledged.push(id);
         }
         restoring.await.unwrap();
-        let mut found = log(&store, &session("s")).await.unwrap();
+        let mut found = read_log(&store, &session("s")).await.unwrap();
         found.extend(
-            log(&open(&kept(store.path())), &session("s"))
+            read_log(&open(&old_store_path(store.path())), &session("s"))
                 .await
                 .unwrap(),
         );
@@ -107,7 +107,7 @@ fn everything_acknowledged_is_restored_or_kept_though_others_keep_writing() {
 #[test]
 fn what_is_no_sound_backup_of_this_store_is_refused_and_nothing_changes() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, backup) = with_a_backup(folder.path());
+    let (store, backup) = store_with_backup(folder.path());
     let file = |name: &str| folder.path().join(name);
 
     let text = "no database at all".repeat(1_000);
@@ -133,7 +133,7 @@ fn what_is_no_sound_backup_of_this_store_is_refused_and_nothing_changes() {
     run(async {
         let another = open(&file("another.db"));
         another
-            .create(&session("t").owner, birth("t"))
+            .create(&session("t").owner, header("t"))
             .await
             .unwrap();
         another.backup(&file("other"), &|_, _| ()).await.unwrap();
@@ -151,15 +151,15 @@ fn what_is_no_sound_backup_of_this_store_is_refused_and_nothing_changes() {
         let error = restore(store.path(), &file(name)).unwrap_err();
         assert_eq!(error.kind(), kind, "{name}: {error}");
     }
-    assert!(!kept(store.path()).exists());
-    assert_eq!(run(heads(&store)), 5);
+    assert!(!old_store_path(store.path()).exists());
+    assert_eq!(run(count_entries(&store)), 5);
 
     let options = RestoreOptions {
-        keep_as: kept(store.path()),
+        keep_as: old_store_path(store.path()),
         allow_other_store: true,
     };
     restore_backup(store.path(), &file("other"), &options, &|_, _| ()).unwrap();
-    assert!(run(log(&store, &session("s"))).is_err());
+    assert!(run(read_log(&store, &session("s"))).is_err());
 }
 
 #[test]
@@ -180,9 +180,9 @@ fn a_backup_of_an_earlier_schema_is_brought_up_to_date() {
     drop(connection);
     run(async {
         let store = open(&path);
-        fill(&store, "s", 3, 10).await;
+        fill_session(&store, "s", 3, 10).await;
         restore(&path, &old).unwrap();
-        fill(&store, "s", 2, 10).await;
+        fill_session(&store, "s", 2, 10).await;
         assert_eq!(findings(&store).await, []);
     });
 }
@@ -191,7 +191,7 @@ fn a_backup_of_an_earlier_schema_is_brought_up_to_date() {
 fn a_store_that_cannot_be_read_is_moved_aside() {
     for (main, log_is_left) in [(None, false), (None, true), (Some(&b""[..]), true)] {
         let folder = tempfile::tempdir().unwrap();
-        let (store, backup) = with_a_backup(folder.path());
+        let (store, backup) = store_with_backup(folder.path());
         let path = store.path().to_owned();
         let wal = path.with_extension("db-wal");
         let bytes = std::fs::read(&wal).unwrap();
@@ -210,18 +210,18 @@ fn a_store_that_cannot_be_read_is_moved_aside() {
         assert!(!report.in_place);
         assert_eq!(report.replaced.is_some(), log_is_left);
         if log_is_left {
-            let kept = kept(&path).with_extension("db-wal");
+            let kept = old_store_path(&path).with_extension("db-wal");
             assert!(std::fs::read(kept).unwrap() == bytes, "the log is kept");
         }
         let store = open(&path);
-        assert_eq!(run(heads(&store)), 3);
+        assert_eq!(run(count_entries(&store)), 3);
     }
 }
 
 #[test]
 fn a_damaged_store_is_moved_aside_with_everything_that_was_in_it() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, backup) = with_a_backup(folder.path());
+    let (store, backup) = store_with_backup(folder.path());
     let path = store.path().to_owned();
     run(store.close()).unwrap();
     drop(store);
@@ -232,6 +232,6 @@ fn a_damaged_store_is_moved_aside_with_everything_that_was_in_it() {
     let report = restore(&path, &backup).unwrap();
 
     assert!(!report.in_place);
-    assert!(std::fs::read(kept(&path)).unwrap() == bytes);
-    assert_eq!(run(heads(&open(&path))), 3);
+    assert!(std::fs::read(old_store_path(&path)).unwrap() == bytes);
+    assert_eq!(run(count_entries(&open(&path))), 3);
 }

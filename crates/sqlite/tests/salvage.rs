@@ -6,15 +6,22 @@ mod common;
 
 use std::path::PathBuf;
 
-use common::sample::{PAGE, ids, make, other, salvaged, sample, written};
-use common::{birth, entry, fill, findings, in_trash, log, logs, open, run, session};
+use common::sample::{
+    PAGE, create_sample_store, entry_ids, other_owner, run_salvage, sample_store,
+    write_damaged_file,
+};
+use common::{
+    fill_session, findings, header, logs, named_entry, open, read_log, run, session, trash_filter,
+};
 use rusqlite::Connection;
 use throughline_model::{Body, Digest, Lineage, Owner, Seq};
-use throughline_sqlite::{Salvaged, salvage};
-use throughline_store::{Append, Finding, LogStore, MemoryStore, Read, Store, StoreError, Upkeep};
+use throughline_sqlite::{SalvageReport, salvage};
+use throughline_store::{
+    Append, Finding, LogStore, Maintenance, MemoryStore, ReadRange, Store, StoreError,
+};
 
-async fn is_whole(store: &dyn Store, report: &Salvaged) {
-    let (_, original) = sample();
+async fn assert_whole(store: &dyn Store, report: &SalvageReport) {
+    let (_, original) = sample_store();
     assert_eq!(&logs(store).await.unwrap(), original);
     assert_eq!(report.lost, []);
     assert_eq!(report.unverified, 0);
@@ -24,16 +31,16 @@ async fn is_whole(store: &dyn Store, report: &Salvaged) {
     assert_eq!(findings(store).await, []);
     let blob = Digest::of(&vec![0xab; 20_000]);
     store.blob(&Owner::local(), &blob).await.unwrap();
-    let theirs = store.blob(&other(), &blob).await;
+    let theirs = store.blob(&other_owner(), &blob).await;
     assert!(matches!(theirs, Err(StoreError::NoSuchBlob(_))));
-    assert_eq!(store.projects(&Owner::local()).await.unwrap().len(), 1);
-    let trash = store.list(&Owner::local(), &in_trash(), None, 9).await;
+    assert_eq!(store.list_projects(&Owner::local()).await.unwrap().len(), 1);
+    let trash = store.list(&Owner::local(), &trash_filter(), None, 9).await;
     let trash = trash.unwrap().items;
     assert_eq!(trash.len(), 1);
     assert_eq!(trash[0].id.as_str(), "first");
-    let second = store.birth(&session("second")).await.unwrap();
+    let second = store.header(&session("second")).await.unwrap();
     assert_eq!(second.key.unwrap().as_str(), "telegram:123");
-    let deep = store.birth(&session("deep")).await.unwrap();
+    let deep = store.header(&session("deep")).await.unwrap();
     let from = Lineage::Forked {
         session: "fork".parse().unwrap(),
         at: Seq(23),
@@ -44,13 +51,13 @@ async fn is_whole(store: &dyn Store, report: &Salvaged) {
 #[test]
 fn an_unharmed_store_is_salvaged_whole() {
     run(async {
-        let (bytes, _) = sample();
-        let (folder, path) = written(bytes);
+        let (bytes, _) = sample_store();
+        let (folder, path) = write_damaged_file(bytes);
         let into = open(&folder.path().join("new.db"));
 
-        let report = salvaged(&path, &into).await;
+        let report = run_salvage(&path, &into).await;
 
-        is_whole(&into, &report).await;
+        assert_whole(&into, &report).await;
         assert!(std::fs::read(&path).unwrap() == *bytes, "it was changed");
         // The entries that forks share are shared again, not copied.
         let count: i64 = Connection::open(into.path())
@@ -66,7 +73,7 @@ fn what_is_only_in_the_log_beside_the_file_is_salvaged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     run(async {
-        let store = make(&path).await;
+        let store = create_sample_store(&path).await;
         let damaged = folder.path().join("damaged.db");
         std::fs::copy(&path, &damaged).unwrap();
         let log = std::fs::read(path.with_extension("db-wal")).unwrap();
@@ -74,15 +81,15 @@ fn what_is_only_in_the_log_beside_the_file_is_salvaged() {
         assert!(log.len() > 32, "the log is not empty");
         let into = MemoryStore::default();
 
-        let report = salvaged(&damaged, &into).await;
+        let report = run_salvage(&damaged, &into).await;
 
-        is_whole(&into, &report).await;
+        assert_whole(&into, &report).await;
 
         // A log whose beginning is broken is ignored, and that is said.
         let mut broken = log.clone();
         broken[20] ^= 1;
         std::fs::write(damaged.with_extension("db-wal"), broken).unwrap();
-        let report = salvaged(&damaged, &MemoryStore::default()).await;
+        let report = run_salvage(&damaged, &MemoryStore::default()).await;
         assert!(
             report.notes.iter().any(|n| n.contains("ignored")),
             "{report:?}"
@@ -94,7 +101,7 @@ fn what_is_only_in_the_log_beside_the_file_is_salvaged() {
         broken[middle] ^= 1;
         std::fs::write(damaged.with_extension("db-wal"), &broken).unwrap();
         let into = MemoryStore::default();
-        let report = salvaged(&damaged, &into).await;
+        let report = run_salvage(&damaged, &into).await;
         let before = open(&damaged);
         assert_eq!(logs(&into).await.unwrap(), logs(&before).await.unwrap());
         assert!(
@@ -108,14 +115,14 @@ fn what_is_only_in_the_log_beside_the_file_is_salvaged() {
 #[test]
 fn a_file_without_a_header_is_salvaged_whole() {
     run(async {
-        let mut bytes = sample().0.clone();
+        let mut bytes = sample_store().0.clone();
         bytes[..PAGE].fill(0x5a);
-        let (_folder, path) = written(&bytes);
+        let (_folder, path) = write_damaged_file(&bytes);
         let into = MemoryStore::default();
 
-        let report = salvaged(&path, &into).await;
+        let report = run_salvage(&path, &into).await;
 
-        is_whole(&into, &report).await;
+        assert_whole(&into, &report).await;
         assert!(
             report.notes.iter().any(|note| note.contains("4096")),
             "{report:?}"
@@ -124,8 +131,8 @@ fn a_file_without_a_header_is_salvaged_whole() {
 }
 
 /// Zeroes the pages that hold some text.
-fn without(text: &[u8]) -> Vec<u8> {
-    let mut bytes = sample().0.clone();
+fn sample_without(text: &[u8]) -> Vec<u8> {
+    let mut bytes = sample_store().0.clone();
     let mut hits = 0;
     for page in bytes.chunks_mut(PAGE) {
         if page.windows(text.len()).any(|window| window == text) {
@@ -138,22 +145,22 @@ fn without(text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn sessions_whose_rows_and_births_are_lost_are_salvaged_under_another_name() {
+fn sessions_whose_rows_and_headers_are_lost_are_salvaged_under_another_name() {
     run(async {
-        let (_, original) = sample();
+        let (_, original) = sample_store();
         // Every page that names the project's or any session's lineage, and all births.
-        let mut bytes = without(b"{\"from\":\"");
+        let mut bytes = sample_without(b"{\"from\":\"");
         for page in bytes.chunks_mut(PAGE) {
             if page.windows(8).any(|window| window == b"{\"id\":\"p") {
                 page.fill(0);
             }
         }
-        let (_folder, path) = written(&bytes);
+        let (_folder, path) = write_damaged_file(&bytes);
         let into = MemoryStore::default();
 
-        let report = salvaged(&path, &into).await;
+        let report = run_salvage(&path, &into).await;
 
-        let (kept, all) = (ids(&logs(&into).await.unwrap()), ids(original));
+        let (kept, all) = (entry_ids(&logs(&into).await.unwrap()), entry_ids(original));
         let missing: Vec<_> = all.difference(&kept).collect();
         assert!(missing.is_empty(), "{} entries are missing", missing.len());
         assert!(
@@ -173,11 +180,11 @@ fn sessions_whose_rows_and_births_are_lost_are_salvaged_under_another_name() {
 }
 
 /// A store with one session of ten entries, changed by `sql`.
-async fn tampered(sql: &str) -> (tempfile::TempDir, PathBuf) {
+async fn tampered_store(sql: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     let store = open(&path);
-    fill(&store, "s", 10, 30).await;
+    fill_session(&store, "s", 10, 30).await;
     store.close().await.unwrap();
     drop(store);
     let connection = Connection::open(&path).unwrap();
@@ -190,12 +197,12 @@ async fn tampered(sql: &str) -> (tempfile::TempDir, PathBuf) {
 fn a_forged_entry_is_not_brought_over_but_shown() {
     run(async {
         let sql = "UPDATE entry SET payload = replace(payload, 's-4', 'EVIL') WHERE seq & 15 = 5";
-        let (_folder, path) = tampered(sql).await;
+        let (_folder, path) = tampered_store(sql).await;
         let into = MemoryStore::default();
 
-        let report = salvaged(&path, &into).await;
+        let report = run_salvage(&path, &into).await;
 
-        let kept = into.read(&session("s"), Read::tail(99)).await.unwrap();
+        let kept = into.read(&session("s"), ReadRange::tail(99)).await.unwrap();
         assert_eq!(kept.len(), 10);
         assert_eq!(kept[4].body, Body::Lost);
         assert!(
@@ -222,12 +229,12 @@ fn a_forged_entry_is_not_brought_over_but_shown() {
 #[test]
 fn a_hole_keeps_its_numbers_and_what_follows_is_unverified() {
     run(async {
-        let (_folder, path) = tampered("DELETE FROM entry WHERE seq & 15 IN (3, 4, 7)").await;
+        let (_folder, path) = tampered_store("DELETE FROM entry WHERE seq & 15 IN (3, 4, 7)").await;
         let into = MemoryStore::default();
 
-        let report = salvaged(&path, &into).await;
+        let report = run_salvage(&path, &into).await;
 
-        let kept = log(&into, &session("s")).await.unwrap();
+        let kept = read_log(&into, &session("s")).await.unwrap();
         let lost: Vec<_> = kept
             .iter()
             .filter(|entry| entry.decode().unwrap().body == Body::Lost)
@@ -248,15 +255,18 @@ fn an_entry_whose_number_is_damaged_does_not_become_somebody_elses() {
     run(async {
         let store = open(&path);
         // So that the numbers of the other two stand in their rows as bytes.
-        store.create(&other(), birth("first")).await.unwrap();
-        let mine = fill(&store, "mine", 10, 30).await;
-        let theirs = other().session(&"theirs".parse().unwrap());
-        store.create(&other(), birth("theirs")).await.unwrap();
+        store.create(&other_owner(), header("first")).await.unwrap();
+        let mine = fill_session(&store, "mine", 10, 30).await;
+        let theirs = other_owner().session(&"theirs".parse().unwrap());
+        store
+            .create(&other_owner(), header("theirs"))
+            .await
+            .unwrap();
         for name in ["one", "two", "three", "four"] {
-            let new = Append::any(vec![entry(name, name)]);
+            let new = Append::unconditional(vec![named_entry(name, name)]);
             store.append(&theirs, new).await.unwrap();
         }
-        let fifth = log(&store, &mine).await.unwrap()[4].clone();
+        let fifth = read_log(&store, &mine).await.unwrap()[4].clone();
         store.close().await.unwrap();
         drop(store);
         // Two of theirs are lost, and my fifth is numbered as if it were one of them.
@@ -274,11 +284,11 @@ fn an_entry_whose_number_is_damaged_does_not_become_somebody_elses() {
         std::fs::write(&path, bytes).unwrap();
         let into = MemoryStore::default();
 
-        let report = salvaged(&path, &into).await;
+        let report = run_salvage(&path, &into).await;
 
-        let kept = log(&into, &theirs).await.unwrap();
+        let kept = read_log(&into, &theirs).await.unwrap();
         assert_eq!(kept[2].decode().unwrap().body, Body::Lost);
-        let kept = log(&into, &session("mine")).await.unwrap();
+        let kept = read_log(&into, &session("mine")).await.unwrap();
         assert_eq!(kept[4], fifth);
         assert_eq!(report.lost.len(), 1);
     });
@@ -287,12 +297,12 @@ fn an_entry_whose_number_is_damaged_does_not_become_somebody_elses() {
 #[test]
 fn a_missing_end_is_reported_without_placeholders() {
     run(async {
-        let (_folder, path) = tampered("DELETE FROM entry WHERE seq & 15 > 8").await;
+        let (_folder, path) = tampered_store("DELETE FROM entry WHERE seq & 15 > 8").await;
         let into = MemoryStore::default();
 
-        let report = salvaged(&path, &into).await;
+        let report = run_salvage(&path, &into).await;
 
-        assert_eq!(log(&into, &session("s")).await.unwrap().len(), 8);
+        assert_eq!(read_log(&into, &session("s")).await.unwrap().len(), 8);
         assert_eq!(report.lost[0].entries, [(Seq(9), Seq(10))]);
         assert_eq!(report.unverified, 0);
     });
@@ -301,17 +311,17 @@ fn a_missing_end_is_reported_without_placeholders() {
 #[test]
 fn a_damaged_attachment_is_not_brought_over_and_is_named() {
     run(async {
-        let mut bytes = sample().0.clone();
+        let mut bytes = sample_store().0.clone();
         let needle = [0xab; 64];
         let place = bytes
             .windows(64)
             .rposition(|window| window == needle)
             .unwrap();
         bytes[place] = 0;
-        let (folder, path) = written(&bytes);
+        let (folder, path) = write_damaged_file(&bytes);
         let into = open(&folder.path().join("new.db"));
 
-        let report = salvaged(&path, &into).await;
+        let report = run_salvage(&path, &into).await;
 
         assert_eq!(report.blobs, 0);
         let digest = Digest::of(&vec![0xab; 20_000]);
@@ -334,9 +344,9 @@ fn a_damaged_attachment_is_not_brought_over_and_is_named() {
 #[test]
 fn a_store_in_use_is_not_salvaged_into() {
     run(async {
-        let (_folder, path) = written(&sample().0);
+        let (_folder, path) = write_damaged_file(&sample_store().0);
         let into = MemoryStore::default();
-        into.create(&Owner::local(), birth("mine")).await.unwrap();
+        into.create(&Owner::local(), header("mine")).await.unwrap();
         assert!(salvage(&path, &into, &|_, _| ()).await.is_err());
         let nowhere = path.with_file_name("nowhere.db");
         let into = MemoryStore::default();
@@ -347,8 +357,8 @@ fn a_store_in_use_is_not_salvaged_into() {
 #[test]
 fn a_report_is_shown_as_json() {
     run(async {
-        let (_folder, path) = tampered("DELETE FROM entry WHERE seq & 15 = 3").await;
-        let report = salvaged(&path, &MemoryStore::default()).await;
+        let (_folder, path) = tampered_store("DELETE FROM entry WHERE seq & 15 = 3").await;
+        let report = run_salvage(&path, &MemoryStore::default()).await;
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["lost"][0]["entries"][0], serde_json::json!([3, 3]));
         assert_eq!(json["lost"][0]["session"], "s");

@@ -6,7 +6,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{append, birth, entry, findings, open, owner, run};
+use common::{append, findings, header, named_entry, open, owner, run};
 use rusqlite::Connection;
 use throughline_sqlite::{Options, SqliteStore};
 use throughline_store::{ErrorKind, LogStore, StoreError};
@@ -26,7 +26,7 @@ fn migrations() -> Vec<String> {
     files.into_iter().map(read).collect()
 }
 
-fn refusal(path: &Path) -> StoreError {
+fn open_error(path: &Path) -> StoreError {
     SqliteStore::open(path, Options::default()).expect_err("it opened")
 }
 
@@ -54,8 +54,8 @@ fn a_store_of_every_earlier_schema_opens_and_works() {
 
         run(async {
             let store = open(&path);
-            store.create(&owner(), birth("s")).await.unwrap();
-            append(&store, &common::session("s"), entry("one", "hello")).await;
+            store.create(&owner(), header("s")).await.unwrap();
+            append(&store, &common::session("s"), named_entry("one", "hello")).await;
             assert_eq!(findings(&store).await, [], "from schema {known}");
         });
     }
@@ -65,16 +65,18 @@ fn a_store_of_every_earlier_schema_opens_and_works() {
 fn a_store_of_a_later_version_is_refused_as_that() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    run(common::fill(&open(&path), "s", 1, 10));
+    run(common::fill_session(&open(&path), "s", 1, 10));
     let later = i64::try_from(migrations().len()).unwrap() + 1;
     Connection::open(&path)
         .unwrap()
         .pragma_update(None, "user_version", later)
         .unwrap();
 
-    let error = refusal(&path);
+    let error = open_error(&path);
 
-    assert!(matches!(&error, StoreError::Newer { found, .. } if *found == later.to_string()));
+    assert!(
+        matches!(&error, StoreError::SchemaTooNew { found, .. } if *found == later.to_string())
+    );
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
@@ -96,7 +98,7 @@ fn a_database_of_another_program_is_refused_and_left_alone() {
         drop(connection);
         let before = std::fs::read(&path).unwrap();
 
-        let error = refusal(&path);
+        let error = open_error(&path);
 
         assert!(matches!(error, StoreError::DamagedStore { .. }), "{error}");
         assert!(error.to_string().contains("another program"), "{error}");
@@ -111,7 +113,7 @@ fn a_file_that_is_no_database_is_refused_and_left_alone() {
         let path = folder.path().join("diary.txt");
         std::fs::write(&path, &text).unwrap();
 
-        let error = refusal(&path);
+        let error = open_error(&path);
 
         assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
@@ -125,7 +127,7 @@ fn an_empty_file_becomes_a_store() {
     let path = folder.path().join("sessions.db");
     std::fs::write(&path, "").unwrap();
     run(async {
-        common::fill(&open(&path), "s", 3, 10).await;
+        common::fill_session(&open(&path), "s", 3, 10).await;
         assert_eq!(findings(&open(&path)).await, []);
     });
 }
@@ -137,7 +139,7 @@ fn a_new_store_is_for_its_owners_eyes_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a/b/sessions.db");
     let store = open(&path);
-    run(common::fill(&store, "s", 1, 10));
+    run(common::fill_session(&store, "s", 1, 10));
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o600);
     assert_eq!(mode(&folder.path().join("a/b/sessions.db-wal")), 0o600);
@@ -151,20 +153,23 @@ fn a_store_that_a_later_version_migrates_while_it_is_open_is_left_alone() {
     let path = folder.path().join("sessions.db");
     run(async {
         let store = open(&path);
-        store.create(&owner(), birth("s")).await.unwrap();
+        store.create(&owner(), header("s")).await.unwrap();
         let to = common::session("s");
-        append(&store, &to, entry("one", "hello")).await;
+        append(&store, &to, named_entry("one", "hello")).await;
         let later = Connection::open(&path).unwrap();
         later.pragma_update(None, "user_version", 10_000).unwrap();
 
-        let new = throughline_store::Append::any(vec![entry("two", "late")]);
+        let new = throughline_store::Append::unconditional(vec![named_entry("two", "late")]);
         let refusals = [
             store.append(&to, new).await.unwrap_err(),
-            store.create(&owner(), birth("t")).await.unwrap_err(),
+            store.create(&owner(), header("t")).await.unwrap_err(),
             store.record(&to).await.unwrap_err(),
         ];
         for error in refusals {
-            assert!(matches!(error, StoreError::Newer { .. }), "{error:?}");
+            assert!(
+                matches!(error, StoreError::SchemaTooNew { .. }),
+                "{error:?}"
+            );
             assert_eq!(error.kind(), ErrorKind::Unavailable);
         }
         let entries: i64 = later

@@ -6,48 +6,54 @@ mod common;
 
 use std::path::Path;
 
-use common::{birth, check, entry, open, session};
+use common::{check, header, named_entry, open, session};
 use tempfile::TempDir;
 use throughline_model::SessionRef;
 use throughline_sqlite::SqliteStore;
-use throughline_store::{Append, LogStore, Upkeep};
+use throughline_store::{Append, LogStore, Maintenance};
 
 /// A store with a session to write to.
-async fn with_a_session() -> (TempDir, SqliteStore, SessionRef) {
+async fn store_with_session() -> (TempDir, SqliteStore, SessionRef) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("sessions.db"));
     let to = session("s");
-    store.create(&to.owner, birth("s")).await.unwrap();
+    store.create(&to.owner, header("s")).await.unwrap();
     (folder, store, to)
 }
 
-fn size(path: &Path) -> u64 {
+fn file_size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |file| file.len())
 }
 
 #[tokio::test]
 async fn what_was_committed_gets_into_the_file_while_the_store_is_open() {
-    let (_folder, store, to) = with_a_session().await;
+    let (_folder, store, to) = store_with_session().await;
     for number in 0..80 {
-        let new = entry(&format!("wide-{number}"), &"x".repeat(100_000));
-        store.append(&to, Append::any(vec![new])).await.unwrap();
+        let new = named_entry(&format!("wide-{number}"), &"x".repeat(100_000));
+        store
+            .append(&to, Append::unconditional(vec![new]))
+            .await
+            .unwrap();
     }
-    assert!(size(store.path()) >= 3_500_000);
+    assert!(file_size(store.path()) >= 3_500_000);
     assert!(check(&store).await.findings.is_empty());
 }
 
 #[tokio::test]
 async fn the_log_stays_short_though_nobody_stops_writing() {
-    let (folder, store, to) = with_a_session().await;
+    let (folder, store, to) = store_with_session().await;
     let log = folder.path().join("sessions.db-wal");
     let writers = (0..4).map(|writer| {
         let (store, to, log) = (store.clone(), to.clone(), log.clone());
         tokio::spawn(async move {
             let mut longest = 0;
             for number in 0..30 {
-                let new = entry(&format!("{writer}-{number}"), &"x".repeat(1_000_000));
-                store.append(&to, Append::any(vec![new])).await.unwrap();
-                longest = longest.max(size(&log));
+                let new = named_entry(&format!("{writer}-{number}"), &"x".repeat(1_000_000));
+                store
+                    .append(&to, Append::unconditional(vec![new]))
+                    .await
+                    .unwrap();
+                longest = longest.max(file_size(&log));
             }
             longest
         })
@@ -59,5 +65,5 @@ async fn the_log_stays_short_though_nobody_stops_writing() {
     // What the writer puts up with, and the largest of the transactions.
     assert!(longest < 50_000_000, "{longest} bytes");
     store.close().await.unwrap();
-    assert_eq!(size(&log), 0);
+    assert_eq!(file_size(&log), 0);
 }

@@ -4,7 +4,7 @@
 //! transaction: what an append comes to, given the head it finds.
 
 use serde::{Deserialize, Serialize};
-use throughline_model::{Birth, Digest, Entry, EntryId, NewEntry, Seq, SessionId};
+use throughline_model::{Digest, Entry, EntryId, NewEntry, Seq, SessionHeader, SessionId};
 
 use crate::{Fence, StoreError};
 
@@ -45,11 +45,11 @@ pub enum OnConflict {
     /// Put the entries into this new fork, made at the expected head.
     ///
     /// The writer chooses the fork's id, so that a retry finds the fork of the first try.
-    Fork(Box<Birth>),
+    Fork(Box<SessionHeader>),
 }
 
 /// The payload of an entry, and the hash of it.
-pub type Encoded = (String, Digest);
+pub type EncodedPayload = (String, Digest);
 
 /// A set of entry ids. They are the callers' own, so that the hash is seeded by chance; and
 /// there are many, so that it is a fast one.
@@ -65,14 +65,14 @@ pub struct Append {
     /// What to append.
     pub entries: Vec<NewEntry>,
     /// Their payloads, where they were encoded beforehand; empty where not.
-    pub encoded: Vec<Encoded>,
+    pub encoded: Vec<EncodedPayload>,
     /// The lease it is appended under, if any: refused once that is another's.
     pub fence: Option<Fence>,
 }
 
 impl Append {
     /// Appends after whatever is there.
-    pub fn any(entries: Vec<NewEntry>) -> Self {
+    pub fn unconditional(entries: Vec<NewEntry>) -> Self {
         Self {
             expect: Expect::Any,
             on_conflict: OnConflict::Reject,
@@ -86,26 +86,26 @@ impl Append {
     pub fn after(head: Seq, entries: Vec<NewEntry>) -> Self {
         Self {
             expect: Expect::At(head),
-            ..Self::any(entries)
+            ..Self::unconditional(entries)
         }
     }
 }
 
 /// What became of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Appended {
+pub struct AppendOutcome {
     /// The session that has the entries: another one where they became a fork.
     pub session: SessionId,
     /// The entries as stored.
     pub entries: Vec<Entry>,
     /// How it went.
-    pub how: How,
+    pub kind: AppendKind,
 }
 
 /// How an append went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum AppendKind {
     /// As asked.
     Appended,
     /// The session had moved; the entries follow what was there, marked.
@@ -118,7 +118,7 @@ pub enum How {
 
 /// What an append comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum AppendDecision {
     /// Append now; with the believed head where it was wrong.
     Append {
         /// Set where the entries are to be marked as rebased.
@@ -132,26 +132,28 @@ pub enum Settled {
 
 /// Decides what an append comes to, given the head of the session, where in it each of the
 /// entries' ids is found, and whether the lease it names still holds.
-pub fn settle(
+pub fn decide_append(
     session: &SessionId,
     head: Seq,
     append: &Append,
     found: &[Option<Seq>],
     holds: bool,
-) -> Result<Settled, StoreError> {
+) -> Result<AppendDecision, StoreError> {
     if append.entries.is_empty() {
         return Err(StoreError::NothingToAppend);
     }
-    if let Some(start) = repeat_of(session, &append.entries, found)? {
-        return Ok(Settled::Repeat(start));
+    if let Some(start) = find_repeat(session, &append.entries, found)? {
+        return Ok(AppendDecision::Repeat(start));
     }
     if let (Some(fence), false) = (&append.fence, holds) {
-        return Err(fence.lost());
+        return Err(fence.lost_error());
     }
-    refuse_doubles(session, &append.entries)?;
+    reject_duplicate_ids(session, &append.entries)?;
     match (append.expect, &append.on_conflict) {
-        (Expect::Any, _) => Ok(Settled::Append { rebased: None }),
-        (Expect::At(expected), _) if expected == head => Ok(Settled::Append { rebased: None }),
+        (Expect::Any, _) => Ok(AppendDecision::Append { rebased: None }),
+        (Expect::At(expected), _) if expected == head => {
+            Ok(AppendDecision::Append { rebased: None })
+        }
         (Expect::At(expected), _) if expected > head => Err(StoreError::NoSuchEntry {
             id: session.clone(),
             seq: expected,
@@ -162,17 +164,17 @@ pub fn settle(
             expected,
             found: head,
         }),
-        (Expect::At(expected), OnConflict::Rebase) => Ok(Settled::Append {
+        (Expect::At(expected), OnConflict::Rebase) => Ok(AppendDecision::Append {
             rebased: Some(expected),
         }),
-        (Expect::At(expected), OnConflict::Fork(_)) => Ok(Settled::Fork(expected)),
+        (Expect::At(expected), OnConflict::Fork(_)) => Ok(AppendDecision::Fork(expected)),
     }
 }
 
 /// Where the entries stand already, if this is a repeat of the append that made them.
 ///
 /// Some but not all of them, or in another order, is no repeat but a misuse of ids.
-pub fn repeat_of(
+pub fn find_repeat(
     session: &SessionId,
     entries: &[NewEntry],
     found: &[Option<Seq>],
@@ -195,7 +197,7 @@ pub fn repeat_of(
     }
 }
 
-fn refuse_doubles(session: &SessionId, entries: &[NewEntry]) -> Result<(), StoreError> {
+fn reject_duplicate_ids(session: &SessionId, entries: &[NewEntry]) -> Result<(), StoreError> {
     if entries.len() < 2 {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use crate::StoreError;
 pub const MAX_BLOB_BYTES: u64 = 512 * 1024 * 1024;
 
 /// The digest of an attachment, unless it is too large to store.
-pub fn admit_blob(bytes: &[u8]) -> Result<Digest, StoreError> {
+pub fn validate_blob(bytes: &[u8]) -> Result<Digest, StoreError> {
     let size = bytes.len() as u64;
     if size > MAX_BLOB_BYTES {
         return Err(StoreError::TooLarge {

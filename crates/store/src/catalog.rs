@@ -6,7 +6,7 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use throughline_model::{
-    Card, Owner, Project, ProjectId, SessionId, SessionRef, Status, Tag, Timestamp,
+    Owner, Project, ProjectId, SessionId, SessionInfo, SessionRef, Status, Tag, Timestamp,
 };
 
 use crate::{Fence, StoreError};
@@ -14,9 +14,9 @@ use crate::{Fence, StoreError};
 /// Which sessions to list. The default is all of people's that are not in the trash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Filter {
+pub struct SessionFilter {
     /// In use or in the trash.
-    pub scope: Scope,
+    pub scope: SessionScope,
     /// With all of these tags.
     pub tags: Vec<Tag>,
     /// Last with the agent of this name.
@@ -31,13 +31,14 @@ pub struct Filter {
     pub parent: Option<SessionId>,
     /// Whether the program's own are listed too: those whose key begins with
     /// [`Key::OWN`](throughline_model::Key::OWN).
-    pub own: bool,
+    #[serde(rename = "own")]
+    pub include_internal: bool,
 }
 
 /// Whether the trash is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum SessionScope {
     /// What is in use.
     #[default]
     Live,
@@ -62,7 +63,7 @@ pub struct CursorError(String);
 
 impl Cursor {
     /// The place after a card.
-    pub fn after(card: &Card) -> Self {
+    pub fn after(card: &SessionInfo) -> Self {
         Self {
             last_activity: card.last_activity,
             id: card.id.clone(),
@@ -99,10 +100,10 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
-impl Page<Card> {
+impl Page<SessionInfo> {
     /// A page of so many, of which one more was looked for: that there is tells that there
     /// is another page.
-    pub fn cut(mut items: Vec<Card>, limit: usize) -> Self {
+    pub fn from_overfetch(mut items: Vec<SessionInfo>, limit: usize) -> Self {
         let more = items.len() > limit;
         items.truncate(limit);
         let next = items.last().filter(|_| more).map(Cursor::after);
@@ -112,9 +113,10 @@ impl Page<Card> {
 
 /// A session in the trash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trashed {
+pub struct TrashedSession {
     /// Its card.
-    pub card: Card,
+    #[serde(rename = "card")]
+    pub info: SessionInfo,
     /// When it went there.
     pub at: Timestamp,
 }
@@ -126,18 +128,18 @@ pub trait Catalog: Send + Sync {
     async fn list(
         &self,
         owner: &Owner,
-        filter: &Filter,
+        filter: &SessionFilter,
         after: Option<&Cursor>,
         limit: usize,
-    ) -> Result<Page<Card>, StoreError>;
+    ) -> Result<Page<SessionInfo>, StoreError>;
 
     /// How many sessions match.
-    async fn count(&self, owner: &Owner, filter: &Filter) -> Result<u64, StoreError>;
+    async fn count(&self, owner: &Owner, filter: &SessionFilter) -> Result<u64, StoreError>;
 
     /// Sessions that `text` may mean, in use or in the trash: those whose id, key or name it
     /// is, then those whose id begins with it, the program's own left out. Of each, latest
     /// activity first; at most `limit` in all.
-    async fn candidates(
+    async fn find_candidates(
         &self,
         owner: &Owner,
         text: &str,
@@ -146,11 +148,11 @@ pub trait Catalog: Send + Sync {
 
     /// Puts a session into the trash. There already: nothing changes.
     async fn trash(&self, session: &SessionRef, at: Timestamp) -> Result<(), StoreError> {
-        self.trash_under(session, at, None).await
+        self.trash_fenced(session, at, None).await
     }
 
     /// The same, under a lease.
-    async fn trash_under(
+    async fn trash_fenced(
         &self,
         session: &SessionRef,
         at: Timestamp,
@@ -161,16 +163,20 @@ pub trait Catalog: Send + Sync {
     async fn restore(&self, session: &SessionRef) -> Result<(), StoreError>;
 
     /// What is in the trash since before `before`, longest there first.
-    async fn trashed(&self, owner: &Owner, before: Timestamp) -> Result<Vec<Trashed>, StoreError>;
+    async fn list_trashed(
+        &self,
+        owner: &Owner,
+        before: Timestamp,
+    ) -> Result<Vec<TrashedSession>, StoreError>;
 
     /// Removes a session in the trash for good. Entries that forks share stay for them.
     async fn remove(&self, session: &SessionRef) -> Result<(), StoreError> {
-        self.remove_under(session, None, None).await
+        self.remove_fenced(session, None, None).await
     }
 
     /// The same, under a lease, and only if the session is in the trash since `trashed_at`: one
     /// that was restored and trashed again since is refused with [`StoreError::TrashedAgain`].
-    async fn remove_under(
+    async fn remove_fenced(
         &self,
         session: &SessionRef,
         trashed_at: Option<Timestamp>,
@@ -178,7 +184,7 @@ pub trait Catalog: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// The owner's projects.
-    async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError>;
+    async fn list_projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError>;
 
     /// Makes or replaces a project.
     async fn put_project(&self, owner: &Owner, project: &Project) -> Result<(), StoreError>;
@@ -188,7 +194,8 @@ pub trait Catalog: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// Its card.
-    pub card: Card,
+    #[serde(rename = "card")]
+    pub info: SessionInfo,
     /// Whether it is in the trash.
     pub trashed: bool,
 }

@@ -136,7 +136,7 @@ pub enum StoreError {
     },
     /// An entry that must be there is not.
     #[error("entry {seq} of the log is missing")]
-    Missing {
+    MissingEntry {
         /// Its number.
         seq: Seq,
     },
@@ -152,7 +152,7 @@ pub enum StoreError {
     #[error(
         "the store is of a later version of Throughline (schema {found}, this version knows {known})"
     )]
-    Newer {
+    SchemaTooNew {
         /// The schema it has.
         found: String,
         /// The last schema this version knows.
@@ -162,7 +162,7 @@ pub enum StoreError {
     #[error(
         "{file} was deleted or replaced while the store was open; nothing is written to it or read from it until it is opened again"
     )]
-    Replaced {
+    FileReplaced {
         /// The file.
         file: String,
     },
@@ -178,7 +178,7 @@ pub enum StoreError {
     },
     /// The address of a store means nothing.
     #[error("{url:?} is not the address of a store: {why}")]
-    Address {
+    InvalidUrl {
         /// The address.
         url: String,
         /// Why not.
@@ -194,7 +194,7 @@ pub enum StoreError {
     },
     /// The disk has no room, or a limit was reached.
     #[error("there is no room on the disk while {during}")]
-    Full {
+    DiskFull {
         /// What was being done.
         during: &'static str,
         /// Why.
@@ -230,7 +230,7 @@ pub enum StoreError {
     Unsupported(&'static str),
     /// Something that went wrong where the store is, told as it was told there.
     #[error("{message}")]
-    Elsewhere {
+    Remote {
         /// What kind of failure it was.
         kind: ErrorKind,
         /// What was told.
@@ -268,22 +268,22 @@ impl StoreError {
             | Self::TokenExists(_) => ErrorKind::Conflict,
             Self::NothingToAppend
             | Self::TooLarge { .. }
-            | Self::Address { .. }
+            | Self::InvalidUrl { .. }
             | Self::Unsupported(_) => ErrorKind::Invalid,
             Self::Damaged { .. }
-            | Self::Missing { .. }
+            | Self::MissingEntry { .. }
             | Self::DamagedStore { .. }
             | Self::MainFileLost { .. } => ErrorKind::Damaged,
-            Self::Newer { .. }
-            | Self::Replaced { .. }
+            Self::SchemaTooNew { .. }
+            | Self::FileReplaced { .. }
             | Self::Busy { .. }
-            | Self::Full { .. }
+            | Self::DiskFull { .. }
             | Self::OutOfMemory { .. }
             | Self::ReadOnly { .. }
             | Self::OutcomeUnknown { .. }
             | Self::Closed
             | Self::Backend { .. } => ErrorKind::Unavailable,
-            Self::Elsewhere { kind, .. } => *kind,
+            Self::Remote { kind, .. } => *kind,
         }
     }
 
@@ -297,46 +297,46 @@ impl StoreError {
                 during,
                 seconds: *seconds,
             },
-            Self::Full { during, source } => Self::Full {
+            Self::DiskFull { during, source } => Self::DiskFull {
                 during,
-                source: causes(&**source).into(),
+                source: format_causes(&**source).into(),
             },
             Self::OutOfMemory { during } => Self::OutOfMemory { during },
             Self::ReadOnly { during, source } => Self::ReadOnly {
                 during,
-                source: causes(&**source).into(),
+                source: format_causes(&**source).into(),
             },
             Self::OutcomeUnknown { source } => Self::OutcomeUnknown {
-                source: causes(&**source).into(),
+                source: format_causes(&**source).into(),
             },
-            Self::Newer { found, known } => Self::Newer {
+            Self::SchemaTooNew { found, known } => Self::SchemaTooNew {
                 found: found.clone(),
                 known: known.clone(),
             },
-            Self::Replaced { file } => Self::Replaced { file: file.clone() },
+            Self::FileReplaced { file } => Self::FileReplaced { file: file.clone() },
             Self::MainFileLost { file, log } => Self::MainFileLost {
                 file: file.clone(),
                 log: log.clone(),
             },
             Self::DamagedStore { what, source } => Self::DamagedStore {
                 what: what.clone(),
-                source: source.as_deref().map(|source| causes(source).into()),
+                source: source.as_deref().map(|source| format_causes(source).into()),
             },
             Self::Backend { during, source } => Self::Backend {
                 during,
-                source: causes(&**source).into(),
+                source: format_causes(&**source).into(),
             },
-            other => Self::Elsewhere {
+            other => Self::Remote {
                 kind: other.kind(),
                 message: other.to_string(),
-                source: std::error::Error::source(other).map(|source| causes(source).into()),
+                source: std::error::Error::source(other).map(|source| format_causes(source).into()),
             },
         }
     }
 }
 
 /// An error and what caused it, on one line.
-fn causes(error: &dyn std::error::Error) -> String {
+fn format_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

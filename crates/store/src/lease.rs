@@ -26,7 +26,8 @@ pub struct Lease {
     /// Who does it.
     pub holder: String,
     /// Higher than that of everybody who did it before.
-    pub number: u64,
+    #[serde(rename = "number")]
+    pub fencing_token: u64,
     /// When others may take it, by the store's clock. Until somebody does, it holds.
     pub expires_at: Timestamp,
 }
@@ -41,7 +42,7 @@ pub const MAX_CLOCK_CORRECTION: Duration = Duration::from_secs(1);
 /// Not once it has expired, nor if it was granted in the future: the clock was set back since,
 /// and an expiry by the old time could be a day away. A holder that is still at work renews it
 /// by the new time.
-pub fn is_in_effect(granted_at: Timestamp, expires_at: Timestamp, now: Timestamp) -> bool {
+pub fn is_lease_in_effect(granted_at: Timestamp, expires_at: Timestamp, now: Timestamp) -> bool {
     let latest_grant = now
         .checked_add(MAX_CLOCK_CORRECTION)
         .unwrap_or(Timestamp::MAX);
@@ -96,8 +97,8 @@ impl Lease {
     pub fn fence(&self) -> Fence {
         Fence {
             name: self.name.clone(),
-            number: self.number,
-            within: None,
+            fencing_token: self.fencing_token,
+            outer: None,
         }
     }
 }
@@ -109,11 +110,13 @@ pub struct Fence {
     /// What the lease is called.
     pub name: String,
     /// Its number.
-    pub number: u64,
+    #[serde(rename = "number")]
+    pub fencing_token: u64,
     /// The fence of the work that this is part of, as a compaction is of a turn: what is
     /// written is refused once either lease is another's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub within: Option<Box<Fence>>,
+    #[serde(rename = "within")]
+    pub outer: Option<Box<Fence>>,
 }
 
 impl Fence {
@@ -121,18 +124,18 @@ impl Fence {
     #[must_use]
     pub fn nested_in(self, outer: Option<Fence>) -> Self {
         Self {
-            within: outer.map(Box::new),
+            outer: outer.map(Box::new),
             ..self
         }
     }
 
     /// Every lease that must be held, this one first.
-    pub fn each(&self) -> impl Iterator<Item = &Fence> {
-        std::iter::successors(Some(self), |fence| fence.within.as_deref())
+    pub fn iter(&self) -> impl Iterator<Item = &Fence> {
+        std::iter::successors(Some(self), |fence| fence.outer.as_deref())
     }
 
     /// What somebody is told whose lease is gone.
-    pub fn lost(&self) -> StoreError {
+    pub fn lost_error(&self) -> StoreError {
         StoreError::LeaseLost {
             name: self.name.clone(),
         }
@@ -142,12 +145,12 @@ impl Fence {
 /// Gives work to one at a time. Expiry is by the store's clock: those of the machines that
 /// take leases need not agree. [`is_in_effect`] says when a lease keeps others away.
 #[async_trait]
-pub trait Leases: Send + Sync {
+pub trait LeaseStore: Send + Sync {
     /// Takes a lease for so long, unless somebody else has it: [`StoreError::LeaseHeld`].
     ///
     /// Whoever has it already takes it anew, under a higher number. A holder's name is
     /// therefore chosen anew for each piece of work.
-    async fn take_lease(
+    async fn acquire_lease(
         &self,
         owner: &Owner,
         name: &str,
@@ -191,10 +194,10 @@ mod tests {
     #[test]
     fn a_lease_granted_in_the_future_is_not_in_effect() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        assert!(is_in_effect(at(100), at(115), at(100)));
-        assert!(is_in_effect(at(100), at(115), at(114)));
-        assert!(!is_in_effect(at(100), at(115), at(115)));
-        assert!(is_in_effect(at(100), at(115), at(99)), "a correction");
-        assert!(!is_in_effect(at(100), at(115), at(98)), "set back");
+        assert!(is_lease_in_effect(at(100), at(115), at(100)));
+        assert!(is_lease_in_effect(at(100), at(115), at(114)));
+        assert!(!is_lease_in_effect(at(100), at(115), at(115)));
+        assert!(is_lease_in_effect(at(100), at(115), at(99)), "a correction");
+        assert!(!is_lease_in_effect(at(100), at(115), at(98)), "set back");
     }
 }

@@ -11,42 +11,44 @@
 //! [`MemoryStore`] is the simplest thing that is right. It serves tests, and the
 //! random tests of every other store are run against it.
 
-mod access;
+mod api_tokens;
 mod append;
 mod blob;
 mod catalog;
-mod check;
+mod change_feed;
 mod error;
-mod feed;
 mod lease;
 mod log;
+mod maintenance;
 mod memory;
-mod prepared;
+mod prepared_append;
 mod retry;
-mod tokens;
+mod token_counts;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
-pub use access::Access;
+pub use api_tokens::ApiTokens;
 pub use append::{
-    Append, Appended, Encoded, EntryIds, Expect, How, MAX_ENTRY_BYTES, OnConflict, Settled,
-    refuse_large_entry, repeat_of, settle,
+    Append, AppendDecision, AppendKind, AppendOutcome, EncodedPayload, EntryIds, Expect,
+    MAX_ENTRY_BYTES, OnConflict, decide_append, find_repeat, refuse_large_entry,
 };
-pub use blob::{BlobStore, MAX_BLOB_BYTES, admit_blob};
-pub use catalog::{Candidate, Catalog, Cursor, CursorError, Filter, Page, Scope, Trashed};
-pub use check::{Finding, LogCheck, Progress, Report, Upkeep};
+pub use blob::{BlobStore, MAX_BLOB_BYTES, validate_blob};
+pub use catalog::{
+    Candidate, Catalog, Cursor, CursorError, Page, SessionFilter, SessionScope, TrashedSession,
+};
+pub use change_feed::{Change, ChangeFeed, ChangeKind, Position, SessionEvent};
 pub use error::{BoxError, ErrorKind, StoreError};
-pub use feed::{Change, Event, Feed, Position, What};
-pub use lease::{Fence, Lease, LeaseHolder, Leases, MAX_CLOCK_CORRECTION, is_in_effect};
-pub use log::{Created, LogStore, Read, refuse_unknown_entries};
+pub use lease::{Fence, Lease, LeaseHolder, LeaseStore, MAX_CLOCK_CORRECTION, is_lease_in_effect};
+pub use log::{CreateOutcome, LogStore, ReadRange, refuse_unknown_entries};
+pub use maintenance::{CheckReport, Finding, LogChecker, Maintenance, ProgressCallback};
 pub use memory::MemoryStore;
-pub use prepared::{Prepared, decode, encode, encode_beforehand, verify};
+pub use prepared_append::{PreparedAppend, decode_entry, encode_body, encode_entry, verify_entry};
 pub use retry::{
-    BatchAction, BatchFault, BatchRun, BatchStep, QueuedWrite, RetryPolicy, is_expired,
+    BatchAction, BatchFault, BatchRecovery, BatchRun, QueuedWrite, RetryPolicy, is_expired,
     take_expired,
 };
-pub use tokens::TokenStore;
+pub use token_counts::TokenCounts;
 
 /// Every migration there has been, oldest first, with its name. The names are the same for
 /// all stores, and the files are each store's own, in its folder `migrations`.
@@ -78,8 +80,19 @@ macro_rules! migrations {
 
 /// A whole store.
 pub trait Store:
-    LogStore + Catalog + BlobStore + TokenStore + Feed + Access + Leases + Upkeep
+    LogStore + Catalog + BlobStore + TokenCounts + ChangeFeed + ApiTokens + LeaseStore + Maintenance
 {
 }
 
-impl<T: LogStore + Catalog + BlobStore + TokenStore + Feed + Access + Leases + Upkeep> Store for T {}
+impl<
+    T: LogStore
+        + Catalog
+        + BlobStore
+        + TokenCounts
+        + ChangeFeed
+        + ApiTokens
+        + LeaseStore
+        + Maintenance,
+> Store for T
+{
+}

@@ -5,14 +5,14 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use throughline_model::{
-    Birth, Entry, EntryId, Owner, Record, Seq, SessionId, SessionRef, StoredEntry,
+    Entry, EntryId, Owner, Record, Seq, SessionHeader, SessionId, SessionRef, StoredEntry,
 };
 
-use crate::{Append, Appended, StoreError, decode};
+use crate::{Append, AppendOutcome, StoreError, decode_entry};
 
 /// A session that was asked for, made if it was not there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Created {
+pub struct CreateOutcome {
     /// What is known about it.
     pub record: Record,
     /// Whether it was there already.
@@ -22,7 +22,7 @@ pub struct Created {
 /// Which stretch of a log to read. Entries always come in order, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Read {
+pub struct ReadRange {
     /// The first entry wanted.
     pub from: Seq,
     /// The last entry wanted; none for the end of the log.
@@ -33,12 +33,12 @@ pub struct Read {
     pub from_end: bool,
 }
 
-impl Read {
+impl ReadRange {
     /// A page holds at most about this many bytes of payload, and at least one entry.
     pub const PAGE_BYTES: usize = 16 * 1024 * 1024;
 
     /// From an entry on.
-    pub fn from(from: Seq, limit: usize) -> Self {
+    pub fn starting_at(from: Seq, limit: usize) -> Self {
         Self {
             from,
             to: None,
@@ -49,11 +49,11 @@ impl Read {
 
     /// The last entries.
     pub fn tail(limit: usize) -> Self {
-        Self::before(None, limit)
+        Self::up_to(None, limit)
     }
 
     /// The last entries up to and including `to`.
-    pub fn before(to: Option<Seq>, limit: usize) -> Self {
+    pub fn up_to(to: Option<Seq>, limit: usize) -> Self {
         Self {
             from: Seq(1),
             to,
@@ -97,19 +97,23 @@ pub trait LogStore: Send + Sync + Debug {
     ///
     /// Fails with [`StoreError::SessionExists`] if the id is taken by one that was born
     /// otherwise; the same birth again finds the same session.
-    async fn create(&self, owner: &Owner, birth: Birth) -> Result<Created, StoreError>;
+    async fn create(
+        &self,
+        owner: &Owner,
+        birth: SessionHeader,
+    ) -> Result<CreateOutcome, StoreError>;
 
     /// Appends; answers once the entries are durable.
     ///
     /// All or nothing, even if the future is dropped. Appending the same entry ids again
     /// changes nothing and answers as the first time.
-    async fn append(&self, to: &SessionRef, append: Append) -> Result<Appended, StoreError>;
+    async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError>;
 
     /// What is known about a session: one lookup, whatever its length.
     async fn record(&self, of: &SessionRef) -> Result<Record, StoreError>;
 
     /// How the session was born.
-    async fn birth(&self, of: &SessionRef) -> Result<Birth, StoreError>;
+    async fn header(&self, of: &SessionRef) -> Result<SessionHeader, StoreError>;
 
     /// Reads entries as they are stored: touches only what it returns.
     ///
@@ -118,28 +122,36 @@ pub trait LogStore: Send + Sync + Debug {
     async fn read_stored(
         &self,
         of: &SessionRef,
-        read: Read,
+        read: ReadRange,
     ) -> Result<Vec<StoredEntry>, StoreError>;
 
     /// How a session was born and a stretch of its log, even of one in the trash: for
     /// copying a whole store.
-    async fn copy_of(
+    async fn read_for_copy(
         &self,
         of: &SessionRef,
-        read: Read,
-    ) -> Result<(Birth, Vec<StoredEntry>), StoreError>;
+        read: ReadRange,
+    ) -> Result<(SessionHeader, Vec<StoredEntry>), StoreError>;
 
     /// Reads entries.
-    async fn read(&self, of: &SessionRef, read: Read) -> Result<Vec<Entry>, StoreError> {
+    async fn read(&self, of: &SessionRef, read: ReadRange) -> Result<Vec<Entry>, StoreError> {
         let stored = self.read_stored(of, read).await?;
-        stored.iter().map(|entry| decode(&of.id, entry)).collect()
+        stored
+            .iter()
+            .map(|entry| decode_entry(&of.id, entry))
+            .collect()
     }
 
     /// Makes a session that shares the entries up to `at` and goes on from there.
     ///
     /// Costs the same whatever the length of the log. The birth is completed with what
     /// stood at that entry.
-    async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError>;
+    async fn fork(
+        &self,
+        of: &SessionRef,
+        at: Seq,
+        birth: SessionHeader,
+    ) -> Result<Record, StoreError>;
 
     /// Where each of these entries is in the session's own part of the log, if it is.
     async fn locate(
@@ -163,10 +175,10 @@ pub trait LogStore: Send + Sync + Debug {
     /// Continues what is there: the session is made if need be, entries that are there
     /// already are passed over, and a log that has gone another way is refused with
     /// [`StoreError::Moved`]. Answers how many entries were new.
-    async fn adopt(
+    async fn import_log(
         &self,
         owner: &Owner,
-        birth: Birth,
+        birth: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError>;
 }

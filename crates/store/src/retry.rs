@@ -17,9 +17,9 @@ pub struct RetryPolicy {
     /// How long a write may take altogether: waiting in the queue, all attempts, all pauses.
     pub time_limit: Duration,
     /// The pause before the first retry; each later one is twice as long.
-    pub first_pause: Duration,
+    pub initial_backoff: Duration,
     /// The longest pause.
-    pub longest_pause: Duration,
+    pub max_backoff: Duration,
     /// Lengthens the pauses by up to half, so that processes with different seeds do not
     /// retry in step. 0 for none.
     pub seed: u32,
@@ -31,14 +31,14 @@ pub enum BatchFault {
     /// One of its writes broke the transaction; the others may well succeed without it.
     Write,
     /// The store cannot serve now but may soon: locked by others, connection lost.
-    Passing,
+    Transient,
     /// The store cannot serve until somebody mends something: disk full, I/O error, read-only.
-    Lasting,
+    Permanent,
 }
 
 /// What to do with a batch that was rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BatchStep {
+pub enum BatchRecovery {
     /// Answer every write with the failure. None of them is run again.
     Fail,
     /// Run every write in a transaction of its own, to find the one at fault. Deadlines stay.
@@ -55,8 +55,8 @@ impl RetryPolicy {
     pub const fn new(time_limit: Duration) -> Self {
         Self {
             time_limit,
-            first_pause: Duration::from_millis(5),
-            longest_pause: Duration::from_millis(500),
+            initial_backoff: Duration::from_millis(5),
+            max_backoff: Duration::from_millis(500),
             seed: 0,
         }
     }
@@ -69,26 +69,26 @@ impl RetryPolicy {
     /// Decides about a batch that was rolled back. `deadlines` are those of its writes,
     /// `failures` how many attempts at it have failed for a [`BatchFault::Passing`] reason,
     /// this one included.
-    pub fn after_failure(
+    pub fn decide_recovery(
         &self,
         fault: BatchFault,
         deadlines: impl IntoIterator<Item = Instant>,
         failures: u32,
         now: Instant,
-    ) -> BatchStep {
+    ) -> BatchRecovery {
         let mut deadlines = deadlines.into_iter();
         match fault {
             BatchFault::Write => match deadlines.nth(1) {
-                Some(_) => BatchStep::Split,
-                None => BatchStep::Fail,
+                Some(_) => BatchRecovery::Split,
+                None => BatchRecovery::Fail,
             },
-            BatchFault::Lasting => BatchStep::Fail,
-            BatchFault::Passing => {
+            BatchFault::Permanent => BatchRecovery::Fail,
+            BatchFault::Transient => {
                 let pending = deadlines.filter(|at| !is_expired(*at, now));
                 match pending.min() {
-                    None => BatchStep::Fail,
-                    Some(earliest) => BatchStep::Retry {
-                        after: self.pause(failures).min(earliest - now),
+                    None => BatchRecovery::Fail,
+                    Some(earliest) => BatchRecovery::Retry {
+                        after: self.backoff(failures).min(earliest - now),
                     },
                 }
             }
@@ -96,9 +96,9 @@ impl RetryPolicy {
     }
 
     /// The pause after so many failures.
-    fn pause(&self, failures: u32) -> Duration {
+    fn backoff(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(16);
-        let pause = (self.first_pause * (1 << doublings)).min(self.longest_pause);
+        let pause = (self.initial_backoff * (1 << doublings)).min(self.max_backoff);
         let eighths = self.seed.wrapping_mul(0x9e37_79b9) >> 30;
         pause + pause * eighths / 8
     }
@@ -148,7 +148,7 @@ pub struct BatchRun<W> {
     parts: VecDeque<Vec<W>>,
     /// How often the first part has failed.
     failures: u32,
-    pause: Option<Duration>,
+    pending_pause: Option<Duration>,
 }
 
 /// What to do next with a batch.
@@ -177,13 +177,13 @@ impl<W: QueuedWrite> BatchRun<W> {
             policy,
             parts: VecDeque::from([batch]),
             failures: 0,
-            pause: None,
+            pending_pause: None,
         }
     }
 
     /// What to do now. Writes that were abandoned are dropped without being run.
     pub fn next(&mut self, now: Instant) -> BatchAction<W> {
-        if let Some(pause) = self.pause.take() {
+        if let Some(pause) = self.pending_pause.take() {
             return BatchAction::Pause(pause);
         }
         while let Some(part) = self.parts.front_mut() {
@@ -202,32 +202,37 @@ impl<W: QueuedWrite> BatchRun<W> {
     }
 
     /// The writes of the last attempt are committed.
-    pub fn committed(&mut self) {
+    pub fn record_commit(&mut self) {
         self.finish_part();
     }
 
     /// The last attempt was rolled back. Answers with its writes if they fail with it, and
     /// none of them is run again.
     #[must_use]
-    pub fn failed(&mut self, batch: Vec<W>, fault: BatchFault, now: Instant) -> Option<Vec<W>> {
+    pub fn record_failure(
+        &mut self,
+        batch: Vec<W>,
+        fault: BatchFault,
+        now: Instant,
+    ) -> Option<Vec<W>> {
         self.failures += 1;
         let deadlines = batch.iter().map(W::deadline);
         let step = self
             .policy
-            .after_failure(fault, deadlines, self.failures, now);
+            .decide_recovery(fault, deadlines, self.failures, now);
         match step {
-            BatchStep::Fail => {
+            BatchRecovery::Fail => {
                 self.finish_part();
                 return Some(batch);
             }
-            BatchStep::Split => {
+            BatchRecovery::Split => {
                 self.finish_part();
                 for write in batch.into_iter().rev() {
                     self.parts.push_front(vec![write]);
                 }
             }
-            BatchStep::Retry { after } => {
-                self.pause = Some(after);
+            BatchRecovery::Retry { after } => {
+                self.pending_pause = Some(after);
                 if let Some(part) = self.parts.front_mut() {
                     *part = batch;
                 }
@@ -261,13 +266,16 @@ mod tests {
         let now = Instant::now();
         let two = [now + LIMIT, now + LIMIT];
         let decide = |fault, deadlines: &[Instant]| {
-            policy().after_failure(fault, deadlines.iter().copied(), 1, now)
+            policy().decide_recovery(fault, deadlines.iter().copied(), 1, now)
         };
-        assert_eq!(decide(BatchFault::Write, &two), BatchStep::Split);
-        assert_eq!(decide(BatchFault::Write, &two[..1]), BatchStep::Fail);
-        assert_eq!(decide(BatchFault::Lasting, &two), BatchStep::Fail);
-        let retried = decide(BatchFault::Passing, &two);
-        assert!(matches!(retried, BatchStep::Retry { .. }), "{retried:?}");
+        assert_eq!(decide(BatchFault::Write, &two), BatchRecovery::Split);
+        assert_eq!(decide(BatchFault::Write, &two[..1]), BatchRecovery::Fail);
+        assert_eq!(decide(BatchFault::Permanent, &two), BatchRecovery::Fail);
+        let retried = decide(BatchFault::Transient, &two);
+        assert!(
+            matches!(retried, BatchRecovery::Retry { .. }),
+            "{retried:?}"
+        );
     }
 
     #[test]
@@ -276,8 +284,8 @@ mod tests {
         let deadlines = [now + seconds(50), now + Duration::from_millis(120)];
         let pauses: Vec<_> = (1..=10)
             .map(|failures| {
-                match policy().after_failure(BatchFault::Passing, deadlines, failures, now) {
-                    BatchStep::Retry { after } => after.as_millis(),
+                match policy().decide_recovery(BatchFault::Transient, deadlines, failures, now) {
+                    BatchRecovery::Retry { after } => after.as_millis(),
                     other => panic!("{other:?}"),
                 }
             })
@@ -288,9 +296,9 @@ mod tests {
     #[test]
     fn seeds_spread_the_pauses_and_keep_them_in_bounds() {
         let pauses: Vec<_> = (0..64)
-            .map(|seed| RetryPolicy { seed, ..policy() }.pause(20))
+            .map(|seed| RetryPolicy { seed, ..policy() }.backoff(20))
             .collect();
-        let longest = policy().longest_pause;
+        let longest = policy().max_backoff;
         assert!(
             pauses
                 .iter()
@@ -301,7 +309,7 @@ mod tests {
 
     /// A writer over a store that stays locked, with a simulated clock: each attempt takes
     /// `attempt`, writes arrive as told, and at most 512 of them share an attempt.
-    fn answers_of_a_locked_store(
+    fn simulate_locked_store(
         start: Instant,
         arrivals: &[Duration],
         attempt: Duration,
@@ -325,10 +333,10 @@ mod tests {
                 now += attempt;
                 failures += 1;
                 let deadlines = batch.iter().map(|at| policy.deadline(*at));
-                match policy.after_failure(BatchFault::Passing, deadlines, failures, now) {
-                    BatchStep::Retry { after } => now += after,
-                    BatchStep::Fail => {}
-                    BatchStep::Split => panic!("a locked store is nobody's fault"),
+                match policy.decide_recovery(BatchFault::Transient, deadlines, failures, now) {
+                    BatchRecovery::Retry { after } => now += after,
+                    BatchRecovery::Fail => {}
+                    BatchRecovery::Split => panic!("a locked store is nobody's fault"),
                 }
             }
         }
@@ -341,7 +349,7 @@ mod tests {
             .map(|n| Duration::from_millis(n * n * 250))
             .collect();
         let attempt = Duration::from_millis(3);
-        let answered = answers_of_a_locked_store(Instant::now(), &arrivals, attempt);
+        let answered = simulate_locked_store(Instant::now(), &arrivals, attempt);
         assert_eq!(answered.len(), 24);
         for waited in answered {
             assert!((LIMIT..LIMIT + attempt * 2).contains(&waited), "{waited:?}");

@@ -12,7 +12,7 @@ use throughline_store::{MemoryStore, clock_conformance, conformance};
 fn fixture() -> Fixture<MemoryStore> {
     Fixture {
         store: MemoryStore::new(),
-        keep: Box::new(()),
+        guard: Box::new(()),
     }
 }
 
@@ -25,15 +25,15 @@ fn with_clock() -> Fixture<MemoryStore> {
     let now = Arc::clone(&clock);
     Fixture {
         store: MemoryStore::with_clock(move || *now.lock().unwrap()),
-        keep: Box::new(clock),
+        guard: Box::new(clock),
     }
 }
 
-fn set_back(fixture: &Fixture<MemoryStore>, by: Duration) -> std::future::Ready<()> {
-    let clock: &Clock = fixture.keep.downcast_ref().unwrap();
+fn set_clock_back(fixture: &Fixture<MemoryStore>, by: Duration) -> std::future::Ready<()> {
+    let clock: &Clock = fixture.guard.downcast_ref().unwrap();
     let mut now = clock.lock().unwrap();
     *now = now.checked_sub(by).unwrap();
     std::future::ready(())
 }
 
-clock_conformance!(with_clock(), set_back);
+clock_conformance!(with_clock(), set_clock_back);

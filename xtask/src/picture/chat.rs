@@ -11,17 +11,17 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use pty_process::Size;
 
-use super::svg::svg;
-use crate::run::{built, workspace};
+use super::svg::render_svg;
+use crate::process::{built_path, workspace};
 
 const ROWS: NonZeroU16 = NonZeroU16::new(34).unwrap();
 const COLUMNS: NonZeroU16 = NonZeroU16::new(92).unwrap();
 /// What the line editor says when it begins to read a line.
 const PROMPT: &[u8] = b"\x1b[?2004h";
-const PATIENCE: Duration = Duration::from_secs(20);
+const PROMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What is typed.
-const TYPED: &[&str] = &[
+const TYPED_LINES: &[&str] = &[
     "Let's limit requests to 100 a minute per user.",
     "/pin Redis listens on port 6380",
     "/tasks",
@@ -41,7 +41,7 @@ pub(super) fn draw() -> Result<()> {
     std::fs::create_dir_all(&work)?;
     let script = home.join("script.json");
     std::fs::write(&script, SCRIPT)?;
-    let mut model = Command::new(built("release", "stand-in"))
+    let mut model = Command::new(built_path("release", "mock-provider"))
         .arg("--script")
         .arg(&script)
         .stdout(Stdio::piped())
@@ -51,7 +51,7 @@ pub(super) fn draw() -> Result<()> {
     let out = model.stdout.take().context("the stand-in says nothing")?;
     BufReader::new(out).read_line(&mut address)?;
 
-    let mut command = Command::new(built("release", "tl"));
+    let mut command = Command::new(built_path("release", "tl"));
     command
         .args(["--model", "anthropic/claude-sonnet-4-5"])
         .current_dir(&work)
@@ -63,16 +63,19 @@ pub(super) fn draw() -> Result<()> {
         .env("TZ", "UTC")
         .env("ANTHROPIC_API_KEY", "of-the-picture")
         .env("ANTHROPIC_BASE_URL", address.trim());
-    let screen = screen_of(command);
+    let screen = capture_screen(command);
     model.kill()?;
     model.wait()?;
-    std::fs::write(workspace().join("docs/chat.svg"), svg(screen?.trim_end()))?;
+    std::fs::write(
+        workspace().join("docs/chat.svg"),
+        render_svg(screen?.trim_end()),
+    )?;
     eprintln!("Wrote docs/chat.svg");
     Ok(())
 }
 
 /// Types everything, and gives what is on the screen then.
-fn screen_of(command: Command) -> Result<String> {
+fn capture_screen(command: Command) -> Result<String> {
     let (pty, pts) = pty_process::blocking::open()?;
     pty.resize(Size::new(ROWS.get(), COLUMNS.get()))?;
     let mut child = pty_process::blocking::Command::from(command).spawn(pts)?;
@@ -91,7 +94,7 @@ fn screen_of(command: Command) -> Result<String> {
     });
     let mut parser = vt100::Parser::new(ROWS, COLUMNS, 0);
     wait_for_prompt(&shown, &mut parser)?;
-    for line in TYPED {
+    for line in TYPED_LINES {
         keys.write_all(line.as_bytes())?;
         keys.write_all(b"\r")?;
         wait_for_prompt(&shown, &mut parser)?;
@@ -112,7 +115,7 @@ fn wait_for_prompt(shown: &Receiver<Vec<u8>>, parser: &mut vt100::Parser) -> Res
     let mut seen = Vec::new();
     while !seen.windows(PROMPT.len()).any(|bytes| bytes == PROMPT) {
         let bytes = shown
-            .recv_timeout(PATIENCE)
+            .recv_timeout(PROMPT_TIMEOUT)
             .context("it never asked for a line")?;
         parser.process(&bytes);
         seen.extend(bytes);

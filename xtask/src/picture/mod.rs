@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::run::{self, built, cargo, workspace};
-use svg::svg;
+use crate::process::{self, built_path, cargo, workspace};
+use svg::render_svg;
 
 /// The commands whose output is shown; lines that start with `#` are run and not shown.
 const SCRIPT: &[(&str, &str)] = &[
@@ -45,7 +45,7 @@ pub(crate) struct PictureArgs {
 
 pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     if args.what.as_deref() != Some("page") {
-        terminal()?;
+        draw_terminal()?;
     }
     if args.what.as_deref() != Some("terminal") {
         page::draw()?;
@@ -53,9 +53,9 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     Ok(())
 }
 
-fn terminal() -> Result<()> {
-    let packages = ["-p", "throughline-cli", "-p", "throughline-stand-in"];
-    run::run(cargo().args(["build", "--release"]).args(packages))?;
+fn draw_terminal() -> Result<()> {
+    let packages = ["-p", "throughline-cli", "-p", "throughline-mock-provider"];
+    process::run(cargo().args(["build", "--release"]).args(packages))?;
     chat::draw()?;
     let home = workspace().join("target/picture");
     // A picture of a fresh start, whatever an earlier one left.
@@ -65,19 +65,19 @@ fn terminal() -> Result<()> {
     let mut screen = String::new();
     for (line, stdin) in SCRIPT {
         let hidden = line.starts_with('#');
-        let output = tl(&home, line.trim_start_matches("# "), stdin)?;
+        let output = run_tl(&home, line.trim_start_matches("# "), stdin)?;
         if !hidden {
             let _ = write!(screen, "\u{1b}[1;32m$\u{1b}[0m tl {line}\n{output}\n");
         }
     }
-    let picture = svg(screen.trim_end());
+    let picture = render_svg(screen.trim_end());
     std::fs::write(workspace().join("docs/tl.svg"), picture)?;
     eprintln!("Wrote docs/tl.svg");
     Ok(())
 }
 
-fn tl(home: &Path, line: &str, stdin: &str) -> Result<String> {
-    let mut child = Command::new(built("release", "tl"))
+fn run_tl(home: &Path, line: &str, stdin: &str) -> Result<String> {
+    let mut child = Command::new(built_path("release", "tl"))
         .args(line.split(' '))
         .args(["--color", "always"])
         .current_dir(home)

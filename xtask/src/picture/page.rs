@@ -5,20 +5,20 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::run::{self, built, cargo, workspace};
+use crate::process::{self, built_path, cargo, workspace};
 
 /// What is drawn: a file, where on the page (`{}` is the session that has most in it), the
 /// size of the window, and whether it is dark.
-const DRAWN: [(&str, &str, &str, bool); 3] = [
+const SCREENSHOTS: [(&str, &str, &str, bool); 3] = [
     ("page-sessions.png", "/", "1200,700", false),
     ("page-chat.png", "{}?before=9999", "1200,800", false),
     ("page-status.png", "{}/status", "1200,860", true),
 ];
 
 /// A program that ends with this.
-struct Running(Child);
+struct ChildGuard(Child);
 
-impl Drop for Running {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -26,22 +26,22 @@ impl Drop for Running {
 }
 
 pub(super) fn draw() -> Result<()> {
-    crate::browser::get()?;
-    run::run(cargo().args(["build", "-p", "throughline-server", "--example", "page"]))?;
-    let mut server = Command::new(built("debug", "examples/page"))
+    crate::browser::ensure_installed()?;
+    process::run(cargo().args(["build", "-p", "throughline-server", "--example", "page"]))?;
+    let mut server = Command::new(built_path("debug", "examples/page"))
         .arg("127.0.0.1:0")
         .stdout(Stdio::piped())
         .spawn()
         .context("the example cannot be run")?;
     let out = server.stdout.take().context("the example says nothing")?;
-    let _server = Running(server);
+    let _server = ChildGuard(server);
     let mut session = String::new();
     BufReader::new(out).read_line(&mut session)?;
     let session = session.trim();
     let (start, _) = session
         .split_once("/s/")
         .context("the example said no address")?;
-    for (file, place, size, dark) in DRAWN {
+    for (file, place, size, dark) in SCREENSHOTS {
         let url = match place.strip_prefix("{}") {
             Some(rest) => format!("{session}{rest}"),
             None => format!("{start}{place}"),
@@ -66,7 +66,7 @@ pub(super) fn draw() -> Result<()> {
         if dark {
             chromium.arg("--blink-settings=preferredColorScheme=0");
         }
-        run::run(chromium.arg(url))?;
+        process::run(chromium.arg(url))?;
         eprintln!("Wrote docs/{file}");
     }
     Ok(())

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 /// How the text to come is drawn.
 #[derive(Default)]
-struct Pen {
+struct TextStyle {
     effects: Vec<&'static str>,
     color: Option<u8>,
 }
 
-impl Pen {
+impl TextStyle {
     fn apply(&mut self, codes: &str) {
         for code in codes.split(';') {
             match code.parse().unwrap_or(0_u8) {
@@ -36,7 +36,7 @@ impl Pen {
 }
 
 /// A terminal's screen, styled by escape sequences, as a picture.
-pub(super) fn svg(screen: &str) -> String {
+pub(super) fn render_svg(screen: &str) -> String {
     const LINE: usize = 20;
     const EDGE: usize = 20;
     let lines: Vec<_> = screen.lines().collect();
@@ -45,7 +45,7 @@ pub(super) fn svg(screen: &str) -> String {
     for (row, line) in lines.iter().enumerate() {
         let y = EDGE + (row + 1) * LINE - 5;
         let _ = write!(text, r#"<text x="{EDGE}" y="{y}" xml:space="preserve">"#);
-        let mut pen = Pen::default();
+        let mut pen = TextStyle::default();
         for (index, part) in line.split("\u{1b}[").enumerate() {
             let shown = match part.split_once('m') {
                 Some((codes, rest)) if index > 0 => {

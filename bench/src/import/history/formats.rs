@@ -1,28 +1,28 @@
 //! A turn as each agent writes it down.
 
 use serde_json::{Value, json};
-use throughline_formats::Agent;
+use throughline_formats::SourceFormat;
 
 use super::turn::Turn;
 
-pub(super) fn file_name(agent: Agent, session: &str) -> String {
+pub(super) fn file_name(agent: SourceFormat, session: &str) -> String {
     match agent {
-        Agent::Codex => format!("rollout-2026-01-02T10-00-00-{session}.jsonl"),
-        Agent::Pi => format!("2026-01-02T10-00-00-000Z_{session}.jsonl"),
-        Agent::Gemini => format!("chats/session-2026-01-02T10-00-{session}.jsonl"),
+        SourceFormat::Codex => format!("rollout-2026-01-02T10-00-00-{session}.jsonl"),
+        SourceFormat::Pi => format!("2026-01-02T10-00-00-000Z_{session}.jsonl"),
+        SourceFormat::Gemini => format!("chats/session-2026-01-02T10-00-{session}.jsonl"),
         _ => format!("{session}.jsonl"),
     }
 }
 
 /// What stands at the beginning of a session.
-pub(super) fn head(agent: Agent, session: &str) -> Option<Value> {
+pub(super) fn session_header(agent: SourceFormat, session: &str) -> Option<Value> {
     let at = "2026-01-02T10:00:00.000Z";
     match agent {
-        Agent::Codex => Some(json!({"timestamp": at, "type": "session_meta",
+        SourceFormat::Codex => Some(json!({"timestamp": at, "type": "session_meta",
             "payload": {"id": session, "timestamp": at, "cwd": "/nowhere/app"}})),
-        Agent::Pi => Some(json!({"type": "session", "version": 3, "id": session,
+        SourceFormat::Pi => Some(json!({"type": "session", "version": 3, "id": session,
             "timestamp": at, "cwd": "/nowhere/app"})),
-        Agent::Gemini => Some(
+        SourceFormat::Gemini => Some(
             json!({"sessionId": session, "projectHash": "0", "startTime": at,
             "lastUpdated": at, "kind": "main", "directories": ["/nowhere/app"]}),
         ),
@@ -31,19 +31,19 @@ pub(super) fn head(agent: Agent, session: &str) -> Option<Value> {
 }
 
 /// How many messages a turn comes to: Codex's thought is one of its own.
-pub(super) fn messages(agent: Agent) -> u64 {
+pub(super) fn messages_per_turn(agent: SourceFormat) -> u64 {
     match agent {
-        Agent::Codex => Turn::MESSAGES + 1,
+        SourceFormat::Codex => Turn::MESSAGES + 1,
         _ => Turn::MESSAGES,
     }
 }
 
 /// The records of a turn.
-pub(super) fn turn(agent: Agent, session: &str, turn: &Turn) -> Vec<Value> {
+pub(super) fn turn_records(agent: SourceFormat, session: &str, turn: &Turn) -> Vec<Value> {
     match agent {
-        Agent::Codex => codex(turn),
-        Agent::Pi => pi(turn),
-        Agent::Gemini => gemini(session, turn),
+        SourceFormat::Codex => codex(turn),
+        SourceFormat::Pi => pi(turn),
+        SourceFormat::Gemini => gemini(session, turn),
         _ => claude_code(session, turn),
     }
 }
@@ -57,16 +57,16 @@ fn claude_code(session: &str, turn: &Turn) -> Vec<Value> {
                 "cache_read_input_tokens": 0}})
     };
     let messages = [
-        json!({"role": "user", "content": turn.asked}),
+        json!({"role": "user", "content": turn.prompt}),
         answer(
-            json!([{"type": "thinking", "thinking": turn.thought, "signature": "c2lnbmVk"},
+            json!([{"type": "thinking", "thinking": turn.thinking, "signature": "c2lnbmVk"},
                 {"type": "tool_use", "id": call, "name": "Read",
                     "input": {"file_path": turn.file}}]),
             "tool_use",
         ),
         json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": call,
-            "content": turn.read}]}),
-        answer(json!([{"type": "text", "text": turn.answered}]), "end_turn"),
+            "content": turn.tool_output}]}),
+        answer(json!([{"type": "text", "text": turn.answer}]), "end_turn"),
     ];
     let id = |number: u64| format!("{number:08x}-{}", &session[..8]);
     let first = turn.number * Turn::MESSAGES;
@@ -75,7 +75,7 @@ fn claude_code(session: &str, turn: &Turn) -> Vec<Value> {
         json!({"parentUuid": parent, "isSidechain": false, "userType": "external",
             "cwd": "/nowhere/app", "sessionId": session, "version": "2.1.0", "gitBranch": "main",
             "type": message["role"], "message": message, "uuid": id(first + index),
-            "timestamp": turn.at(index)})
+            "timestamp": turn.timestamp(index)})
     });
     records.collect()
 }
@@ -112,21 +112,21 @@ fn codex(turn: &Turn) -> Vec<Value> {
         (
             "response_item",
             json!({"type": "message", "role": "user",
-            "content": [{"type": "input_text", "text": turn.asked}]}),
+            "content": [{"type": "input_text", "text": turn.prompt}]}),
         ),
         (
             "event_msg",
-            json!({"type": "user_message", "message": turn.asked}),
+            json!({"type": "user_message", "message": turn.prompt}),
         ),
         (
             "event_msg",
-            json!({"type": "agent_reasoning", "text": turn.thought}),
+            json!({"type": "agent_reasoning", "text": turn.thinking}),
         ),
         (
             "response_item",
             json!({"type": "reasoning",
-            "summary": [{"type": "summary_text", "text": turn.thought}],
-            "encrypted_content": turn.sealed()}),
+            "summary": [{"type": "summary_text", "text": turn.thinking}],
+            "encrypted_content": turn.encrypted_thinking()}),
         ),
         (
             "response_item",
@@ -137,27 +137,27 @@ fn codex(turn: &Turn) -> Vec<Value> {
         (
             "response_item",
             json!({"type": "function_call_output", "call_id": call,
-            "output": turn.read}),
+            "output": turn.tool_output}),
         ),
         (
             "event_msg",
-            json!({"type": "agent_message", "message": turn.answered}),
+            json!({"type": "agent_message", "message": turn.answer}),
         ),
         (
             "response_item",
             json!({"type": "message", "role": "assistant",
-            "content": [{"type": "output_text", "text": turn.answered}]}),
+            "content": [{"type": "output_text", "text": turn.answer}]}),
         ),
         ("event_msg", cost(150)),
         (
             "event_msg",
-            json!({"type": "task_complete", "last_agent_message": turn.answered}),
+            json!({"type": "task_complete", "last_agent_message": turn.answer}),
         ),
     ];
     let count = records.len() as u64;
     let records = (0..).zip(records).map(|(index, (kind, payload))| {
         // A second a message, for all that is written in a turn.
-        json!({"timestamp": turn.at(index * Turn::MESSAGES / count), "type": kind,
+        json!({"timestamp": turn.timestamp(index * Turn::MESSAGES / count), "type": kind,
             "payload": payload})
     });
     records.collect()
@@ -168,21 +168,21 @@ fn gemini(session: &str, turn: &Turn) -> Vec<Value> {
     let id = |index: u64| format!("{:08x}-{}-{index}", turn.number, &session[..8]);
     let tokens = json!({"input": 10, "output": 5, "cached": 0, "thoughts": 3, "tool": 0,
         "total": 18});
-    let called = json!({"id": id(1), "timestamp": turn.at(1), "type": "gemini", "content": "",
-        "thoughts": [{"subject": "The port", "description": turn.thought,
-            "timestamp": turn.at(1)}],
+    let called = json!({"id": id(1), "timestamp": turn.timestamp(1), "type": "gemini", "content": "",
+        "thoughts": [{"subject": "The port", "description": turn.thinking,
+            "timestamp": turn.timestamp(1)}],
         "tokens": tokens, "model": "gemini-x"});
     let mut answered = called.clone();
     answered["toolCalls"] = json!([{"id": format!("read-{}", turn.number), "name": "read_file",
         "args": {"absolute_path": turn.file}, "status": "success",
-        "timestamp": turn.at(2), "result": [{"functionResponse": {
+        "timestamp": turn.timestamp(2), "result": [{"functionResponse": {
             "id": format!("read-{}", turn.number), "name": "read_file",
-            "response": {"output": turn.read}}}]}]);
+            "response": {"output": turn.tool_output}}}]}]);
     vec![
-        json!({"id": id(0), "timestamp": turn.at(0), "type": "user", "content": turn.asked}),
+        json!({"id": id(0), "timestamp": turn.timestamp(0), "type": "user", "content": turn.prompt}),
         called,
         answered,
-        json!({"id": id(3), "timestamp": turn.at(3), "type": "gemini", "content": turn.answered,
+        json!({"id": id(3), "timestamp": turn.timestamp(3), "type": "gemini", "content": turn.answer,
             "tokens": tokens, "model": "gemini-x"}),
     ]
 }
@@ -195,16 +195,16 @@ fn pi(turn: &Turn) -> Vec<Value> {
             "usage": {"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0}})
     };
     let messages = [
-        json!({"role": "user", "content": [{"type": "text", "text": turn.asked}]}),
+        json!({"role": "user", "content": [{"type": "text", "text": turn.prompt}]}),
         answer(
-            json!([{"type": "thinking", "thinking": turn.thought, "thinkingSignature": "c2ln"},
+            json!([{"type": "thinking", "thinking": turn.thinking, "thinkingSignature": "c2ln"},
                 {"type": "toolCall", "id": call, "name": "read",
                     "arguments": {"path": turn.file}}]),
             "toolUse",
         ),
         json!({"role": "toolResult", "toolCallId": call, "toolName": "read", "isError": false,
-            "content": [{"type": "text", "text": turn.read}]}),
-        answer(json!([{"type": "text", "text": turn.answered}]), "stop"),
+            "content": [{"type": "text", "text": turn.tool_output}]}),
+        answer(json!([{"type": "text", "text": turn.answer}]), "stop"),
     ];
     let first = turn.number * Turn::MESSAGES;
     let records = (0..).zip(messages).map(|(index, mut message)| {
@@ -212,7 +212,7 @@ fn pi(turn: &Turn) -> Vec<Value> {
         message["timestamp"] = json!(1_767_348_000_000 + number);
         let parent = (number > Turn::MESSAGES).then(|| format!("{:08x}", number - 1));
         json!({"type": "message", "id": format!("{number:08x}"), "parentId": parent,
-            "timestamp": turn.at(index), "message": message})
+            "timestamp": turn.timestamp(index), "message": message})
     });
     records.collect()
 }

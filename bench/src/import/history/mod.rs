@@ -10,33 +10,33 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use throughline_formats::Agent;
+use throughline_formats::SourceFormat;
 
 use turn::Turn;
 
 /// Messages a session has.
-const A_SESSION: u64 = 10_000;
+const MESSAGES_PER_SESSION: u64 = 10_000;
 const ID: &str = "00000001-0000-4000-8000-000000000000";
 
 /// Writes a history of so many messages; how many bytes it has.
-pub(super) fn write(agent: Agent, folder: &Path, messages: u64) -> Result<u64> {
+pub(super) fn write_history(agent: SourceFormat, folder: &Path, messages: u64) -> Result<u64> {
     let mut bytes = 0;
     let mut written = 0;
     let mut session = 0;
-    let each = formats::messages(agent);
+    let each = formats::messages_per_turn(agent);
     while written < messages {
         session += 1;
-        let turns = A_SESSION.min(messages - written) / each;
+        let turns = MESSAGES_PER_SESSION.min(messages - written) / each;
         let id = format!("{session:08x}-0000-4000-8000-000000000000");
         let path = folder.join(formats::file_name(agent, &id));
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
         let mut out = BufWriter::new(File::create(&path)?);
-        if let Some(head) = formats::head(agent, &id) {
-            line(&mut out, &head)?;
+        if let Some(head) = formats::session_header(agent, &id) {
+            write_line(&mut out, &head)?;
         }
         for number in 1..=turns {
-            for record in formats::turn(agent, &id, &Turn::new(number)) {
-                line(&mut out, &record)?;
+            for record in formats::turn_records(agent, &id, &Turn::new(number)) {
+                write_line(&mut out, &record)?;
             }
         }
         out.flush()?;
@@ -47,12 +47,12 @@ pub(super) fn write(agent: Agent, folder: &Path, messages: u64) -> Result<u64> {
 }
 
 /// Writes one session of Claude Code of about so many bytes; its file is the only one there.
-pub(super) fn write_long(folder: &Path, bytes: u64) -> Result<()> {
-    let mut out = claude_code(folder)?;
+pub(super) fn write_long_session(folder: &Path, bytes: u64) -> Result<()> {
+    let mut out = create_claude_code_file(folder)?;
     let mut written = 0;
     for number in 1.. {
-        for record in formats::turn(Agent::ClaudeCode, ID, &Turn::new(number)) {
-            written += line(&mut out, &record)?;
+        for record in formats::turn_records(SourceFormat::ClaudeCode, ID, &Turn::new(number)) {
+            written += write_line(&mut out, &record)?;
         }
         if written >= bytes {
             break;
@@ -62,27 +62,27 @@ pub(super) fn write_long(folder: &Path, bytes: u64) -> Result<()> {
 }
 
 /// Writes a session of Claude Code in which one line has so many bytes of a person's words.
-pub(super) fn write_wide(folder: &Path, bytes: usize) -> Result<()> {
-    let mut out = claude_code(folder)?;
+pub(super) fn write_long_line(folder: &Path, bytes: usize) -> Result<()> {
+    let mut out = create_claude_code_file(folder)?;
     let wide = "All of it on one line. ".repeat(bytes / 23);
     let wide = json!({"parentUuid": null, "isSidechain": false, "sessionId": ID, "type": "user",
         "message": {"role": "user", "content": wide}, "uuid": "wide",
         "timestamp": "2026-01-02T10:00:02.000Z"});
-    line(&mut out, &wide)?;
-    for record in formats::turn(Agent::ClaudeCode, ID, &Turn::new(1)) {
-        line(&mut out, &record)?;
+    write_line(&mut out, &wide)?;
+    for record in formats::turn_records(SourceFormat::ClaudeCode, ID, &Turn::new(1)) {
+        write_line(&mut out, &record)?;
     }
     Ok(out.flush()?)
 }
 
-fn claude_code(folder: &Path) -> Result<BufWriter<File>> {
+fn create_claude_code_file(folder: &Path) -> Result<BufWriter<File>> {
     fs::create_dir_all(folder)?;
-    let name = formats::file_name(Agent::ClaudeCode, ID);
+    let name = formats::file_name(SourceFormat::ClaudeCode, ID);
     Ok(BufWriter::new(File::create(folder.join(name))?))
 }
 
 /// Writes a record on a line; how many bytes that were.
-fn line(out: &mut impl Write, record: &Value) -> Result<u64> {
+fn write_line(out: &mut impl Write, record: &Value) -> Result<u64> {
     let mut text = serde_json::to_vec(record)?;
     text.push(b'\n');
     out.write_all(&text)?;

@@ -7,12 +7,12 @@ use throughline_model::Digest;
 /// One turn of a session that works on code.
 pub(super) struct Turn {
     pub(super) number: u64,
-    pub(super) asked: String,
-    pub(super) thought: String,
+    pub(super) prompt: String,
+    pub(super) thinking: String,
     pub(super) file: String,
     /// What the tool read: some fifty lines.
-    pub(super) read: String,
-    pub(super) answered: String,
+    pub(super) tool_output: String,
+    pub(super) answer: String,
 }
 
 impl Turn {
@@ -22,15 +22,15 @@ impl Turn {
     pub(super) fn new(number: u64) -> Self {
         let (module, port) = (number % 977, 1_024 + number % 60_000);
         let file = format!("src/module_{module}.rs");
-        let asked = format!(
+        let prompt = format!(
             "Step {number}: module {module} of the gateway is to listen on port {port}. What has \
              to change for that, and which tests go through it?"
         );
-        let thought = format!(
+        let thinking = format!(
             "The port of module {module} is read when the gateway starts. Before I say what \
              changes I should look at {file}, since the tests may have the old number in them."
         );
-        let answered = format!(
+        let answer = format!(
             "`listen` in `{file}` takes the port from the settings and falls back to a number of \
              its own, so two places change:\n\n1. the fallback becomes {port};\n2. the test \
              `listens_where_it_is_told` expects the old one.\n\nNothing else names it. Run the \
@@ -39,22 +39,22 @@ impl Turn {
         );
         Self {
             number,
-            asked,
-            thought,
-            read: code(module, port),
+            prompt,
+            thinking,
+            tool_output: numbered_source(module, port),
             file,
-            answered,
+            answer,
         }
     }
 
     /// The thought as a provider hands it out that keeps it to itself: noise to anybody else.
-    pub(super) fn sealed(&self) -> String {
+    pub(super) fn encrypted_thinking(&self) -> String {
         let part = |part: u64| Digest::of(&[self.number, part].map(u64::to_le_bytes).concat());
         (0..8).map(|number| part(number).to_string()).collect()
     }
 
     /// When one of the messages was said.
-    pub(super) fn at(&self, message: u64) -> String {
+    pub(super) fn timestamp(&self, message: u64) -> String {
         let second = self.number * Self::MESSAGES + message;
         let (hour, minute) = (second / 3600 % 24, second / 60 % 60);
         format!("2026-01-02T{hour:02}:{minute:02}:{:02}.000Z", second % 60)
@@ -62,7 +62,7 @@ impl Turn {
 }
 
 /// A file as a tool shows it, each line with its number.
-fn code(module: u64, port: u64) -> String {
+fn numbered_source(module: u64, port: u64) -> String {
     let mut text = String::new();
     for number in (1..50).step_by(4) {
         let lines = [

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use crate::ui::Ui;
 
 /// No more often than the eye can follow.
-const APART: Duration = Duration::from_millis(40);
+const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(40);
 
 /// How many lines on the screen are a draft.
 #[derive(Debug)]
 pub(super) struct Draft {
     /// How many lines can be taken back; none where the screen cannot do that.
-    most: usize,
+    max_lines: usize,
     lines: usize,
     drawn_at: Option<Instant>,
 }
@@ -19,7 +19,7 @@ pub(super) struct Draft {
 impl Draft {
     pub(super) fn new(ui: &Ui) -> Self {
         Self {
-            most: ui.height.map_or(0, |height| height.saturating_sub(2)),
+            max_lines: ui.height.map_or(0, |height| height.saturating_sub(2)),
             lines: 0,
             drawn_at: None,
         }
@@ -27,14 +27,17 @@ impl Draft {
 
     /// Whether it is time for another.
     pub(super) fn is_due(&self) -> bool {
-        self.most > 0 && self.drawn_at.is_none_or(|at| at.elapsed() >= APART)
+        self.max_lines > 0
+            && self
+                .drawn_at
+                .is_none_or(|at| at.elapsed() >= MIN_REDRAW_INTERVAL)
     }
 
     /// As much of a draft as can be taken back: its last lines.
-    pub(super) fn drawn<'t>(&mut self, text: &'t str) -> &'t str {
+    pub(super) fn draw<'t>(&mut self, text: &'t str) -> &'t str {
         self.drawn_at = Some(Instant::now());
         let lines = text.matches('\n').count();
-        self.lines = lines.min(self.most);
+        self.lines = lines.min(self.max_lines);
         match text.match_indices('\n').rev().nth(self.lines) {
             Some((end, _)) => &text[end + 1..],
             None => text,
@@ -42,7 +45,7 @@ impl Draft {
     }
 
     /// What takes it off the screen.
-    pub(super) fn taken_back(&mut self) -> String {
+    pub(super) fn erase(&mut self) -> String {
         match std::mem::take(&mut self.lines) {
             0 => String::new(),
             lines => format!("\x1b[{lines}A\r\x1b[J"),
@@ -57,14 +60,14 @@ mod tests {
     #[test]
     fn no_more_is_drawn_than_can_be_taken_back() {
         let mut draft = Draft {
-            most: 2,
+            max_lines: 2,
             lines: 0,
             drawn_at: None,
         };
-        assert_eq!(draft.drawn("a\nb\nc\n"), "b\nc\n");
-        assert_eq!(draft.taken_back(), "\x1b[2A\r\x1b[J");
-        assert_eq!(draft.taken_back(), "");
-        assert_eq!(draft.drawn("a\n"), "a\n");
-        assert_eq!(draft.taken_back(), "\x1b[1A\r\x1b[J");
+        assert_eq!(draft.draw("a\nb\nc\n"), "b\nc\n");
+        assert_eq!(draft.erase(), "\x1b[2A\r\x1b[J");
+        assert_eq!(draft.erase(), "");
+        assert_eq!(draft.draw("a\n"), "a\n");
+        assert_eq!(draft.erase(), "\x1b[1A\r\x1b[J");
     }
 }

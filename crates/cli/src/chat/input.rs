@@ -16,11 +16,11 @@ use rustyline::{
     Cmd, CompletionType, Config, Context, Editor, EventHandler, KeyCode, KeyEvent, Modifiers,
 };
 
-use super::words::WORDS;
+use super::slash_commands::SLASH_COMMANDS;
 
 /// What the person did.
 #[derive(Debug)]
-pub(crate) enum Typed {
+pub(crate) enum InputEvent {
     /// A line, or several.
     Line(String),
     /// Ctrl-C at the prompt.
@@ -68,13 +68,13 @@ impl Input {
     }
 
     /// Waits for a line. Blocks: call it where that harms nobody.
-    pub(crate) fn read(&mut self, prompt: &str, known: Known) -> io::Result<Typed> {
+    pub(crate) fn read(&mut self, prompt: &str, known: CompletionNames) -> io::Result<InputEvent> {
         match self {
             Self::Pipe => {
                 let mut line = String::new();
                 match io::stdin().lock().read_line(&mut line)? {
-                    0 => Ok(Typed::End),
-                    _ => Ok(Typed::Line(line)),
+                    0 => Ok(InputEvent::End),
+                    _ => Ok(InputEvent::Line(line)),
                 }
             }
             Self::Terminal(terminal) => terminal.read(prompt, known),
@@ -95,25 +95,25 @@ impl Input {
 }
 
 impl Terminal {
-    fn read(&mut self, prompt: &str, known: Known) -> io::Result<Typed> {
+    fn read(&mut self, prompt: &str, known: CompletionNames) -> io::Result<InputEvent> {
         if let Some(helper) = self.editor.helper_mut() {
-            helper.known = known;
+            helper.names = known;
         }
         match self.editor.readline(prompt) {
             Ok(line) => {
                 let line = line.replace("\\\n", "\n");
                 if !line.trim().is_empty() && self.editor.add_history_entry(&line).is_ok() {
-                    self.remember();
+                    self.save_history();
                 }
-                Ok(Typed::Line(line))
+                Ok(InputEvent::Line(line))
             }
-            Err(ReadlineError::Interrupted) => Ok(Typed::Interrupt),
-            Err(ReadlineError::Eof) => Ok(Typed::End),
+            Err(ReadlineError::Interrupted) => Ok(InputEvent::Interrupt),
+            Err(ReadlineError::Eof) => Ok(InputEvent::End),
             Err(error) => Err(io::Error::other(error)),
         }
     }
 
-    fn remember(&mut self) {
+    fn save_history(&mut self) {
         if let Some(history) = &self.history {
             // A history that cannot be written is no reason to stop talking.
             let _ = self.editor.append_history(history);
@@ -123,7 +123,7 @@ impl Terminal {
 
 /// Names that can be completed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct CompletionNames {
     /// Sessions, by name or id.
     pub(crate) sessions: Vec<String>,
     /// Tags in use.
@@ -132,7 +132,7 @@ pub(crate) struct Known {
 
 #[derive(Default)]
 struct Helper {
-    known: Known,
+    names: CompletionNames,
 }
 
 impl rustyline::Helper for Helper {}
@@ -146,20 +146,20 @@ impl Completer for Helper {
         at: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
-        Ok(completed(&self.known, &line[..at]))
+        Ok(complete_line(&self.names, &line[..at]))
     }
 }
 
-fn completed(known: &Known, line: &str) -> (usize, Vec<Pair>) {
+fn complete_line(known: &CompletionNames, line: &str) -> (usize, Vec<Pair>) {
     let begun = line.rsplit(' ').next().unwrap_or_default();
     let from = line.len() - begun.len();
     let candidates: Vec<&str> = match line.split_once(' ') {
         None if line.starts_with('/') => {
-            let words = WORDS
+            let words = SLASH_COMMANDS
                 .iter()
                 .filter(|word| word.name.starts_with(&line[1..]));
             let pairs = words.map(|word| Pair {
-                display: format!("/{:<10} {}", word.name, word.about),
+                display: format!("/{:<10} {}", word.name, word.help),
                 replacement: format!("/{} ", word.name),
             });
             return (0, pairs.collect());
@@ -190,9 +190,9 @@ impl Hinter for Helper {
             return None;
         }
         let name = name.strip_suffix(' ').unwrap_or(name);
-        let word = WORDS.iter().find(|word| word.name == name)?;
+        let word = SLASH_COMMANDS.iter().find(|word| word.name == name)?;
         let space = if line.ends_with(' ') { "" } else { " " };
-        (!word.takes.is_empty()).then(|| format!("{space}{}", word.takes))
+        (!word.usage.is_empty()).then(|| format!("{space}{}", word.usage))
     }
 }
 
@@ -204,7 +204,7 @@ impl Highlighter for Helper {
 
 impl Validator for Helper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(if goes_on(context.input()) {
+        Ok(if needs_more_input(context.input()) {
             ValidationResult::Incomplete
         } else {
             ValidationResult::Valid(None)
@@ -213,7 +213,7 @@ impl Validator for Helper {
 }
 
 /// Whether more is to come: a backslash at the end, or code that is not closed.
-fn goes_on(text: &str) -> bool {
+fn needs_more_input(text: &str) -> bool {
     let fences = text
         .lines()
         .filter(|line| line.trim_start().starts_with("```"));
@@ -226,20 +226,20 @@ mod tests {
 
     #[test]
     fn lines_go_on_after_a_backslash_and_in_code() {
-        assert!(goes_on("first\\"));
-        assert!(goes_on("look:\n```rust\nfn main() {}"));
-        assert!(!goes_on("look:\n```\nx\n```"));
-        assert!(!goes_on("hello"));
+        assert!(needs_more_input("first\\"));
+        assert!(needs_more_input("look:\n```rust\nfn main() {}"));
+        assert!(!needs_more_input("look:\n```\nx\n```"));
+        assert!(!needs_more_input("hello"));
     }
 
     #[test]
     fn commands_names_and_tags_are_completed() {
-        let known = Known {
+        let known = CompletionNames {
             sessions: vec!["auth".into(), "billing".into()],
             tags: vec!["urgent".into()],
         };
         let offered = |line: &str| {
-            let (from, pairs) = completed(&known, line);
+            let (from, pairs) = complete_line(&known, line);
             let replacements = pairs.into_iter().map(|pair| pair.replacement);
             (from, replacements.collect::<Vec<_>>())
         };

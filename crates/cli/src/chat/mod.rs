@@ -4,38 +4,38 @@
 //! model, the terminal or the process, what was said is in the store before anything
 //! else is done with it.
 
-mod carry;
-mod command;
-mod counts;
+mod answer_renderer;
+mod calibration;
+mod chat_turn;
+mod dispatch;
 mod draft;
+mod exit;
 mod input;
-mod leave;
-mod mark;
+mod open_marker;
 mod print;
-mod served;
-mod shown;
-mod speak;
+mod responder;
+mod resume;
+mod served_responders;
+mod slash_commands;
 mod start;
 mod status;
-mod voice;
-mod words;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-pub(crate) use served::ServedVoices;
+pub(crate) use served_responders::ServedResponders;
 use throughline::context::Policy;
 use throughline::llm::Summarizer;
 use throughline::{Entry, NewSession, Seq, Session, SessionSpec, Throughline, Usage};
 
 use crate::app::App;
-use crate::commands::context::How;
-use crate::hush::Hush;
-use crate::report::{self, Refusal};
-use input::{Input, Typed};
-use mark::OpenMark;
-use voice::Voice;
-use words::Line;
+use crate::commands::context::PolicyArgs;
+use crate::echo_guard::EchoGuard;
+use crate::error_report::{self, UserError};
+use input::{Input, InputEvent};
+use open_marker::OpenMarker;
+use responder::Responder;
+use slash_commands::InputLine;
 
 /// Talk with an agent
 ///
@@ -70,7 +70,7 @@ pub(crate) struct ChatArgs {
     #[arg(long)]
     pub(crate) no_save: bool,
     #[command(flatten)]
-    how: How,
+    policy_args: PolicyArgs,
 }
 
 impl ChatArgs {
@@ -83,11 +83,11 @@ impl ChatArgs {
             && self.model.is_none()
             && self.print.is_none()
             && !self.no_save
-            && self.how.is_empty()
+            && self.policy_args.is_empty()
     }
 
     /// To go on with a session.
-    pub(crate) fn resuming(session: Option<SessionSpec>) -> Self {
+    pub(crate) fn with_resume(session: Option<SessionSpec>) -> Self {
         Self {
             resume: Some(session),
             ..Self::default()
@@ -96,9 +96,9 @@ impl ChatArgs {
 }
 
 /// Where the conversation is.
-enum Place {
+enum ChatTarget {
     /// In a session.
-    In(Session),
+    Existing(Session),
     /// In one that will be made when something is said.
     New(Box<NewSession>),
 }
@@ -107,38 +107,38 @@ enum Place {
 pub(crate) struct Chat<'a> {
     app: &'a App,
     tl: &'a Throughline,
-    place: Place,
+    target: ChatTarget,
     /// The last entry that this window has shown.
-    seen: Seq,
-    mark: Option<OpenMark>,
-    voice: Voice,
-    how: How,
+    last_seen: Seq,
+    marker: Option<OpenMarker>,
+    responder: Responder,
+    policy_args: PolicyArgs,
     input: Input,
     /// Whether anything is kept.
-    keeps: bool,
+    save: bool,
     /// What was asked since the start, and what that took.
-    asked: u64,
-    spent: Usage,
+    query_count: u64,
+    usage: Usage,
     /// What that cost in dollars, as far as prices are known.
     cost: f64,
     /// The last request, in tokens, and what it might have been.
-    context: Option<(u64, u64)>,
+    context_usage: Option<(u64, u64)>,
     /// A summary whose facts are still to be proposed for memory.
-    news: Option<(Session, Entry)>,
+    summary_to_propose: Option<(Session, Entry)>,
     /// Whether the last thing that happened was Ctrl-C.
     interrupted: bool,
 }
 
 /// What comes after a line.
-enum Next {
-    Go,
-    Leave,
+enum LoopAction {
+    Continue,
+    Exit,
 }
 
 /// Who summarizes outside of a chat: the model that is asked for or configured, or none
 /// for the extractive summarizer.
 pub(crate) fn summarizer(app: &App, model: Option<&str>) -> Result<Option<Box<dyn Summarizer>>> {
-    Ok(Voice::choose(app, None, model)?.summarizer())
+    Ok(Responder::choose(app, None, model)?.summarizer())
 }
 
 /// Talks until the person leaves.
@@ -147,30 +147,30 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
         return print::run(app, args).await;
     }
     if app.ui.json {
-        return Err(Refusal::invalid("a chat is not JSON")
-            .hint("`tl -p PROMPT --json` says one thing and prints the answer as JSON")
+        return Err(UserError::invalid("a chat is not JSON")
+            .with_hint("`tl -p PROMPT --json` says one thing and prints the answer as JSON")
             .into());
     }
     let Some(mut chat) = Chat::start(app, args).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let talked = chat.talk().await;
-    let left = chat.leave().await;
+    let talked = chat.run_loop().await;
+    let left = chat.exit().await;
     talked.and(left)?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl Chat<'_> {
-    async fn talk(&mut self) -> Result<()> {
+    async fn run_loop(&mut self) -> Result<()> {
         loop {
-            let line = match self.read().await? {
-                Typed::Line(line) => {
+            let line = match self.read_input().await? {
+                InputEvent::Line(line) => {
                     self.interrupted = false;
                     line
                 }
-                Typed::End => return Ok(()),
-                Typed::Interrupt if self.interrupted => return Ok(()),
-                Typed::Interrupt => {
+                InputEvent::End => return Ok(()),
+                InputEvent::Interrupt if self.interrupted => return Ok(()),
+                InputEvent::Interrupt => {
                     self.interrupted = true;
                     self.app
                         .ui
@@ -178,44 +178,44 @@ impl Chat<'_> {
                     continue;
                 }
             };
-            match self.line(&line).await {
-                Ok(Next::Go) => {}
-                Ok(Next::Leave) => return Ok(()),
+            match self.handle_line(&line).await {
+                Ok(LoopAction::Continue) => {}
+                Ok(LoopAction::Exit) => return Ok(()),
                 // One thing that cannot be done is no reason to stop talking.
                 Err(error) => {
-                    let told = report::told(&error);
-                    let hint = told.hint.as_deref().map(words::as_typed_here);
+                    let told = error_report::describe_error(&error);
+                    let hint = told.hint.as_deref().map(slash_commands::to_chat_hint);
                     self.app.ui.error(&told.message, hint.as_deref());
                 }
             }
         }
     }
 
-    async fn line(&mut self, line: &str) -> Result<Next> {
-        match Line::parse(line) {
-            Line::Empty => Ok(Next::Go),
-            Line::Say(text) => {
-                self.say(&text).await?;
-                Ok(Next::Go)
+    async fn handle_line(&mut self, line: &str) -> Result<LoopAction> {
+        match InputLine::parse(line) {
+            InputLine::Empty => Ok(LoopAction::Continue),
+            InputLine::Message(text) => {
+                self.send(&text).await?;
+                Ok(LoopAction::Continue)
             }
-            Line::Do("exit", _) => Ok(Next::Leave),
-            Line::Do(name, rest) => {
-                self.command(name, &rest).await?;
-                Ok(Next::Go)
+            InputLine::Command("exit", _) => Ok(LoopAction::Exit),
+            InputLine::Command(name, rest) => {
+                self.run_slash_command(name, &rest).await?;
+                Ok(LoopAction::Continue)
             }
-            Line::Resume(spec) => {
+            InputLine::Resume(spec) => {
                 match self.app.session(&spec).await {
                     // "resume tomorrow" is just talk.
-                    Err(_) if !self.looks_like_a_session(&spec) => self.say(line.trim()).await?,
+                    Err(_) if !self.looks_like_a_session(&spec) => self.send(line.trim()).await?,
                     _ => self.resume(&spec).await?,
                 }
-                Ok(Next::Go)
+                Ok(LoopAction::Continue)
             }
-            Line::Unknown(name, near) => {
-                let refusal = Refusal::invalid(format!("there is no command /{name}"));
+            InputLine::Unknown(name, near) => {
+                let refusal = UserError::invalid(format!("there is no command /{name}"));
                 Err(match near {
-                    Some(near) => refusal.hint(format!("/{near}? /help lists them all")),
-                    None => refusal.hint("/help lists them all"),
+                    Some(near) => refusal.with_hint(format!("/{near}? /help lists them all")),
+                    None => refusal.with_hint("/help lists them all"),
                 }
                 .into())
             }
@@ -233,36 +233,36 @@ impl Chat<'_> {
     }
 
     /// The session, which is made if it is not there yet.
-    async fn session(&mut self) -> Result<Session> {
-        match &self.place {
-            Place::In(session) => Ok(session.clone()),
-            Place::New(new) => {
+    async fn ensure_session(&mut self) -> Result<Session> {
+        match &self.target {
+            ChatTarget::Existing(session) => Ok(session.clone()),
+            ChatTarget::New(new) => {
                 let session = self.tl.create((**new).clone()).await?;
-                self.enter(session.clone()).await?;
+                self.enter_session(session.clone()).await?;
                 Ok(session)
             }
         }
     }
 
     /// The session, if there is one yet.
-    fn current(&self) -> Option<&Session> {
-        match &self.place {
-            Place::In(session) => Some(session),
-            Place::New(_) => None,
+    fn current_session(&self) -> Option<&Session> {
+        match &self.target {
+            ChatTarget::Existing(session) => Some(session),
+            ChatTarget::New(_) => None,
         }
     }
 
     /// The policy requests are made by.
     async fn policy(&self) -> Result<Policy> {
-        self.how
-            .policy_of(self.app, self.current(), self.voice.policy())
+        self.policy_args
+            .resolve_policy(self.app, self.current_session(), self.responder.policy())
             .await
     }
 
     /// Waits for a line without keeping others from their work.
-    async fn read(&mut self) -> Result<Typed> {
-        self.propose_news().await;
-        let known = self.known_names().await?;
+    async fn read_input(&mut self) -> Result<InputEvent> {
+        self.propose_pending_facts().await;
+        let known = self.completion_names().await?;
         self.show_status().await?;
         let prompt = "You: ";
         let mut input = std::mem::replace(&mut self.input, Input::Pipe);
@@ -276,12 +276,12 @@ impl Chat<'_> {
     }
 
     /// Waits for something, with a sign that it is under way; none if Ctrl-C came first.
-    async fn unless_stopped<T>(
+    async fn run_interruptible<T>(
         &self,
         what: &'static str,
         work: impl Future<Output = T>,
     ) -> Option<T> {
-        let _hush = Hush::begin();
+        let _hush = EchoGuard::begin();
         let spinner = self.app.ui.spinner(what);
         let done = tokio::select! {
             done = work => Some(done),
@@ -293,7 +293,7 @@ impl Chat<'_> {
 
     /// Asks something; none where nobody can be asked.
     fn ask(&mut self, question: &str) -> Result<Option<String>> {
-        let question = self.app.ui.talk(question);
+        let question = self.app.ui.wrap_status(question);
         let (above, last) = question.rsplit_once('\n').unwrap_or(("", &question));
         if !above.is_empty() {
             self.app.ui.status(above);

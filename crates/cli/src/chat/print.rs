@@ -9,36 +9,38 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::llm::{Delta, Model, ModelError, ModelErrorKind, OFFLINE, OFFLINE_PROVIDER};
-use throughline::{Conflict, Content, Expect, TurnEvent};
+use throughline::llm::{Delta, Model, ModelError, ModelErrorKind, OFFLINE_MODEL, OFFLINE_PROVIDER};
+use throughline::{ConflictPolicy, Content, Expect, TurnEvent};
 
+use super::chat_turn::{explain_model_error, format_retry};
 use super::input::Input;
-use super::speak::{explained, retrying};
 use super::{Chat, ChatArgs};
 use crate::app::App;
-use crate::commands::memory::after_turn;
-use crate::report::Refusal;
+use crate::commands::memory::remember_turn;
+use crate::error_report::UserError;
 use crate::threads::spawn_thread;
 
 /// How long to wait for something to come through a pipe that nobody may be writing to.
-const PATIENCE: Duration = Duration::from_secs(1);
+const STDIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
-    let prompt = prompt(args.print.clone().flatten())?;
+    let prompt = read_prompt(args.print.clone().flatten())?;
     if matches!(args.resume, Some(None)) {
-        return Err(Refusal::invalid("-p cannot ask which session you mean")
-            .hint("name it: --resume SESSION")
+        return Err(UserError::invalid("-p cannot ask which session you mean")
+            .with_hint("name it: --resume SESSION")
             .into());
     }
     let Some(mut chat) = Chat::open(app, args, Input::Pipe).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let session = chat.session().await?;
+    let session = chat.ensure_session().await?;
     let claim = session.claim_turn().await?;
     let content = Content::text(&prompt);
-    let saying = claim.session().say(content, Expect::Any, Conflict::Reject);
+    let saying = claim
+        .session()
+        .post_message(content, Expect::Any, ConflictPolicy::Reject);
     let said = saying.await?;
-    let voice = chat.answering(&session).await?;
+    let voice = chat.build_responder(&session).await?;
     let json = app.ui.json;
     let mut ends_with_newline = true;
     let mut failed = None;
@@ -51,23 +53,25 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
                 failed.get_or_insert(error);
             }
         }
-        TurnEvent::Delta(Delta::Retrying { after, why, .. }) => {
-            app.ui.status(retrying(after, &why));
+        TurnEvent::Delta(Delta::Retry {
+            after, reason: why, ..
+        }) => {
+            app.ui.status(format_retry(after, &why));
         }
-        TurnEvent::Warning(warning) => app.ui.warn(crate::markdown::safe(&warning)),
+        TurnEvent::Warning(warning) => app.ui.warn(crate::markdown::sanitize(&warning)),
         _ => {}
     };
     let (claimed, question) = (claim.session(), &said.entry);
     let answering = voice.answer(claimed, question, &app.zone, None, None, &mut tell);
-    let turned = claim.keep(Box::pin(answering)).await?;
+    let turned = claim.run_with_renewal(Box::pin(answering)).await?;
     claim.release().await;
     if !ends_with_newline {
         app.ui.data("")?;
     }
-    after_turn(app, &session, &turned).await;
+    remember_turn(app, &session, &turned).await;
     // A script is not kept waiting for a better name.
-    session.name_plainly().await?;
-    chat.leave_quietly();
+    session.name_from_first_message().await?;
+    chat.exit_silently();
     let answer = turned.answer.as_ref();
     if json {
         let message = answer.and_then(|entry| entry.message());
@@ -76,8 +80,8 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
             "question": said.entry.seq,
             "seq": answer.map(|entry| entry.seq),
             "answer": message.map(|message| message.content.to_text()),
-            "model": chat.voice.model().map_or(OFFLINE, Model::name),
-            "provider": chat.voice.model().map_or(OFFLINE_PROVIDER, Model::provider),
+            "model": chat.responder.model().map_or(OFFLINE_MODEL, Model::name),
+            "provider": chat.responder.model().map_or(OFFLINE_PROVIDER, Model::provider),
             "usage": turned.usage,
             "incomplete": message.is_some_and(|message| message.incomplete),
             "context": {"tokens": turned.request.tokens, "budget": turned.request.budget},
@@ -86,14 +90,17 @@ pub(super) async fn run(app: &App, args: ChatArgs) -> Result<ExitCode> {
     if let Some(error) = failed {
         return Err(error.into());
     }
-    match turned.failed {
-        Some(error) => Err(explained(&error, in_a_script(&error, answer.is_some()))),
+    match turned.error {
+        Some(error) => Err(explain_model_error(
+            &error,
+            print_error_hint(&error, answer.is_some()),
+        )),
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// What can be done when a model fails that was asked one thing.
-fn in_a_script(error: &ModelError, answered: bool) -> &'static str {
+fn print_error_hint(error: &ModelError, answered: bool) -> &'static str {
     match error.kind() {
         ModelErrorKind::Key => "what you said is kept: set the right key, then `tl` and /retry",
         ModelErrorKind::NotFound => "what you said is kept: --model NAME chooses another",
@@ -103,11 +110,11 @@ fn in_a_script(error: &ModelError, answered: bool) -> &'static str {
 }
 
 /// What is to be said: the prompt, and what comes through a pipe after it.
-fn prompt(given: Option<String>) -> Result<String> {
+fn read_prompt(given: Option<String>) -> Result<String> {
     let piped = match &given {
         _ if std::io::stdin().is_terminal() => None,
-        None => Some(piped_whole()?),
-        Some(_) => piped_if_any()?,
+        None => Some(read_stdin_to_end()?),
+        Some(_) => read_stdin_if_piped()?,
     };
     let text = match (given, piped) {
         (Some(given), Some(piped)) if !piped.trim().is_empty() => format!("{given}\n\n{piped}"),
@@ -116,23 +123,23 @@ fn prompt(given: Option<String>) -> Result<String> {
         (None, None) => String::new(),
     };
     if text.trim().is_empty() {
-        return Err(Refusal::invalid("there is nothing to say")
-            .hint("tl -p \"PROMPT\", or a prompt through a pipe")
+        return Err(UserError::invalid("there is nothing to say")
+            .with_hint("tl -p \"PROMPT\", or a prompt through a pipe")
             .into());
     }
     Ok(text.trim_end().to_owned())
 }
 
-fn piped_whole() -> Result<String> {
+fn read_stdin_to_end() -> Result<String> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)
-        .map_err(|error| not_text(&error))?;
+        .map_err(|error| stdin_error(&error))?;
     Ok(text)
 }
 
 /// What comes through a pipe, if anything does before long.
-fn piped_if_any() -> Result<Option<String>> {
+fn read_stdin_if_piped() -> Result<Option<String>> {
     let (first, waiting) = mpsc::channel();
     let reader = spawn_thread("reading stdin", move || {
         let mut start = [0; 1];
@@ -146,20 +153,20 @@ fn piped_if_any() -> Result<Option<String>> {
         }
         read.map(|_| bytes)
     })?;
-    if waiting.recv_timeout(PATIENCE).is_err() {
+    if waiting.recv_timeout(STDIN_TIMEOUT).is_err() {
         return Ok(None);
     }
     let bytes = reader
         .join()
-        .map_err(|_| Refusal::invalid("what came through the pipe cannot be read"))?
-        .map_err(|error| not_text(&error))?;
+        .map_err(|_| UserError::invalid("what came through the pipe cannot be read"))?
+        .map_err(|error| stdin_error(&error))?;
     let text = String::from_utf8(bytes)
-        .map_err(|error| Refusal::invalid(format!("what came through the pipe: {error}")))?;
+        .map_err(|error| UserError::invalid(format!("what came through the pipe: {error}")))?;
     Ok(Some(text))
 }
 
-fn not_text(error: &std::io::Error) -> anyhow::Error {
-    Refusal::invalid(format!(
+fn stdin_error(error: &std::io::Error) -> anyhow::Error {
+    UserError::invalid(format!(
         "what came through the pipe cannot be read: {error}"
     ))
     .into()

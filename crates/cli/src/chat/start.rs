@@ -1,88 +1,88 @@
 //! Where a chat starts, and what is said about it.
 
 use anyhow::Result;
-use throughline::context::banner;
-use throughline::glance::counted;
+use throughline::context::render_resume_banner;
+use throughline::format::pluralize;
 use throughline::{
-    AgentRef, Card, Filter, NewSession, Purge, Seq, Session, SessionSpec, Status, Throughline,
-    Usage,
+    AgentRef, NewSession, PurgeOptions, Seq, Session, SessionFilter, SessionInfo, SessionSpec,
+    Status, Throughline, Usage,
 };
 
-use super::input::{Input, Known};
-use super::mark::{Left, OpenMark};
-use super::voice::Voice;
-use super::{Chat, ChatArgs, Place};
+use super::input::{CompletionNames, Input};
+use super::open_marker::{OpenMarker, PreviousExit};
+use super::responder::Responder;
+use super::{Chat, ChatArgs, ChatTarget};
 use crate::app::App;
-use crate::commands::new::locate;
-use crate::entries;
-use crate::report::Refusal;
+use crate::commands::new::assign_project;
+use crate::entry_text;
+use crate::error_report::UserError;
 
 /// Messages shown of a session that is resumed, and among how many entries they are
 /// looked for.
-const SHOWN: usize = 4;
-const AMONG: usize = 40;
+const RECENT_MESSAGES: usize = 4;
+const RECENT_ENTRIES: usize = 40;
 /// How many names can be completed.
-const NAMES: usize = 200;
+const MAX_COMPLETION_NAMES: usize = 200;
 
 impl<'a> Chat<'a> {
     /// Starts where the person was, or wants to be, and says so; none if they chose
     /// nothing.
     pub(super) async fn start(app: &'a App, args: ChatArgs) -> Result<Option<Self>> {
-        tidy(app, app.tl().await?).await?;
-        let history = (!args.no_save).then(|| app.places.state("history"));
+        purge_excess_sessions(app, app.tl().await?).await?;
+        let history = (!args.no_save).then(|| app.paths.state_file("history"));
         let input = Input::open(history)?;
         let Some(mut chat) = Self::open(app, args, input).await? else {
             return Ok(None);
         };
-        match &chat.place {
-            Place::New(_) => {
+        match &chat.target {
+            ChatTarget::New(_) => {
                 app.ui
                     .status("A new session. /help tells what can be typed.");
-                if !chat.keeps {
+                if !chat.save {
                     app.ui.status("None of it will be kept.");
                 }
             }
-            Place::In(session) => {
+            ChatTarget::Existing(session) => {
                 let session = session.clone();
-                chat.enter(session.clone()).await?;
-                chat.welcome_back(&session).await?;
+                chat.enter_session(session.clone()).await?;
+                chat.show_recent_messages(&session).await?;
                 app.ui.status("");
             }
         }
-        chat.say_who_answers();
+        chat.report_responder();
         Ok(Some(chat))
     }
 
     /// Finds the session and the voice that are asked for, without a word.
     pub(super) async fn open(app: &'a App, args: ChatArgs, input: Input) -> Result<Option<Self>> {
         let tl = app.tl().await?;
-        let Some(place) = chosen(app, tl, &args).await? else {
+        let Some(place) = choose_target(app, tl, &args).await? else {
             return Ok(None);
         };
-        let voice = Voice::choose(app, args.agent.as_deref(), args.model.as_deref())?;
+        let voice = Responder::choose(app, args.agent.as_deref(), args.model.as_deref())?;
         let mut chat = Self {
             app,
             tl,
-            place,
-            seen: Seq::ZERO,
-            mark: None,
-            voice,
-            how: args.how,
+            target: place,
+            last_seen: Seq::ZERO,
+            marker: None,
+            responder: voice,
+            policy_args: args.policy_args,
             input,
-            keeps: !args.no_save,
-            asked: 0,
-            spent: Usage::default(),
+            save: !args.no_save,
+            query_count: 0,
+            usage: Usage::default(),
             cost: 0.0,
-            context: None,
-            news: None,
+            context_usage: None,
+            summary_to_propose: None,
             interrupted: false,
         };
-        chat.learn_counts();
-        match &mut chat.place {
-            Place::New(new) => new.agent = chat.voice.agent_ref(),
-            Place::In(session) => {
+        chat.load_calibration();
+        match &mut chat.target {
+            ChatTarget::New(new) => new.agent = chat.responder.agent_ref(),
+            ChatTarget::Existing(session) => {
                 let session = session.clone();
-                if !chat.accepts_agent(&session).await? {
+                if !chat.confirm_agent(&session).await? {
                     app.ui
                         .status("The session is as it was. --new starts another with this agent.");
                     return Ok(None);
@@ -93,34 +93,34 @@ impl<'a> Chat<'a> {
     }
 
     /// Goes into a session and marks it as open.
-    pub(super) async fn enter(&mut self, session: Session) -> Result<()> {
-        self.mark = None;
-        let folder = self.app.places.state("open");
-        match OpenMark::take(&folder, session.id()) {
+    pub(super) async fn enter_session(&mut self, session: Session) -> Result<()> {
+        self.marker = None;
+        let folder = self.app.paths.state_file("open");
+        match OpenMarker::acquire(&folder, session.id()) {
             Ok((mark, left)) => {
-                self.mark = Some(mark);
-                self.tell_how_it_was_left(&session, left).await?;
+                self.marker = Some(mark);
+                self.report_previous_exit(&session, left).await?;
             }
             Err(error) => self.app.ui.warn(format_args!(
                 "the session cannot be marked as open: {error}"
             )),
         }
-        self.seen = session.record().await?.card.head;
-        self.context = None;
-        self.place = Place::In(session);
+        self.last_seen = session.record().await?.info.head;
+        self.context_usage = None;
+        self.target = ChatTarget::Existing(session);
         Ok(())
     }
 
-    async fn tell_how_it_was_left(&self, session: &Session, left: Left) -> Result<()> {
+    async fn report_previous_exit(&self, session: &Session, left: PreviousExit) -> Result<()> {
         let ui = &self.app.ui;
         match left {
-            Left::Well => {}
-            Left::Open => ui.warn(
+            PreviousExit::Clean => {}
+            PreviousExit::StillOpen => ui.warn(
                 "this session is open in another window; what is said there is shown here \
                  before your next message is sent",
             ),
-            Left::Abruptly => {
-                let card = session.record().await?.card;
+            PreviousExit::Crashed => {
+                let card = session.record().await?.info;
                 let kept = match card.messages {
                     0 => "Nothing had been said".to_owned(),
                     1 => "The message it had kept is here".to_owned(),
@@ -135,7 +135,7 @@ impl<'a> Chat<'a> {
                     .as_ref()
                     .and_then(|entry| entry.message())
                     .is_some_and(|message| message.incomplete);
-                if session.unanswered().await?.is_some() {
+                if session.unanswered_message().await?.is_some() {
                     ui.status("Your last message has no answer yet: /retry asks again.");
                 } else if cut_off {
                     ui.status("The last answer was cut off.");
@@ -146,23 +146,23 @@ impl<'a> Chat<'a> {
     }
 
     /// What a person sees of a session they come back to. None of it goes to the model.
-    pub(super) async fn welcome_back(&self, session: &Session) -> Result<()> {
+    pub(super) async fn show_recent_messages(&self, session: &Session) -> Result<()> {
         let ui = &self.app.ui;
         let record = session.record().await?;
-        if record.card.head == Seq::ZERO {
+        if record.info.head == Seq::ZERO {
             return Ok(());
         }
-        for line in banner(&record.card).lines() {
-            ui.status(ui.dim_err(&crate::markdown::safe(line)));
+        for line in render_resume_banner(&record.info).lines() {
+            ui.status(ui.dim_err(&crate::markdown::sanitize(line)));
         }
         let now = self.tl.now();
-        let tail = session.tail(AMONG).await?;
+        let tail = session.tail(RECENT_ENTRIES).await?;
         let mut said: Vec<_> = tail
             .iter()
             .filter(|entry| entry.message().is_some())
             .collect();
-        for entry in said.split_off(said.len().saturating_sub(SHOWN)) {
-            let shown = entries::entry(self.app, entry, &record.standing, now);
+        for entry in said.split_off(said.len().saturating_sub(RECENT_MESSAGES)) {
+            let shown = entry_text::render_entry(self.app, entry, &record.state, now);
             ui.status("");
             ui.status(shown.trim_end());
         }
@@ -170,13 +170,14 @@ impl<'a> Chat<'a> {
     }
 
     /// Whether the person wants this agent for a session that was with another.
-    pub(super) async fn accepts_agent(&mut self, session: &Session) -> Result<bool> {
-        let card = session.record().await?.card;
-        let (Some(before), Some(now)) = (&card.agent, self.voice.agent_ref()) else {
-            self.voice.take_up(self.app, card.agent.as_ref())?;
+    pub(super) async fn confirm_agent(&mut self, session: &Session) -> Result<bool> {
+        let card = session.record().await?.info;
+        let (Some(before), Some(now)) = (&card.agent, self.responder.agent_ref()) else {
+            self.responder
+                .adopt_session_agent(self.app, card.agent.as_ref())?;
             return Ok(true);
         };
-        let yes = self.accepts_change(before, &now)?;
+        let yes = self.confirm_agent_change(before, &now)?;
         if yes && !same_agent(before, &now) {
             session.append(throughline::Body::AgentSet(now)).await?;
         }
@@ -184,30 +185,34 @@ impl<'a> Chat<'a> {
     }
 
     /// Whether the person wants one agent to go on where another was.
-    pub(super) fn accepts_change(&mut self, before: &AgentRef, now: &AgentRef) -> Result<bool> {
+    pub(super) fn confirm_agent_change(
+        &mut self,
+        before: &AgentRef,
+        now: &AgentRef,
+    ) -> Result<bool> {
         if same_agent(before, now) {
             return Ok(true);
         }
         let question = format!(
             "⚠ Session created with {}, using {}. Continue? (y/n)",
-            shown(before),
-            shown(now)
+            agent_label(before),
+            agent_label(now)
         );
         let Some(answer) = self.ask(&question)? else {
-            return Err(Refusal::invalid(format!(
+            return Err(UserError::invalid(format!(
                 "the session was with {}, and now it would be with {}",
-                shown(before),
-                shown(now)
+                agent_label(before),
+                agent_label(now)
             ))
-            .hint("nobody can be asked here; use the same --agent, or --new")
+            .with_hint("nobody can be asked here; use the same --agent, or --new")
             .into());
         };
         Ok(matches!(answer.as_str(), "y" | "yes"))
     }
 
-    fn say_who_answers(&self) {
-        let told = match self.voice.model() {
-            Some(model) => format!("{} answers.", crate::markdown::safe(model.name())),
+    fn report_responder(&self) {
+        let told = match self.responder.model() {
+            Some(model) => format!("{} answers.", crate::markdown::sanitize(model.name())),
             None => {
                 "No model is connected: the offline agent answers. /model tells more.".to_owned()
             }
@@ -217,25 +222,29 @@ impl<'a> Chat<'a> {
     }
 
     /// Names that can be completed.
-    pub(super) async fn known_names(&self) -> Result<Known> {
+    pub(super) async fn completion_names(&self) -> Result<CompletionNames> {
         if matches!(self.input, Input::Pipe) {
-            return Ok(Known::default());
+            return Ok(CompletionNames::default());
         }
-        let cards = self.tl.list(&Filter::default(), None, NAMES).await?.items;
+        let cards = self
+            .tl
+            .list(&SessionFilter::default(), None, MAX_COMPLETION_NAMES)
+            .await?
+            .items;
         let mut tags: Vec<String> = cards
             .iter()
             .flat_map(|card| card.tags.iter().map(ToString::to_string))
             .collect();
         tags.sort_unstable();
         tags.dedup();
-        Ok(Known {
+        Ok(CompletionNames {
             sessions: cards.iter().map(|card| card.title().to_owned()).collect(),
             tags,
         })
     }
 }
 
-fn shown(agent: &AgentRef) -> String {
+fn agent_label(agent: &AgentRef) -> String {
     agent.path.clone().unwrap_or_else(|| agent.name.clone())
 }
 
@@ -248,11 +257,11 @@ fn same_agent(one: &AgentRef, other: &AgentRef) -> bool {
 }
 
 /// Puts away what is too much, where that is configured, and says so.
-async fn tidy(app: &App, tl: &Throughline) -> Result<()> {
+async fn purge_excess_sessions(app: &App, tl: &Throughline) -> Result<()> {
     let Some(most) = app.config.max_sessions() else {
         return Ok(());
     };
-    let purge = Purge {
+    let purge = PurgeOptions {
         grace: None,
         max_sessions: Some(most),
         dry_run: false,
@@ -261,50 +270,53 @@ async fn tidy(app: &App, tl: &Throughline) -> Result<()> {
     if trashed > 0 {
         app.ui.status(format_args!(
             "Moved {} to the trash, as max_sessions is {most}; `tl sessions --trash` lists them.",
-            counted(trashed, "session")
+            pluralize(trashed, "session")
         ));
     }
     Ok(())
 }
 
 /// The session that is asked for; none if the person looked and chose none.
-async fn chosen(app: &App, tl: &Throughline, args: &ChatArgs) -> Result<Option<Place>> {
+async fn choose_target(app: &App, tl: &Throughline, args: &ChatArgs) -> Result<Option<ChatTarget>> {
     let mut new = NewSession::default();
-    locate(app, &mut new).await?;
+    assign_project(app, &mut new).await?;
     match &args.resume {
-        Some(Some(spec)) => return Ok(Some(Place::In(app.session(spec).await?))),
+        Some(Some(spec)) => return Ok(Some(ChatTarget::Existing(app.session(spec).await?))),
         Some(None) => {
-            return Ok(match crate::finder::sessions(app, tl).await? {
-                Some(card) => Some(Place::In(tl.session(&card.id).await?)),
+            return Ok(match crate::finder::choose_session(app, tl).await? {
+                Some(card) => Some(ChatTarget::Existing(tl.session(&card.id).await?)),
                 None => None,
             });
         }
         None => {}
     }
     if !args.new
-        && let Some(card) = latest(tl, &new).await?
+        && let Some(card) = latest_session(tl, &new).await?
     {
-        return Ok(Some(Place::In(tl.session(&card.id).await?)));
+        return Ok(Some(ChatTarget::Existing(tl.session(&card.id).await?)));
     }
     if args.go_on {
         app.ui
             .status("There is no session of this project to continue.");
     }
-    Ok(Some(Place::New(Box::new(new))))
+    Ok(Some(ChatTarget::New(Box::new(new))))
 }
 
 /// The last session of this project that is in use.
-pub(super) async fn latest(tl: &Throughline, here: &NewSession) -> Result<Option<Card>> {
-    let filter = Filter {
+pub(super) async fn latest_session(
+    tl: &Throughline,
+    here: &NewSession,
+) -> Result<Option<SessionInfo>> {
+    let filter = SessionFilter {
         project: here.project.clone(),
         status: Some(Status::Active),
-        ..Filter::default()
+        ..SessionFilter::default()
     };
     Ok(tl.list(&filter, None, 1).await?.items.pop())
 }
 
 /// A session that was asked for by what the person typed.
-pub(super) fn spec(text: &str) -> Result<SessionSpec> {
+pub(super) fn parse_spec(text: &str) -> Result<SessionSpec> {
     text.parse()
-        .map_err(|error| Refusal::invalid(format!("{error}")).into())
+        .map_err(|error| UserError::invalid(format!("{error}")).into())
 }

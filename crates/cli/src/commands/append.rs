@@ -10,20 +10,20 @@ use std::task::Poll;
 use anyhow::{Context, Result};
 use serde_json::json;
 use throughline::{
-    Appended, Attachment, Block, Conflict, Content, Error, Expect, How, Message, NewEntry, Role,
-    Seq, Session, SessionId, SessionSpec, Timestamp,
+    AppendKind, AppendOutcome, Attachment, Block, ConflictPolicy, Content, Error, Expect, Message,
+    NewEntry, Role, Seq, Session, SessionId, SessionSpec, Timestamp,
 };
 use throughline_formats::{LineError, MessageLine, MessageLines};
 use tokio::sync::mpsc;
 
 use crate::app::App;
-use crate::report::Refusal;
+use crate::error_report::UserError;
 use crate::signals::StopSignals;
 use crate::threads::spawn_thread;
 use crate::time::parse_instant;
 
 /// Appends under way at once: enough to share commits, few enough to hold in memory.
-const UNDER_WAY: usize = 256;
+const MAX_IN_FLIGHT: usize = 256;
 
 /// Append messages to a session
 ///
@@ -64,7 +64,7 @@ pub(crate) struct AppendArgs {
 
 impl AppendArgs {
     /// Lines of JSON say all of this themselves.
-    fn refuse_for_lines(&self) -> Result<()> {
+    fn reject_flags_for_json_lines(&self) -> Result<()> {
         for (given, flag) in [
             (self.role.is_some(), "--role"),
             (self.author.is_some(), "--author"),
@@ -73,19 +73,19 @@ impl AppendArgs {
         ] {
             if given {
                 let what = format!("{flag} means nothing for JSON lines");
-                return Err(Refusal::invalid(what)
-                    .hint("each line has its own role, author, at and id")
+                return Err(UserError::invalid(what)
+                    .with_hint("each line has its own role, author, at and id")
                     .into());
             }
         }
         Ok(())
     }
 
-    fn conflict(&self) -> Conflict {
+    fn conflict(&self) -> ConflictPolicy {
         match self.on_conflict.as_str() {
-            "rebase" => Conflict::Rebase,
-            "fork" => Conflict::Fork,
-            _ => Conflict::Reject,
+            "rebase" => ConflictPolicy::Rebase,
+            "fork" => ConflictPolicy::Fork,
+            _ => ConflictPolicy::Reject,
         }
     }
 }
@@ -93,8 +93,8 @@ impl AppendArgs {
 pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
     let session = app.session(&args.session).await?;
     if app.ui.json && args.text.is_none() && args.attach.is_empty() {
-        args.refuse_for_lines()?;
-        return lines(app, &args, session).await;
+        args.reject_flags_for_json_lines()?;
+        return append_lines(app, &args, session).await;
     }
     let text = match &args.text {
         Some(text) => Some(text.clone()),
@@ -103,8 +103,8 @@ pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
         None => read_stdin(app, args.lossy)?,
     };
     if text.as_deref().unwrap_or_default().is_empty() && args.attach.is_empty() {
-        return Err(Refusal::invalid("there is nothing to append")
-            .hint("give the text as an argument or on stdin")
+        return Err(UserError::invalid("there is nothing to append")
+            .with_hint("give the text as an argument or on stdin")
             .into());
     }
     let content = text.filter(|text| !text.is_empty()).map(Content::text);
@@ -114,24 +114,24 @@ pub(crate) async fn run(app: &App, args: AppendArgs) -> Result<ExitCode> {
         let attachment = attach(app, path).await?;
         message.content.0.push(Block::Attachment(attachment));
     }
-    let mut entry = session.entry(message);
+    let mut entry = session.new_entry(message);
     if let Some(at) = &args.at {
         let now = app.tl().await?.now();
-        let at = parse_instant(at, now, &app.zone).map_err(Refusal::invalid)?;
+        let at = parse_instant(at, now, &app.zone).map_err(UserError::invalid)?;
         if is_future(at, now) {
-            return Err(Refusal::invalid(format!("{at} is in the future")).into());
+            return Err(UserError::invalid(format!("{at} is in the future")).into());
         }
         entry = NewEntry::new(entry.id, at, entry.body);
     }
     entry.author.clone_from(&args.author);
-    set_external(&mut entry, session.id(), args.external_id.clone());
+    set_external_id(&mut entry, session.id(), args.external_id.clone());
     let expect = args.expect.map_or(Expect::Any, Expect::At);
     // From here on it is finished and reported, even if it is asked to stop.
     let _finishes = StopSignals::listen()?;
     let appended = session
         .append_all(vec![entry], expect, args.conflict())
         .await?;
-    tell(app, session.id(), &appended)?;
+    report_appended(app, session.id(), &appended)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -143,9 +143,9 @@ pub(crate) fn is_future(at: Timestamp, now: Timestamp) -> bool {
 
 /// Keeps a file's bytes and tells what they are.
 async fn attach(app: &App, path: &Path) -> Result<Attachment> {
-    let file = app.path(path);
+    let file = app.resolve_path(path);
     let bytes = std::fs::read(&file).map_err(|error| {
-        Refusal::invalid(format!("{} cannot be attached: {error}", path.display()))
+        UserError::invalid(format!("{} cannot be attached: {error}", path.display()))
     })?;
     let size = bytes.len() as u64;
     let media_type = mime_guess::from_path(&file).first_or_octet_stream();
@@ -160,7 +160,7 @@ async fn attach(app: &App, path: &Path) -> Result<Attachment> {
 }
 
 /// What another system calls it also decides its id, so that it is recognised.
-fn set_external(entry: &mut NewEntry, session: &SessionId, external: Option<String>) {
+fn set_external_id(entry: &mut NewEntry, session: &SessionId, external: Option<String>) {
     if let Some(external) = external {
         entry.id = throughline::EntryId::from_external(session, &external);
         entry.external_id = Some(external);
@@ -181,9 +181,11 @@ fn read_stdin(app: &App, lossy: bool) -> Result<Option<String>> {
         Err(error) if lossy => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
-            return Err(Refusal::invalid(format!("stdin is not UTF-8 at byte {at}"))
-                .hint("convert it, or use --lossy to replace what is not")
-                .into());
+            return Err(
+                UserError::invalid(format!("stdin is not UTF-8 at byte {at}"))
+                    .with_hint("convert it, or use --lossy to replace what is not")
+                    .into(),
+            );
         }
     };
     // The newline that ends a line of shell is not part of what was said.
@@ -193,12 +195,12 @@ fn read_stdin(app: &App, lossy: bool) -> Result<Option<String>> {
     Ok(Some(text.to_owned()))
 }
 
-fn tell(app: &App, asked: &SessionId, appended: &Appended) -> Result<()> {
-    let how = match appended.how {
-        How::Appended => "appended",
-        How::Rebased => "rebased",
-        How::Forked => "forked",
-        How::Repeated => "repeated",
+fn report_appended(app: &App, asked: &SessionId, appended: &AppendOutcome) -> Result<()> {
+    let how = match appended.kind {
+        AppendKind::Appended => "appended",
+        AppendKind::Rebased => "rebased",
+        AppendKind::Forked => "forked",
+        AppendKind::Repeated => "repeated",
     };
     for entry in &appended.entries {
         if app.ui.json {
@@ -220,32 +222,32 @@ fn tell(app: &App, asked: &SessionId, appended: &Appended) -> Result<()> {
             appended.session
         ));
     }
-    if appended.how == How::Rebased && !app.ui.json {
+    if appended.kind == AppendKind::Rebased && !app.ui.json {
         app.ui
             .warn("the session had moved; appended after what was there");
     }
     Ok(())
 }
 
-type Incoming = std::io::Result<(u64, Result<MessageLine, LineError>)>;
-type UnderWay = Pin<Box<dyn Future<Output = Result<Appended, Error>>>>;
+type IncomingLine = std::io::Result<(u64, Result<MessageLine, LineError>)>;
+type PendingAppend = Pin<Box<dyn Future<Output = Result<AppendOutcome, Error>>>>;
 
 /// Appends a stream of messages, each as it comes, and tells of each as it is durable.
 ///
 /// Asked to stop, it reads no further: it appends and reports what was read, so that nothing
 /// is stored that was not acknowledged. Asked twice, it ends at once.
-async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCode> {
+async fn append_lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCode> {
     let mut signals = StopSignals::listen()?;
     let mut stopped = None;
     let mut incoming = read_lines()?;
-    let mut stream = Stream {
+    let mut stream = LineAppender {
         app,
         conflict: args.conflict(),
-        asked: session.id().clone(),
+        requested_session: session.id().clone(),
         session,
         expect: args.expect,
-        under_way: VecDeque::new(),
-        bad: 0,
+        in_flight: VecDeque::new(),
+        bad_lines: 0,
         now: app.tl().await?.now(),
     };
     loop {
@@ -258,11 +260,11 @@ async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCod
                 incoming.close();
                 break;
             }
-            line = incoming.recv(), if stream.has_room() => match line {
+            line = incoming.recv(), if stream.has_capacity() => match line {
                 None => break,
-                Some(line) => stream.take(line?).await?,
+                Some(line) => stream.submit(line?).await?,
             },
-            done = stream.next() => stream.answer(done)?,
+            done = stream.next_done() => stream.report_done(done)?,
         }
     }
     tokio::select! {
@@ -275,8 +277,8 @@ async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCod
             .warn("stopped; every message that was stored has been reported");
         return Ok(ExitCode::from(code));
     }
-    if stream.bad > 0 {
-        let lines = throughline::glance::counted(stream.bad, "line");
+    if stream.bad_lines > 0 {
+        let lines = throughline::format::pluralize(stream.bad_lines, "line");
         app.ui
             .warn(format_args!("{lines} left out; all others were appended"));
         return Ok(ExitCode::from(5));
@@ -284,27 +286,30 @@ async fn lines(app: &App, args: &AppendArgs, session: Session) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-struct Stream<'a> {
+struct LineAppender<'a> {
     app: &'a App,
-    asked: SessionId,
+    requested_session: SessionId,
     session: Session,
-    conflict: Conflict,
+    conflict: ConflictPolicy,
     expect: Option<Seq>,
-    under_way: VecDeque<UnderWay>,
-    bad: u64,
+    in_flight: VecDeque<PendingAppend>,
+    bad_lines: u64,
     now: Timestamp,
 }
 
-impl Stream<'_> {
-    fn has_room(&self) -> bool {
-        self.under_way.len() < UNDER_WAY
+impl LineAppender<'_> {
+    fn has_capacity(&self) -> bool {
+        self.in_flight.len() < MAX_IN_FLIGHT
     }
 
-    async fn take(&mut self, (number, line): (u64, Result<MessageLine, LineError>)) -> Result<()> {
+    async fn submit(
+        &mut self,
+        (number, line): (u64, Result<MessageLine, LineError>),
+    ) -> Result<()> {
         let line = match line {
             Ok(line) => line,
             Err(error) => {
-                self.bad += 1;
+                self.bad_lines += 1;
                 self.app.ui.warn(format_args!("line {number}: {error}"));
                 return Ok(());
             }
@@ -319,78 +324,78 @@ impl Stream<'_> {
                 "line {number}: replaced characters that are none"
             ));
         }
-        let entry = self.entry(line);
+        let entry = self.build_entry(line);
         let (session, conflict) = (self.session.clone(), self.conflict);
         let expect = self.expect.map_or(Expect::Any, Expect::At);
-        let mut append: UnderWay =
+        let mut append: PendingAppend =
             Box::pin(async move { session.append_all(vec![entry], expect, conflict).await });
         if self.expect.is_some() {
             // The next one follows this one, wherever it ends up.
             let appended = append.await?;
             self.expect = appended.entries.last().map(|entry| entry.seq);
             self.session = self.app.tl().await?.session(&appended.session).await?;
-            tell(self.app, &self.asked, &appended)?;
+            report_appended(self.app, &self.requested_session, &appended)?;
             return Ok(());
         }
         // Polled once now, so that appends reach the store in the order of the lines. One that is
         // done by then is told after those before it all the same.
         let first = std::future::poll_fn(|context| Poll::Ready(append.as_mut().poll(context)));
-        self.under_way.push_back(match first.await {
+        self.in_flight.push_back(match first.await {
             Poll::Ready(done) => Box::pin(std::future::ready(done)),
             Poll::Pending => append,
         });
         Ok(())
     }
 
-    fn entry(&self, line: MessageLine) -> NewEntry {
-        let mut entry = self.session.entry(line.message);
+    fn build_entry(&self, line: MessageLine) -> NewEntry {
+        let mut entry = self.session.new_entry(line.message);
         if let Some(at) = line.at.filter(|at| !is_future(*at, entry.at)) {
             entry = NewEntry::new(entry.id, at, entry.body);
         }
         entry.author = line.author;
-        set_external(&mut entry, &self.asked, line.external_id);
+        set_external_id(&mut entry, &self.requested_session, line.external_id);
         entry
     }
 
     /// The oldest append under way, once it is done; never, if there is none.
-    async fn next(&mut self) -> Option<Result<Appended, Error>> {
-        match self.under_way.front_mut() {
+    async fn next_done(&mut self) -> Option<Result<AppendOutcome, Error>> {
+        match self.in_flight.front_mut() {
             None => std::future::pending().await,
             Some(oldest) => {
                 let done = oldest.await;
-                self.under_way.pop_front();
+                self.in_flight.pop_front();
                 Some(done)
             }
         }
     }
 
     /// Appends what has been read, and answers everything under way.
-    async fn finish(&mut self, incoming: &mut mpsc::Receiver<Incoming>) -> Result<()> {
+    async fn finish(&mut self, incoming: &mut mpsc::Receiver<IncomingLine>) -> Result<()> {
         while let Some(line) = incoming.recv().await {
-            while !self.has_room() {
-                let done = self.next().await;
-                self.answer(done)?;
+            while !self.has_capacity() {
+                let done = self.next_done().await;
+                self.report_done(done)?;
             }
-            self.take(line?).await?;
+            self.submit(line?).await?;
         }
-        while !self.under_way.is_empty() {
-            let done = self.next().await;
-            self.answer(done)?;
+        while !self.in_flight.is_empty() {
+            let done = self.next_done().await;
+            self.report_done(done)?;
         }
         Ok(())
     }
 
-    fn answer(&mut self, done: Option<Result<Appended, Error>>) -> Result<()> {
+    fn report_done(&mut self, done: Option<Result<AppendOutcome, Error>>) -> Result<()> {
         if let Some(done) = done {
-            tell(self.app, &self.asked, &done?)?;
+            report_appended(self.app, &self.requested_session, &done?)?;
         }
         Ok(())
     }
 }
 
 /// Lines of stdin, read by a thread of their own: reading waits for whoever writes.
-fn read_lines() -> Result<mpsc::Receiver<Incoming>> {
-    let (send, receive) = mpsc::channel(UNDER_WAY);
+fn read_lines() -> Result<mpsc::Receiver<IncomingLine>> {
+    let (send, receive) = mpsc::channel(MAX_IN_FLIGHT);
     spawn_thread("reading stdin", move || {
         for line in MessageLines::new(BufReader::new(std::io::stdin())) {
             if send.blocking_send(line).is_err() {

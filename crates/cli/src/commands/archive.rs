@@ -25,18 +25,18 @@ pub(crate) struct UnarchiveArgs {
 
 pub(crate) async fn run_archive(app: &App, args: ArchiveArgs) -> Result<()> {
     let mut ids = Vec::new();
-    for session in super::resolve_all(app, &args.sessions).await? {
+    for session in super::resolve_sessions(app, &args.sessions).await? {
         session.archive().await?;
         ids.push(session.id().clone());
     }
-    super::done_all(app, "Archived", &ids)
+    super::report_sessions(app, "Archived", &ids)
 }
 
 pub(crate) async fn run_unarchive(app: &App, args: UnarchiveArgs) -> Result<()> {
     let mut ids = Vec::new();
-    for session in super::resolve_all(app, &args.sessions).await? {
+    for session in super::resolve_sessions(app, &args.sessions).await? {
         session.unarchive().await?;
         ids.push(session.id().clone());
     }
-    super::done_all(app, "Unarchived", &ids)
+    super::report_sessions(app, "Unarchived", &ids)
 }

@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::app::App;
-use crate::report::Refusal;
-use throughline::glance::compact;
+use crate::error_report::UserError;
+use throughline::format::abbreviate;
 
 /// Copy the whole store into a file while it is in use
 ///
@@ -20,11 +20,11 @@ pub(crate) struct BackupArgs {
 }
 
 pub(crate) async fn run(app: &App, args: BackupArgs) -> Result<()> {
-    let file = app.path(&args.file);
+    let file = app.resolve_path(&args.file);
     if file.exists() {
         return Err(
-            Refusal::invalid(format!("{} is there already", args.file.display()))
-                .hint("choose another name; a backup never overwrites")
+            UserError::invalid(format!("{} is there already", args.file.display()))
+                .with_hint("choose another name; a backup never overwrites")
                 .into(),
         );
     }
@@ -44,7 +44,7 @@ pub(crate) async fn run(app: &App, args: BackupArgs) -> Result<()> {
     } else {
         app.ui.status(format_args!(
             "Wrote {}B to {}",
-            compact(bytes),
+            abbreviate(bytes),
             args.file.display()
         ));
     }

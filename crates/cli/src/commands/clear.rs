@@ -17,5 +17,5 @@ pub(crate) struct ClearArgs {
 pub(crate) async fn run(app: &App, args: ClearArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let entry = session.clear().await?;
-    super::done(app, &session, &entry).await
+    super::report_entry(app, &session, &entry).await
 }

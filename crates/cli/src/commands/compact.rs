@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::glance::compact;
-use throughline::{Compacted, Compacting, SessionSpec};
+use throughline::format::abbreviate;
+use throughline::{CompactOptions, CompactOutcome, SessionSpec};
 
-use super::context::How;
-use super::memory::propose;
+use super::context::PolicyArgs;
+use super::memory::propose_facts;
 use crate::app::App;
 use crate::chat;
-use crate::summary;
+use crate::summary_text;
 
 /// Summarize what came before
 ///
@@ -28,7 +28,7 @@ pub(crate) struct CompactArgs {
     #[arg(long, value_name = "MODEL", conflicts_with = "undo")]
     model: Option<String>,
     #[command(flatten)]
-    how: How,
+    policy_args: PolicyArgs,
 }
 
 pub(crate) async fn run(app: &App, args: CompactArgs) -> Result<()> {
@@ -44,34 +44,34 @@ pub(crate) async fn run(app: &App, args: CompactArgs) -> Result<()> {
         }
         return Ok(());
     }
-    let policy = args.how.policy(app, &session).await?;
+    let policy = args.policy_args.policy(app, &session).await?;
     let summarizer = chat::summarizer(app, args.model.as_deref())?;
     let compacted = session
-        .compact(&Compacting {
+        .compact(&CompactOptions {
             policy: &policy,
             window: app.config.window(),
             encoding: app.config.encoding(),
-            fixed: 0,
+            fixed_tokens: 0,
             before: None,
             force: true,
-            even_if_larger: false,
-            model: summarizer.as_deref(),
-            tell: None,
+            allow_larger: false,
+            summarizer: summarizer.as_deref(),
+            on_event: None,
         })
         .await?;
-    tell(app, &compacted)?;
-    if let Compacted::Done(done) = &compacted {
-        propose(app, &session, &done.entry).await;
+    report_compaction(app, &compacted)?;
+    if let CompactOutcome::Done(done) = &compacted {
+        propose_facts(app, &session, &done.entry).await;
     }
     Ok(())
 }
 
-pub(crate) fn tell(app: &App, compacted: &Compacted) -> Result<()> {
+pub(crate) fn report_compaction(app: &App, compacted: &CompactOutcome) -> Result<()> {
     let (how, done, warnings) = match compacted {
-        Compacted::Done(done) => ("compacted", Some(done), &done.warnings[..]),
-        Compacted::NotNeeded => ("not_needed", None, &[][..]),
-        Compacted::NotWorthIt(warnings) => ("not_worth_it", None, &warnings[..]),
-        Compacted::Overtaken => ("overtaken", None, &[][..]),
+        CompactOutcome::Done(done) => ("compacted", Some(done), &done.warnings[..]),
+        CompactOutcome::NotNeeded => ("not_needed", None, &[][..]),
+        CompactOutcome::NotSmaller(warnings) => ("not_worth_it", None, &warnings[..]),
+        CompactOutcome::Superseded => ("overtaken", None, &[][..]),
     };
     if app.ui.json {
         app.ui.json(&json!({
@@ -95,18 +95,19 @@ pub(crate) fn tell(app: &App, compacted: &Compacted) -> Result<()> {
                 "Summarized everything up to entry {} by {}; {} of {} tokens stay as they are",
                 done.checkpoint.covers,
                 done.checkpoint.by,
-                compact(done.tokens_kept),
-                compact(done.tokens_before),
+                abbreviate(done.tokens_kept),
+                abbreviate(done.tokens_before),
             ));
             let summary = &done.checkpoint.summary;
             if app.ui.is_terminal() {
-                app.ui.page(&summary::shown(&app.ui, summary))?;
+                app.ui
+                    .page(&summary_text::render_summary(&app.ui, summary))?;
             } else {
                 app.ui.data(summary.to_block())?;
             }
         }
-        (Compacted::NotWorthIt(_), _) => app.ui.status("Too little was said to summarize."),
-        (Compacted::Overtaken, _) => app.ui.status("Somebody else was first; theirs stands."),
+        (CompactOutcome::NotSmaller(_), _) => app.ui.status("Too little was said to summarize."),
+        (CompactOutcome::Superseded, _) => app.ui.status("Somebody else was first; theirs stands."),
         _ => app.ui.status("Nothing to summarize."),
     }
     Ok(())

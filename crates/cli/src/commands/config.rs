@@ -19,7 +19,7 @@ pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<()> {
     if let Some(key) = &args.key {
         let Some(value) = values.iter().find(|value| value.key == key) else {
             let known: Vec<_> = values.iter().map(|value| value.key).collect();
-            return Err(crate::report::Refusal {
+            return Err(crate::error_report::UserError {
                 what: format!("there is no setting {key:?}"),
                 hint: Some(format!("there are {}", known.join(", "))),
                 kind: throughline::ErrorKind::NotFound,
@@ -29,7 +29,7 @@ pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<()> {
         if app.ui.json {
             app.ui.json(value)?;
         } else {
-            app.ui.data(value.shown())?;
+            app.ui.data(value.redacted())?;
         }
         return Ok(());
     }
@@ -41,7 +41,7 @@ pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<()> {
         app.ui.data(format_args!(
             "{} = {}",
             app.ui.bold(value.key),
-            value.shown()
+            value.redacted()
         ))?;
         app.ui.data(
             app.ui
@@ -50,7 +50,7 @@ pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<()> {
     }
     app.ui.status(format_args!(
         "\nYour file: {}",
-        app.places.user_config.display()
+        app.paths.user_config.display()
     ));
     Ok(())
 }

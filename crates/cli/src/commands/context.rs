@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use throughline::context::{Document, Encoding, Policy, Request, Section};
-use throughline::glance::{compact, thousands};
-use throughline::{Asking, Content, Session, SessionSpec};
+use throughline::context::{ContextDocument, Encoding, Policy, Request, Section};
+use throughline::format::{abbreviate, format_thousands};
+use throughline::{Content, RequestOptions, Session, SessionSpec};
 
 use crate::app::App;
-use crate::documents;
-use crate::markdown::safe;
-use crate::report::Refusal;
+use crate::error_report::UserError;
+use crate::markdown::sanitize;
+use crate::project_documents;
 
 /// Show what the model would be sent now
 ///
@@ -20,7 +20,7 @@ use crate::report::Refusal;
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ContextArgs {
     #[command(subcommand)]
-    set: Option<Set>,
+    command: Option<ContextCommand>,
     /// Which session
     #[arg(default_value = "last")]
     session: SessionSpec,
@@ -31,25 +31,25 @@ pub(crate) struct ContextArgs {
     #[arg(long, value_name = "N")]
     budget: Option<u64>,
     #[command(flatten)]
-    how: How,
+    policy_args: PolicyArgs,
 }
 
 /// How many of the entries that were chosen by score are told.
-const SCORED: usize = 5;
+const MAX_SHOWN_SCORES: usize = 5;
 
 /// How requests are made.
 #[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct How {
+pub(crate) struct PolicyArgs {
     /// The policy: default, aiarmy, chain, bot, agent or dagent [default: as configured]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// Change a number of the policy: window=50000, keep="20 messages" (may be repeated)
-    #[arg(long = "with", value_name = "KEY=VALUE", value_parser = pair)]
-    with: Vec<(String, String)>,
+    #[arg(long = "with", value_name = "KEY=VALUE", value_parser = parse_key_value)]
+    overrides: Vec<(String, String)>,
 }
 
 #[derive(clap::Subcommand, Debug)]
-enum Set {
+enum ContextCommand {
     /// Set a document that is part of every request of a session
     Set(SetArgs),
 }
@@ -71,95 +71,98 @@ struct SetArgs {
     remove: bool,
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+fn parse_key_value(text: &str) -> Result<(String, String), String> {
     text.split_once('=')
         .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
         .ok_or_else(|| format!("{text:?} is not KEY=VALUE"))
 }
 
-impl How {
+impl PolicyArgs {
     /// Whether nothing was asked for.
     pub(crate) fn is_empty(&self) -> bool {
-        self.policy.is_none() && self.with.is_empty()
+        self.policy.is_none() && self.overrides.is_empty()
     }
 
     /// The policy that was meant for a session.
     pub(crate) async fn policy(&self, app: &App, session: &Session) -> Result<Policy> {
-        self.policy_of(app, Some(session), None).await
+        self.resolve_policy(app, Some(session), None).await
     }
 
     /// The policy that was meant: what is configured, what the agent wants, what was set
     /// for the session, then what was asked for now.
-    pub(crate) async fn policy_of(
+    pub(crate) async fn resolve_policy(
         &self,
         app: &App,
         session: Option<&Session>,
         agent: Option<&str>,
     ) -> Result<Policy> {
-        let mut policy = named(app.config.policy())?;
-        policy = changed(&policy, &parts(app.config.policy_with())?)?;
+        let mut policy = preset_policy(app.config.policy())?;
+        policy = apply_overrides(&policy, &parse_overrides(app.config.policy_with())?)?;
         if let Some(text) = agent {
-            policy = described(&policy, text)?;
+            policy = apply_policy_text(&policy, text)?;
         }
         if let Some(session) = session
             && let Some(text) = session.policy_document().await?
         {
-            policy = described(&policy, &text)?;
+            policy = apply_policy_text(&policy, &text)?;
         }
         if let Some(name) = &self.policy {
-            policy = named(name)?;
+            policy = preset_policy(name)?;
         }
-        changed(&policy, &self.with)
+        apply_overrides(&policy, &self.overrides)
     }
 }
 
 /// The preset of this name.
-pub(crate) fn named(name: &str) -> Result<Policy> {
+pub(crate) fn preset_policy(name: &str) -> Result<Policy> {
     Policy::preset(name).ok_or_else(|| {
         let known = Policy::PRESETS.join(", ");
-        Refusal::invalid(format!("there is no policy {name:?}"))
-            .hint(format!("there are {known}"))
+        UserError::invalid(format!("there is no policy {name:?}"))
+            .with_hint(format!("there are {known}"))
             .into()
     })
 }
 
-fn changed(policy: &Policy, changes: &[(String, String)]) -> Result<Policy> {
+fn apply_overrides(policy: &Policy, changes: &[(String, String)]) -> Result<Policy> {
     let changes = changes.iter().cloned().collect();
-    Ok(policy.with(&changes).map_err(throughline::Error::from)?)
+    Ok(policy
+        .with_overrides(&changes)
+        .map_err(throughline::Error::from)?)
 }
 
 /// A policy as it is set for a session: `bot`, `default; window=50000`, `window=50000`.
-fn described(policy: &Policy, text: &str) -> Result<Policy> {
-    Ok(policy.described(text).map_err(throughline::Error::from)?)
+fn apply_policy_text(policy: &Policy, text: &str) -> Result<Policy> {
+    Ok(policy.with_spec(text).map_err(throughline::Error::from)?)
 }
 
 /// `key=value` parts with semicolons between.
-fn parts(text: &str) -> Result<Vec<(String, String)>> {
+fn parse_overrides(text: &str) -> Result<Vec<(String, String)>> {
     let parts = text
         .split(';')
         .map(str::trim)
         .filter(|part| !part.is_empty());
-    let parsed = parts.map(|part| pair(part).map_err(|why| Refusal::invalid(why).into()));
+    let parsed =
+        parts.map(|part| parse_key_value(part).map_err(|why| UserError::invalid(why).into()));
     parsed.collect()
 }
 
 pub(crate) async fn run(app: &App, args: ContextArgs) -> Result<()> {
-    if let Some(Set::Set(args)) = args.set {
-        return set(app, args).await;
+    if let Some(ContextCommand::Set(args)) = args.command {
+        return set_document(app, args).await;
     }
     let session = app.session(&args.session).await?;
-    let asker = Asker {
-        policy: args.how.policy(app, &session).await?,
+    let asker = RequestProfile {
+        policy: args.policy_args.policy(app, &session).await?,
         window: app.config.window(),
         encoding: app.config.encoding(),
         agent: None,
         model: None,
     };
-    args.tell(app, &session, &asker).await
+    args.show_request(app, &session, &asker).await
 }
 
 /// Whose request it would be.
-pub(crate) struct Asker<'a> {
+pub(crate) struct RequestProfile<'a> {
     pub(crate) policy: Policy,
     pub(crate) window: u64,
     pub(crate) encoding: Encoding,
@@ -169,15 +172,20 @@ pub(crate) struct Asker<'a> {
 
 impl ContextArgs {
     /// How requests are to be made, where that was said.
-    pub(crate) fn how(&self) -> Option<&How> {
-        Some(&self.how).filter(|how| !how.is_empty())
+    pub(crate) fn policy_args(&self) -> Option<&PolicyArgs> {
+        Some(&self.policy_args).filter(|how| !how.is_empty())
     }
 
     /// Shows what would be sent.
-    pub(crate) async fn tell(self, app: &App, session: &Session, asker: &Asker<'_>) -> Result<()> {
+    pub(crate) async fn show_request(
+        self,
+        app: &App,
+        session: &Session,
+        asker: &RequestProfile<'_>,
+    ) -> Result<()> {
         let message = self.message.map(Content::text);
-        let documents = documents_for(app, session).await?;
-        let asking = Asking {
+        let documents = load_session_documents(app, session).await?;
+        let asking = RequestOptions {
             policy: &asker.policy,
             budget: self.budget,
             window: asker.window,
@@ -189,93 +197,103 @@ impl ContextArgs {
             model: asker.model,
         };
         let request = session.request(&asking).await?;
-        app.tell_trouble_comparing(app.tl().await?);
+        app.report_index_warnings(app.tl().await?);
         if app.ui.json {
             app.ui.json(&request)?;
             return Ok(());
         }
-        app.ui.page(&drawn(app, &request, asking.encoding))?;
+        app.ui
+            .page(&render_request(app, &request, asking.encoding))?;
         Ok(())
     }
 }
 
 /// What the session's folder has to say, if it is still there.
-pub(crate) async fn documents_for(app: &App, session: &Session) -> Result<Vec<Document>> {
-    let workspace = session.record().await?.card.workspace;
-    let folder = workspace.map_or_else(|| app.places.folder.clone(), PathBuf::from);
+pub(crate) async fn load_session_documents(
+    app: &App,
+    session: &Session,
+) -> Result<Vec<ContextDocument>> {
+    let workspace = session.record().await?.info.workspace;
+    let folder = workspace.map_or_else(|| app.paths.working_folder.clone(), PathBuf::from);
     Ok(if folder.is_dir() {
-        documents::of(&folder)
+        project_documents::load(&folder)
     } else {
         Vec::new()
     })
 }
 
-async fn set(app: &App, args: SetArgs) -> Result<()> {
+async fn set_document(app: &App, args: SetArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     if let (throughline::POLICY_DOCUMENT, Some(text)) = (args.document.as_str(), &args.text) {
         // Found out now, and not when the next request is built.
-        described(&Policy::default(), text)?;
+        apply_policy_text(&Policy::default(), text)?;
     }
-    let text = match &args.file {
-        None => args.text,
-        Some(file) => Some(std::fs::read_to_string(app.path(file)).map_err(|error| {
-            Refusal::invalid(format!("{} cannot be read: {error}", file.display()))
-        })?),
-    };
+    let text =
+        match &args.file {
+            None => args.text,
+            Some(file) => Some(std::fs::read_to_string(app.resolve_path(file)).map_err(
+                |error| UserError::invalid(format!("{} cannot be read: {error}", file.display())),
+            )?),
+        };
     let entry = session.set_context(&args.document, text.as_deref()).await?;
-    super::done(app, &session, &entry).await
+    super::report_entry(app, &session, &entry).await
 }
 
-fn drawn(app: &App, request: &Request, encoding: Encoding) -> String {
+fn render_request(app: &App, request: &Request, encoding: Encoding) -> String {
     let ui = &app.ui;
     let columns = ui.width.saturating_sub(36).clamp(10, 40);
     let used = ui.bar(request.tokens, request.budget, columns);
     let mut text = format!(
         "{}  {} of {} tokens ({encoding})\n            {used}\n\n",
         ui.bold(&format!("{:<10}", request.policy)),
-        thousands(request.tokens),
-        thousands(request.budget),
+        format_thousands(request.tokens),
+        format_thousands(request.budget),
     );
     for section in &request.sections {
-        text.push_str(&row(app, section, request.tokens, columns));
+        text.push_str(&render_section(app, section, request.tokens, columns));
     }
     for repair in &request.repairs {
         let place = repair
             .seq
             .map_or_else(String::new, |seq| format!("entry {seq}: "));
-        let line = format!("  repaired  {place}{}\n", safe(&repair.what));
+        let line = format!("  repaired  {place}{}\n", sanitize(&repair.description));
         text.push_str(&ui.dim(&line));
     }
     text
 }
 
-fn row(app: &App, section: &Section, total: u64, columns: usize) -> String {
+fn render_section(app: &App, section: &Section, total: u64, columns: usize) -> String {
     let bar = app.ui.bar(section.tokens, total, columns);
     let mut row = format!(
         "{:<10}  {bar} {:>6} {:>5.1} %\n",
         section.name.as_str(),
-        compact(section.tokens),
+        abbreviate(section.tokens),
         section.share,
     );
-    for (entry, score) in section.entries.iter().zip(&section.scores).take(SCORED) {
+    for (entry, score) in section
+        .entries
+        .iter()
+        .zip(&section.scores)
+        .take(MAX_SHOWN_SCORES)
+    {
         let line = format!(
             "            {score:.2} entry {} of {}\n",
             entry.seq, entry.session
         );
         row.push_str(&app.ui.dim(&line));
     }
-    if section.scores.len() > SCORED {
-        let more = section.scores.len() - SCORED;
+    if section.scores.len() > MAX_SHOWN_SCORES {
+        let more = section.scores.len() - MAX_SHOWN_SCORES;
         row.push_str(&app.ui.dim(&format!("            … and {more} more\n")));
     }
     for left in &section.left_out {
         let tokens = left
             .tokens
-            .map_or_else(String::new, |n| format!(", {} tokens", compact(n)));
+            .map_or_else(String::new, |n| format!(", {} tokens", abbreviate(n)));
         let line = format!(
             "            left out: {} ({}{tokens})\n",
-            safe(&left.what),
-            left.why
+            sanitize(&left.description),
+            left.reason
         );
         row.push_str(&app.ui.dim(&line));
     }

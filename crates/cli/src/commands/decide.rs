@@ -11,12 +11,12 @@ pub(crate) struct DecideArgs {
     /// Which session
     session: SessionSpec,
     /// What was decided
-    #[arg(value_parser = super::something)]
+    #[arg(value_parser = super::parse_non_empty)]
     text: String,
 }
 
 pub(crate) async fn run(app: &App, args: DecideArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let entry = session.decide(&args.text).await?;
-    super::done(app, &session, &entry).await
+    super::report_entry(app, &session, &entry).await
 }

@@ -26,21 +26,21 @@ pub(crate) struct RestoreArgs {
 pub(crate) async fn run_delete(app: &App, args: DeleteArgs) -> Result<()> {
     let tl = app.tl().await?;
     let mut ids = Vec::new();
-    for session in super::resolve_all(app, &args.sessions).await? {
+    for session in super::resolve_sessions(app, &args.sessions).await? {
         tl.trash(session.id()).await?;
         ids.push(session.id().clone());
     }
-    super::done_all(app, "Moved to the trash", &ids)
+    super::report_sessions(app, "Moved to the trash", &ids)
 }
 
 pub(crate) async fn run_restore(app: &App, args: RestoreArgs) -> Result<()> {
     let tl = app.tl().await?;
     let mut ids = Vec::new();
     for spec in &args.sessions {
-        ids.push(app.trashed(spec).await?);
+        ids.push(app.resolve_trashed(spec).await?);
     }
     for id in &ids {
         tl.restore(id).await?;
     }
-    super::done_all(app, "Restored", &ids)
+    super::report_sessions(app, "Restored", &ids)
 }

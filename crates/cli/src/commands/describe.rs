@@ -27,5 +27,5 @@ pub(crate) async fn run(app: &App, args: DescribeArgs) -> Result<()> {
                 .filter(|text| !text.trim().is_empty()),
         )
         .await?;
-    super::done(app, &session, &entry).await
+    super::report_entry(app, &session, &entry).await
 }

@@ -7,8 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::glance::counted;
-use throughline::{Address, Finding, HealthOptions, HealthReport, Report, SystemWorld, World as _};
+use throughline::format::pluralize;
+use throughline::{
+    CheckReport, Environment as _, Finding, HealthOptions, HealthReport, StoreAddress,
+    SystemEnvironment,
+};
 
 use crate::app::App;
 
@@ -35,7 +38,7 @@ pub(crate) async fn run(app: &App, args: DoctorArgs) -> Result<ExitCode> {
     let options = health_options(app)?;
     let tl = match app.tl().await {
         Ok(tl) => tl,
-        Err(error) => return unopened(app, error, &options),
+        Err(error) => return report_damaged_store(app, error, &options),
     };
     let bar = app.ui.progress("Checking", "entries");
     let progress = |done, total| {
@@ -59,24 +62,28 @@ pub(crate) async fn run(app: &App, args: DoctorArgs) -> Result<ExitCode> {
         bar.finish_and_clear();
     }
     let health = tl.check_health(&options).await?;
-    tell(app, &report, &health)
+    print_report(app, &report, &health)
 }
 
 /// What there is to check beside the store.
 fn health_options(app: &App) -> Result<HealthOptions> {
     let store_file = match app.config.store().parse()? {
-        Address::Sqlite(path) => Some(app.path(&path)),
-        Address::Postgres(_) | Address::Server(_) | Address::Memory => None,
+        StoreAddress::Sqlite(path) => Some(app.resolve_path(&path)),
+        StoreAddress::Postgres(_) | StoreAddress::Server(_) | StoreAddress::Memory => None,
     };
     Ok(HealthOptions {
         store_file,
-        shared_folders: app.places.shared_folders(),
-        own_folders: app.places.own_folders(),
+        shared_folders: app.paths.shared_folders(),
+        own_folders: app.paths.own_folders(),
     })
 }
 
 /// A file too damaged to be opened is a finding like any other.
-fn unopened(app: &App, error: anyhow::Error, options: &HealthOptions) -> Result<ExitCode> {
+fn report_damaged_store(
+    app: &App,
+    error: anyhow::Error,
+    options: &HealthOptions,
+) -> Result<ExitCode> {
     let damaged = error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<throughline::Error>())
@@ -85,30 +92,30 @@ fn unopened(app: &App, error: anyhow::Error, options: &HealthOptions) -> Result<
         return Err(error);
     }
     let what = format!("{error:#}");
-    let report = Report {
+    let report = CheckReport {
         findings: vec![Finding::File { what }],
-        ..Report::default()
+        ..CheckReport::default()
     };
     let health = HealthReport {
-        findings: throughline::check_files(options, SystemWorld.now()),
+        findings: throughline::check_files(options, SystemEnvironment.now()),
         ..HealthReport::default()
     };
-    tell(app, &report, &health)
+    print_report(app, &report, &health)
 }
 
-fn tell(app: &App, report: &Report, health: &HealthReport) -> Result<ExitCode> {
+fn print_report(app: &App, report: &CheckReport, health: &HealthReport) -> Result<ExitCode> {
     let count = report.findings.len() + health.findings.len();
     let ok = count == 0;
     if app.ui.json {
         app.ui.json(&json!({
             "ok": ok,
-            "store": throughline::redacted(app.config.store()),
+            "store": throughline::redact_url(app.config.store()),
             "sessions": report.sessions,
             "entries": report.entries,
             "blobs": report.blobs,
             "passages": health.passages,
             "leases": health.leases,
-            "findings": findings::as_json(report, health)?,
+            "findings": findings::findings_to_json(report, health)?,
         }))?;
     } else {
         for finding in &report.findings {
@@ -123,28 +130,31 @@ fn tell(app: &App, report: &Report, health: &HealthReport) -> Result<ExitCode> {
         }
         let looked = format!(
             "{}, {}, {} checked",
-            counted(report.sessions, "session"),
+            pluralize(report.sessions, "session"),
             if report.entries == 1 {
                 "1 entry".to_owned()
             } else {
-                format!("{} entries", throughline::glance::thousands(report.entries))
+                format!(
+                    "{} entries",
+                    throughline::format::format_thousands(report.entries)
+                )
             },
-            counted(report.blobs, "attachment"),
+            pluralize(report.blobs, "attachment"),
         );
         let found = if ok {
             "all is well".to_owned()
         } else {
-            counted(count as u64, "finding")
+            pluralize(count as u64, "finding")
         };
         app.ui.status(format_args!("{looked}: {found}"));
         let expired = health.expired_leases().count() as u64;
         if expired > 0 {
             app.ui.status(format_args!(
                 "{} expired without being released: the holder ended early. Nobody is blocked.",
-                counted(expired, "lease")
+                pluralize(expired, "lease")
             ));
         }
-        if report.findings.iter().any(Finding::can_be_rebuilt) {
+        if report.findings.iter().any(Finding::is_rebuildable) {
             app.ui
                 .status("`tl doctor --rebuild` mends what is derived.");
         }

@@ -5,7 +5,7 @@ use serde_json::json;
 use throughline::{Seq, SessionSpec};
 
 use crate::app::App;
-use crate::report::Refusal;
+use crate::error_report::UserError;
 
 /// Erase the content of entries for good
 ///
@@ -29,8 +29,8 @@ pub(crate) struct EraseArgs {
 pub(crate) async fn run(app: &App, args: EraseArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     if !args.yes {
-        return Err(Refusal::invalid("what is erased cannot be brought back")
-            .hint("add --yes to erase it")
+        return Err(UserError::invalid("what is erased cannot be brought back")
+            .with_hint("add --yes to erase it")
             .into());
     }
     session.erase(&args.entries, args.reason.as_deref()).await?;

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use throughline::glance::counted;
-use throughline::{Body, Digest, Name, Read, Seq, Session, SessionSpec, StoredEntry, Summary};
+use throughline::format::pluralize;
+use throughline::{Body, Digest, Name, ReadRange, Seq, Session, SessionSpec, StoredEntry, Summary};
 use throughline_formats::{
     ClaudeCodeWriter, CodexWriter, DocumentWriter, HtmlWriter, Layout, LogWriter, MarkdownWriter,
-    PiWriter, SessionWriter, TranscriptHead,
+    PiWriter, SessionWriter, TranscriptHeader,
 };
 
 use crate::app::App;
-use crate::outgoing;
-use crate::places::{make_private, write_whole};
-use crate::report::Refusal;
+use crate::error_report::UserError;
+use crate::paths::{create_private_folder, write_atomically};
+use crate::session_export;
 
 /// Entries read at a time.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 /// How a session is written.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -122,26 +122,26 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
     let format = args.format(app.ui.json);
     let sessions = match &args.session {
         Some(spec) => vec![app.session(spec).await?],
-        None => all(app, format).await?,
+        None => list_all_sessions(app, format).await?,
     };
     if let Some(folder) = &args.attachments {
-        return files(app, &sessions, folder).await;
+        return write_attachments(app, &sessions, folder).await;
     }
     if let (Some(layout), [session]) = (format.layout(), sessions.as_slice()) {
-        return documents(app, session, layout, &args).await;
+        return write_layout_files(app, session, layout, &args).await;
     }
     let Some(path) = &args.output else {
         let out = std::io::BufWriter::new(std::io::stdout());
-        write(app, &sessions, format, args.reveal, out)
+        write_sessions(app, &sessions, format, args.reveal, out)
             .await?
             .flush()?;
         return Ok(());
     };
-    let file = app.path(path);
+    let file = app.resolve_path(path);
     if file.exists() && !args.force {
         return Err(
-            Refusal::invalid(format!("{} is there already", path.display()))
-                .hint("--force replaces it")
+            UserError::invalid(format!("{} is there already", path.display()))
+                .with_hint("--force replaces it")
                 .into(),
         );
     }
@@ -152,7 +152,7 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
     let cannot = || format!("{} cannot be written", path.display());
     let partial = tempfile::NamedTempFile::new_in(folder).with_context(cannot)?;
     let out = std::io::BufWriter::new(partial);
-    let out = write(app, &sessions, format, args.reveal, out).await?;
+    let out = write_sessions(app, &sessions, format, args.reveal, out).await?;
     let partial = out
         .into_inner()
         .map_err(std::io::IntoInnerError::into_error)?;
@@ -164,13 +164,13 @@ pub(crate) async fn run(app: &App, args: ExportArgs) -> Result<()> {
 }
 
 /// Writes the attachments of sessions as files, named after their entry and their name.
-async fn files(app: &App, sessions: &[Session], folder: &Path) -> Result<()> {
+async fn write_attachments(app: &App, sessions: &[Session], folder: &Path) -> Result<()> {
     let tl = app.tl().await?;
-    let folder = app.path(folder);
-    make_private(&folder)?;
+    let folder = app.resolve_path(folder);
+    create_private_folder(&folder)?;
     for session in sessions {
         let mut found = Vec::new();
-        entries(session, |stored| {
+        for_each_entry(session, |stored| {
             if let Ok(entry) = stored.decode()
                 && let Some(message) = entry.message()
             {
@@ -191,27 +191,27 @@ async fn files(app: &App, sessions: &[Session], folder: &Path) -> Result<()> {
             let name = name.replace(['/', '\\'], "-").parse::<Name>();
             let name = name.map_or_else(|_| attachment.blob.short(), |name| name.to_string());
             let file = folder.join(format!("{seq}-{name}"));
-            write_whole(&file, &bytes)?;
+            write_atomically(&file, &bytes)?;
             app.ui.data(file.display())?;
         }
     }
     Ok(())
 }
 
-async fn all(app: &App, format: Format) -> Result<Vec<Session>> {
+async fn list_all_sessions(app: &App, format: Format) -> Result<Vec<Session>> {
     if !matches!(format, Format::Jsonl) {
         return Err(
-            Refusal::invalid("only JSON Lines can hold several sessions")
-                .hint("use --format jsonl")
+            UserError::invalid("only JSON Lines can hold several sessions")
+                .with_hint("use --format jsonl")
                 .into(),
         );
     }
     let tl = app.tl().await?;
     let mut sessions = Vec::new();
     // All means all: what is remembered too.
-    let filter = throughline::Filter {
-        own: true,
-        ..throughline::Filter::default()
+    let filter = throughline::SessionFilter {
+        include_internal: true,
+        ..throughline::SessionFilter::default()
     };
     for card in tl.list_all(&filter).await? {
         sessions.push(tl.session(&card.id).await?);
@@ -219,36 +219,38 @@ async fn all(app: &App, format: Format) -> Result<Vec<Session>> {
     Ok(sessions)
 }
 
-async fn write<W: Write>(
+async fn write_sessions<W: Write>(
     app: &App,
     sessions: &[Session],
     format: Format,
     reveal: bool,
     out: W,
 ) -> Result<W> {
-    let mut secrets = Secrets::new(reveal);
+    let mut secrets = SecretRedactor::new(reveal);
     let out = match (format, sessions) {
-        (Format::Jsonl, sessions) => log(app, sessions, &mut secrets, out).await,
-        (Format::Json, [session, ..]) => document(app, session, &mut secrets, out).await,
+        (Format::Jsonl, sessions) => write_log(app, sessions, &mut secrets, out).await,
+        (Format::Json, [session, ..]) => write_document(app, session, &mut secrets, out).await,
         (Format::Markdown | Format::ChatLoop, [session, ..]) => {
-            transcript(app, session, &mut secrets, out).await
+            write_transcript(app, session, &mut secrets, out).await
         }
-        (format, [session, ..]) => foreign(app, session, format, &mut secrets, out).await,
+        (format, [session, ..]) => {
+            write_foreign_format(app, session, format, &mut secrets, out).await
+        }
         (_, []) => Ok(out),
     }?;
-    secrets.tell(app);
+    secrets.report_redactions(app);
     Ok(out)
 }
 
 /// A session as another program keeps it, or as a page.
-async fn foreign<W: Write>(
+async fn write_foreign_format<W: Write>(
     app: &App,
     session: &Session,
     format: Format,
-    secrets: &mut Secrets,
+    secrets: &mut SecretRedactor,
     mut out: W,
 ) -> Result<W> {
-    let head = outgoing::head(app, session, secrets).await?;
+    let head = session_export::export_head(app, session, secrets).await?;
     {
         let mut writer: Box<dyn SessionWriter + '_> = match format {
             Format::ClaudeCode => Box::new(ClaudeCodeWriter::new(&mut out, head)),
@@ -256,60 +258,72 @@ async fn foreign<W: Write>(
             Format::Pi => Box::new(PiWriter::new(&mut out, head)),
             _ => Box::new(HtmlWriter::new(&mut out, head, app.zone.clone())),
         };
-        outgoing::write(app, session, secrets, &mut *writer).await?;
+        session_export::write_session(app, session, secrets, &mut *writer).await?;
     }
     Ok(out)
 }
 
 /// The documents of a reference system, into a folder; one alone may go to stdout.
-async fn documents(app: &App, session: &Session, layout: Layout, args: &ExportArgs) -> Result<()> {
-    let mut secrets = Secrets::new(args.reveal);
-    let files = outgoing::whole(app, session, &mut secrets)
+async fn write_layout_files(
+    app: &App,
+    session: &Session,
+    layout: Layout,
+    args: &ExportArgs,
+) -> Result<()> {
+    let mut secrets = SecretRedactor::new(args.reveal);
+    let files = session_export::load_full_session(app, session, &mut secrets)
         .await?
         .files(layout);
     match (&args.output, files.as_slice()) {
         (None, [(_, only)]) => app.ui.data(only.trim_end())?,
         (None, _) => {
             let what = "it is several files";
-            return Err(Refusal::invalid(what).hint("name a folder with -o").into());
+            return Err(UserError::invalid(what)
+                .with_hint("name a folder with -o")
+                .into());
         }
         (Some(folder), files) => {
-            let folder = app.path(folder);
+            let folder = app.resolve_path(folder);
             for (name, _) in files.iter().filter(|_| !args.force) {
                 let path = folder.join(name);
                 if path.exists() {
                     let what = format!("{} is there already", path.display());
-                    return Err(Refusal::invalid(what).hint("--force replaces it").into());
+                    return Err(UserError::invalid(what)
+                        .with_hint("--force replaces it")
+                        .into());
                 }
             }
             for (name, text) in files {
                 let path = folder.join(name);
                 let above = path.parent().unwrap_or(&folder);
-                make_private(above)
+                create_private_folder(above)
                     .with_context(|| format!("{} cannot be made", above.display()))?;
-                write_whole(&path, text.as_bytes())
+                write_atomically(&path, text.as_bytes())
                     .with_context(|| format!("{} cannot be written", path.display()))?;
                 app.ui.status(format_args!("Wrote {}", path.display()));
             }
         }
     }
-    secrets.tell(app);
+    secrets.report_redactions(app);
     Ok(())
 }
 
 /// What looks like a secret on its way out.
 #[derive(Debug, Default)]
-pub(crate) struct Secrets {
+pub(crate) struct SecretRedactor {
     /// Whether it is left in.
     pub(crate) reveal: bool,
     /// How many entries had something that was taken out.
-    found: u64,
+    redacted_count: u64,
 }
 
-impl Secrets {
+impl SecretRedactor {
     /// What looks like a secret is taken out, unless it is to be left in.
     pub(crate) fn new(reveal: bool) -> Self {
-        Self { reveal, found: 0 }
+        Self {
+            reveal,
+            redacted_count: 0,
+        }
     }
 
     /// Whether it is left in.
@@ -318,9 +332,9 @@ impl Secrets {
     }
 
     /// Tells what was taken out.
-    pub(crate) fn tell(&self, app: &App) {
-        if self.found > 0 {
-            let found = match self.found {
+    pub(crate) fn report_redactions(&self, app: &App) {
+        if self.redacted_count > 0 {
+            let found = match self.redacted_count {
                 1 => "one entry had".to_owned(),
                 found => format!("{found} entries had"),
             };
@@ -331,10 +345,10 @@ impl Secrets {
     }
 
     /// The entry as it may be seen.
-    pub(crate) fn shown(&mut self, stored: StoredEntry) -> StoredEntry {
-        match stored.redacted() {
+    pub(crate) fn redact(&mut self, stored: StoredEntry) -> StoredEntry {
+        match stored.to_redacted() {
             Some(safe) if !self.reveal => {
-                self.found += 1;
+                self.redacted_count += 1;
                 safe
             }
             _ => stored,
@@ -342,10 +356,10 @@ impl Secrets {
     }
 }
 
-async fn log<W: Write>(
+async fn write_log<W: Write>(
     app: &App,
     sessions: &[Session],
-    secrets: &mut Secrets,
+    secrets: &mut SecretRedactor,
     out: W,
 ) -> Result<W> {
     let tl = app.tl().await?;
@@ -355,33 +369,35 @@ async fn log<W: Write>(
     let mut out = Some(out);
     let mut writer: Option<LogWriter<W>> = None;
     for session in sessions {
-        let birth = session.birth().await?;
-        let card = session.record().await?.card;
+        let birth = session.header().await?;
+        let card = session.record().await?.info;
         let writer = match (&mut writer, out.take()) {
             (None, Some(out)) => {
                 writer.insert(LogWriter::new(out, &birth, card.head, &card.digest)?)
             }
             (Some(writer), _) => {
-                writer.session(&birth, card.head, &card.digest)?;
+                writer.start_session(&birth, card.head, &card.digest)?;
                 writer
             }
             (None, None) => continue,
         };
         let mut next = Seq(1);
         loop {
-            let page = session.read_stored(Read::from(next, PAGE)).await?;
+            let page = session
+                .read_stored(ReadRange::starting_at(next, PAGE_SIZE))
+                .await?;
             let Some(last) = page.last() else {
                 break;
             };
             next = last.seq.next();
             for entry in page {
-                for blob in attachments(&entry)
+                for blob in attachment_digests(&entry)
                     .into_iter()
                     .filter(|blob| written.insert(*blob))
                 {
-                    writer.blob(&tl.blob(&blob).await?)?;
+                    writer.write_blob(&tl.blob(&blob).await?)?;
                 }
-                writer.entry(&secrets.shown(entry))?;
+                writer.write_entry(&secrets.redact(entry))?;
             }
         }
         bar.inc(1);
@@ -390,32 +406,35 @@ async fn log<W: Write>(
     match (writer, out) {
         (Some(writer), _) => Ok(writer.finish()?),
         (None, Some(out)) => Ok(out),
-        (None, None) => Err(Refusal::invalid("there is nothing to export").into()),
+        (None, None) => Err(UserError::invalid("there is nothing to export").into()),
     }
 }
 
 /// The attachments an entry names. One that cannot be decoded is written as it is.
-fn attachments(stored: &StoredEntry) -> Vec<Digest> {
+fn attachment_digests(stored: &StoredEntry) -> Vec<Digest> {
     let entry = stored.decode();
-    entry.map_or_else(|_| Vec::new(), |entry| outgoing::attachments(&entry))
+    entry.map_or_else(
+        |_| Vec::new(),
+        |entry| session_export::attachment_digests(&entry),
+    )
 }
 
-async fn document<W: Write>(
+async fn write_document<W: Write>(
     app: &App,
     session: &Session,
-    secrets: &mut Secrets,
+    secrets: &mut SecretRedactor,
     out: W,
 ) -> Result<W> {
-    let card = session.record().await?.card;
-    let mut writer = DocumentWriter::new(out, &session.birth().await?, card.head, &card.digest)?;
+    let card = session.record().await?.info;
+    let mut writer = DocumentWriter::new(out, &session.header().await?, card.head, &card.digest)?;
     let mut left_out = 0;
-    entries(session, |entry| {
-        left_out += attachments(&entry).len() as u64;
-        Ok(writer.entry(&secrets.shown(entry))?)
+    for_each_entry(session, |entry| {
+        left_out += attachment_digests(&entry).len() as u64;
+        Ok(writer.write_entry(&secrets.redact(entry))?)
     })
     .await?;
     if left_out > 0 {
-        let left_out = counted(left_out, "attachment");
+        let left_out = pluralize(left_out, "attachment");
         app.ui.warn(format_args!(
             "{left_out} named but not in it; --format jsonl has the bytes"
         ));
@@ -424,10 +443,15 @@ async fn document<W: Write>(
 }
 
 /// Every entry of a session, as stored, in order.
-async fn entries(session: &Session, mut each: impl FnMut(StoredEntry) -> Result<()>) -> Result<()> {
+async fn for_each_entry(
+    session: &Session,
+    mut each: impl FnMut(StoredEntry) -> Result<()>,
+) -> Result<()> {
     let mut next = Seq(1);
     loop {
-        let page = session.read_stored(Read::from(next, PAGE)).await?;
+        let page = session
+            .read_stored(ReadRange::starting_at(next, PAGE_SIZE))
+            .await?;
         let Some(last) = page.last() else {
             return Ok(());
         };
@@ -437,18 +461,18 @@ async fn entries(session: &Session, mut each: impl FnMut(StoredEntry) -> Result<
 }
 
 /// The transcript of a session.
-pub(crate) async fn transcript<W: Write>(
+pub(crate) async fn write_transcript<W: Write>(
     app: &App,
     session: &Session,
-    secrets: &mut Secrets,
+    secrets: &mut SecretRedactor,
     out: W,
 ) -> Result<W> {
     let record = session.record().await?;
-    let mut head = TranscriptHead::of(&session.birth().await?, &record.card);
-    head.previous_session = previous(session).await?;
+    let mut head = TranscriptHeader::new(&session.header().await?, &record.info);
+    head.previous_session = previous_transcript(session).await?;
     let mut writer = MarkdownWriter::new(out, &head, app.zone.clone())?;
-    entries(session, |stored| {
-        Ok(writer.entry(&outgoing::shown(session, stored, secrets)?)?)
+    for_each_entry(session, |stored| {
+        Ok(writer.write_entry(&session_export::redact_entry(session, stored, secrets)?)?)
     })
     .await?;
     let summary: Option<Summary> = session.last_summary().await?.map(|known| known.summary);
@@ -456,14 +480,14 @@ pub(crate) async fn transcript<W: Write>(
         if secrets.reveal {
             summary
         } else {
-            summary.redacted()
+            summary.into_redacted()
         }
     });
     Ok(writer.finish(summary.as_ref())?)
 }
 
 /// Where the transcript of the session this one was resumed from is, if it was noted.
-async fn previous(session: &Session) -> Result<Option<String>> {
+async fn previous_transcript(session: &Session) -> Result<Option<String>> {
     let first = session.entries(Seq(1), 1).await?;
     Ok(first.into_iter().next().and_then(|entry| match entry.body {
         Body::Restored(restored) => restored.transcript,

@@ -33,11 +33,11 @@ pub(crate) async fn run(app: &App, args: ForkArgs) -> Result<()> {
     };
     let fork = session.fork(args.at, new).await?;
     if let Some(asked) = args.at {
-        super::tell_moved_boundary(app, asked, fork.at);
+        super::warn_moved_boundary(app, asked, fork.at);
     }
-    super::tell_namesakes(app, &fork.session).await?;
+    super::warn_duplicate_name(app, &fork.session).await?;
     if app.ui.json {
-        app.ui.json(&fork.session.record().await?.card)?;
+        app.ui.json(&fork.session.record().await?.info)?;
     } else {
         app.ui.status(format_args!(
             "Forked from {} at entry {}",

@@ -35,29 +35,32 @@ enum Target {
 pub(crate) fn run(args: &GenerateArgs) -> Result<()> {
     match &args.target {
         Target::Man { folder } => {
-            create(folder)?;
+            create_folder(folder)?;
             clap_mangen::generate_to(crate::command_line(), folder)
                 .with_context(|| format!("cannot write to {}", folder.display()))?;
         }
         Target::Completions { folder } => {
-            create(folder)?;
+            create_folder(folder)?;
             for shell in Shell::value_variants() {
                 clap_complete::generate_to(*shell, &mut crate::command_line(), "tl", folder)
                     .with_context(|| format!("cannot write to {}", folder.display()))?;
             }
         }
         Target::Reference => {
-            std::io::Write::write_all(&mut std::io::stdout().lock(), reference().as_bytes())?;
+            std::io::Write::write_all(
+                &mut std::io::stdout().lock(),
+                render_reference().as_bytes(),
+            )?;
         }
     }
     Ok(())
 }
 
-fn create(folder: &Path) -> Result<()> {
+fn create_folder(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))
 }
 
-fn reference() -> String {
+fn render_reference() -> String {
     let options = MarkdownOptions::new()
         .title("Command reference".to_owned())
         .show_footer(false);

@@ -8,26 +8,27 @@ use serde_json::json;
 use throughline::context::Encoding;
 use throughline::{AgentRef, Candidate, Key, NewSession, Session, SessionSpec};
 use throughline_formats::{
-    Agent, ClaudeCodeWriter, CodexWriter, Head, PiWriter, SessionWriter, plain_summary,
+    ClaudeCodeWriter, CodexWriter, ExportMetadata, PiWriter, SessionWriter, SourceFormat,
+    plain_summary,
 };
 
-use super::export::Secrets;
+use super::export::SecretRedactor;
+use crate::agent_import;
 use crate::app::App;
-use crate::importing;
-use crate::outgoing;
-use crate::places::{make_private, write_whole};
-use crate::report::Refusal;
+use crate::error_report::UserError;
+use crate::paths::{create_private_folder, write_atomically};
+use crate::session_export;
 
 /// How many tokens a prompt has at most, unless said otherwise.
-const BUDGET: u64 = 8_000;
+const DEFAULT_BUDGET: u64 = 8_000;
 /// The most bytes one argument of a command may have, on the systems that limit it.
-const ARGUMENT: usize = 128 * 1024 - 1;
+const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 /// How many entries are looked at for the end of the conversation.
-const TAIL: usize = 400;
+const MAX_TAIL_ENTRIES: usize = 400;
 
 /// Who is to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum To {
+enum HandoffTarget {
     /// A session file for Claude Code
     ClaudeCode,
     /// A rollout for Codex
@@ -56,7 +57,7 @@ pub(crate) struct HandoffArgs {
     session: SessionSpec,
     /// Who goes on
     #[arg(long, value_enum)]
-    to: To,
+    to: HandoffTarget,
     /// Write the session file where that agent looks for it
     #[arg(long)]
     write: bool,
@@ -64,7 +65,7 @@ pub(crate) struct HandoffArgs {
     #[arg(long, requires = "write")]
     force: bool,
     /// At most so many tokens for a prompt
-    #[arg(long, default_value_t = BUDGET, value_name = "TOKENS")]
+    #[arg(long, default_value_t = DEFAULT_BUDGET, value_name = "TOKENS")]
     budget: u64,
     /// Leave in what looks like a key or a password
     #[arg(long)]
@@ -73,29 +74,31 @@ pub(crate) struct HandoffArgs {
 
 pub(crate) async fn run(app: &App, args: HandoffArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
-    let mut secrets = Secrets::new(args.reveal);
+    let mut secrets = SecretRedactor::new(args.reveal);
     match args.to {
-        To::ClaudeCode | To::Codex | To::Pi => file(app, &session, &args, &mut secrets).await?,
-        To::Gemini | To::Goose | To::Opencode => {
-            let prompt = prompt(app, &session, args.budget, &mut secrets).await?;
-            let folder = app.places.state("handoff");
-            make_private(&folder)?;
+        HandoffTarget::ClaudeCode | HandoffTarget::Codex | HandoffTarget::Pi => {
+            write_session_file(app, &session, &args, &mut secrets).await?;
+        }
+        HandoffTarget::Gemini | HandoffTarget::Goose | HandoffTarget::Opencode => {
+            let prompt = build_prompt(app, &session, args.budget, &mut secrets).await?;
+            let folder = app.paths.state_file("handoff");
+            create_private_folder(&folder)?;
             let path = folder.join(format!("{}.md", session.id()));
-            write_whole(&path, prompt.as_bytes())?;
-            if prompt.len() > ARGUMENT && args.to != To::Goose {
+            write_atomically(&path, prompt.as_bytes())?;
+            if prompt.len() > MAX_ARGUMENT_BYTES && args.to != HandoffTarget::Goose {
                 app.ui
                     .warn("the prompt is longer than a command may be; give a smaller --budget");
             }
-            let workspace = session.record().await?.card.workspace;
-            tell(
+            let workspace = session.record().await?.info.workspace;
+            report_handoff(
                 app,
                 &path,
                 true,
-                &asking(args.to, workspace.as_deref(), &path),
+                &prompt_command(args.to, workspace.as_deref(), &path),
             )?;
         }
-        To::Prompt => {
-            let prompt = prompt(app, &session, args.budget, &mut secrets).await?;
+        HandoffTarget::Prompt => {
+            let prompt = build_prompt(app, &session, args.budget, &mut secrets).await?;
             if app.ui.json {
                 app.ui.json(&json!({"prompt": prompt}))?;
             } else {
@@ -103,11 +106,11 @@ pub(crate) async fn run(app: &App, args: HandoffArgs) -> Result<()> {
             }
         }
     }
-    secrets.tell(app);
+    secrets.report_redactions(app);
     Ok(())
 }
 
-fn tell(app: &App, path: &Path, written: bool, command: &str) -> Result<()> {
+fn report_handoff(app: &App, path: &Path, written: bool, command: &str) -> Result<()> {
     if app.ui.json {
         let path = path.to_string_lossy();
         app.ui
@@ -127,70 +130,81 @@ fn tell(app: &App, path: &Path, written: bool, command: &str) -> Result<()> {
 }
 
 /// A session file of the agent's own.
-async fn file(
+async fn write_session_file(
     app: &App,
     session: &Session,
     args: &HandoffArgs,
-    secrets: &mut Secrets,
+    secrets: &mut SecretRedactor,
 ) -> Result<()> {
-    let head = outgoing::head(app, session, secrets).await?;
+    let head = session_export::export_head(app, session, secrets).await?;
     let (agent, place) = match args.to {
-        To::ClaudeCode => (Agent::ClaudeCode, ClaudeCodeWriter::<Vec<u8>>::place(&head)),
-        To::Codex => (Agent::Codex, CodexWriter::<Vec<u8>>::place(&head)),
-        _ => (Agent::Pi, PiWriter::<Vec<u8>>::place(&head)),
+        HandoffTarget::ClaudeCode => (
+            SourceFormat::ClaudeCode,
+            ClaudeCodeWriter::<Vec<u8>>::default_path(&head),
+        ),
+        HandoffTarget::Codex => (
+            SourceFormat::Codex,
+            CodexWriter::<Vec<u8>>::default_path(&head),
+        ),
+        _ => (SourceFormat::Pi, PiWriter::<Vec<u8>>::default_path(&head)),
     };
     let uuid = head.uuid(agent.name());
-    let root = importing::kept_by(app, agent).into_iter().next();
+    let root = agent_import::session_folders(app, agent).into_iter().next();
     let root = root.ok_or_else(|| {
-        Refusal::invalid(format!(
+        UserError::invalid(format!(
             "there is no home folder in which {agent} keeps sessions"
         ))
-        .hint("set HOME, or hand off with --to prompt")
+        .with_hint("set HOME, or hand off with --to prompt")
     })?;
     let path = root.join(place);
-    let command = command(args.to, &head, &path);
+    let command = resume_command(args.to, &head, &path);
     if !args.write {
-        return tell(app, &path, false, &command);
+        return report_handoff(app, &path, false, &command);
     }
     if path.exists() && !args.force {
         return Err(
-            Refusal::invalid(format!("{} is there already", path.display()))
-                .hint("--force replaces it, and what the other agent has added to it")
+            UserError::invalid(format!("{} is there already", path.display()))
+                .with_hint("--force replaces it, and what the other agent has added to it")
                 .into(),
         );
     }
     let mut text = Vec::new();
     {
         let mut writer: Box<dyn SessionWriter + '_> = match args.to {
-            To::ClaudeCode => Box::new(ClaudeCodeWriter::new(&mut text, head)),
-            To::Codex => Box::new(CodexWriter::new(&mut text, head)),
+            HandoffTarget::ClaudeCode => Box::new(ClaudeCodeWriter::new(&mut text, head)),
+            HandoffTarget::Codex => Box::new(CodexWriter::new(&mut text, head)),
             _ => Box::new(PiWriter::new(&mut text, head)),
         };
-        outgoing::write(app, session, secrets, &mut *writer).await?;
+        session_export::write_session(app, session, secrets, &mut *writer).await?;
     }
     let folder = path.parent().map(PathBuf::from).unwrap_or_default();
-    make_private(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    write_whole(&path, &text).with_context(|| format!("{} cannot be written", path.display()))?;
-    expect_back(app, session, agent, &uuid, &path).await?;
-    tell(app, &path, true, &command)
+    create_private_folder(&folder)
+        .with_context(|| format!("{} cannot be made", folder.display()))?;
+    write_atomically(&path, &text)
+        .with_context(|| format!("{} cannot be written", path.display()))?;
+    prepare_return_fork(app, session, agent, &uuid, &path).await?;
+    report_handoff(app, &path, true, &command)
 }
 
 /// Makes the fork that what the other agent adds will belong to, and notes that what was
 /// written is known, so that `tl import` brings back nothing but what was added.
-async fn expect_back(
+async fn prepare_return_fork(
     app: &App,
     session: &Session,
-    agent: Agent,
+    agent: SourceFormat,
     uuid: &str,
     path: &Path,
 ) -> Result<()> {
     let tl = app.tl().await?;
     let key: Key = format!("{agent}:{uuid}").parse()?;
-    let found = tl.store().candidates(tl.owner(), key.as_str(), 10).await?;
-    let known = |found: &Candidate| found.card.key.as_ref() == Some(&key);
+    let found = tl
+        .store()
+        .find_candidates(tl.owner(), key.as_str(), 10)
+        .await?;
+    let known = |found: &Candidate| found.info.key.as_ref() == Some(&key);
     if !found
         .iter()
-        .any(|found| known(found) || found.card.id.as_str() == uuid)
+        .any(|found| known(found) || found.info.id.as_str() == uuid)
     {
         let new = NewSession {
             id: Some(uuid.parse()?),
@@ -204,17 +218,17 @@ async fn expect_back(
         };
         session.fork(None, new).await?;
     }
-    importing::note_written(tl, agent, path).await
+    agent_import::record_written_file(tl, agent, path).await
 }
 
-fn command(to: To, head: &Head, path: &Path) -> String {
+fn resume_command(to: HandoffTarget, head: &ExportMetadata, path: &Path) -> String {
     let folder = shell_words::quote(&head.folder).into_owned();
     match to {
-        To::ClaudeCode => {
+        HandoffTarget::ClaudeCode => {
             let id = head.uuid("claude-code");
             format!("cd {folder} && claude --resume {id}")
         }
-        To::Codex => format!("cd {folder} && codex resume {}", head.uuid("codex")),
+        HandoffTarget::Codex => format!("cd {folder} && codex resume {}", head.uuid("codex")),
         _ => {
             let file = path.to_string_lossy();
             format!("cd {folder} && pi --session {}", shell_words::quote(&file))
@@ -223,12 +237,12 @@ fn command(to: To, head: &Head, path: &Path) -> String {
 }
 
 /// The command that starts an agent with a prompt, in the session's folder.
-fn asking(to: To, folder: Option<&str>, prompt: &Path) -> String {
+fn prompt_command(to: HandoffTarget, folder: Option<&str>, prompt: &Path) -> String {
     let prompt = prompt.to_string_lossy();
     let prompt = shell_words::quote(&prompt);
     let start = match to {
-        To::Gemini => format!("gemini --prompt-interactive \"$(cat {prompt})\""),
-        To::Goose => format!("goose run --interactive --instructions {prompt}"),
+        HandoffTarget::Gemini => format!("gemini --prompt-interactive \"$(cat {prompt})\""),
+        HandoffTarget::Goose => format!("goose run --interactive --instructions {prompt}"),
         _ => format!("opencode --prompt \"$(cat {prompt})\""),
     };
     match folder {
@@ -238,20 +252,20 @@ fn asking(to: To, folder: Option<&str>, prompt: &Path) -> String {
 }
 
 /// What another agent is told so that it can go on.
-async fn prompt(
+async fn build_prompt(
     app: &App,
     session: &Session,
     budget: u64,
-    secrets: &mut Secrets,
+    secrets: &mut SecretRedactor,
 ) -> Result<String> {
     let record = session.record().await?;
-    let card = &record.card;
+    let card = &record.info;
     let mut summary = match session.last_summary().await? {
         Some(known) => known.summary,
-        None => session.summary_now().await?,
+        None => session.summarize_now().await?,
     };
     if !secrets.reveal() {
-        summary = summary.redacted();
+        summary = summary.into_redacted();
     }
     let mut text = format!(
         "You go on with a conversation that another agent had. Here is what it came to.\n\n\
@@ -275,7 +289,7 @@ async fn prompt(
             throughline::redact(text).into_owned()
         }
     };
-    let standing = &record.standing;
+    let standing = &record.state;
     let pinned: Vec<String> = standing.pins.iter().map(|pin| safe(&pin.text)).collect();
     summary.facts.retain(|said| !pinned.contains(said));
     text.push_str(&noted("Always in view", &mut pinned.into_iter()));
@@ -297,20 +311,20 @@ async fn prompt(
     let mut tail = Vec::new();
     let mut used = text.clone() + end + "\n## The latest messages\n";
     for stored in session
-        .read_stored(throughline::Read::tail(TAIL))
+        .read_stored(throughline::ReadRange::tail(MAX_TAIL_ENTRIES))
         .await?
         .into_iter()
         .rev()
     {
-        if !standing.shows(stored.seq) {
+        if !standing.is_visible(stored.seq) {
             continue;
         }
         let Some((who, what)) = secrets
-            .shown(stored)
+            .redact(stored)
             .decode()
             .ok()
             .as_ref()
-            .and_then(outgoing::said)
+            .and_then(session_export::prompt_line)
         else {
             continue;
         };

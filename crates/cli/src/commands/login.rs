@@ -4,13 +4,13 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::{Address, ErrorKind, ServerUrl, TokenText};
+use throughline::{BearerToken, ErrorKind, ServerUrl, StoreAddress};
 
 use crate::app::App;
-use crate::hush::Hush;
+use crate::echo_guard::EchoGuard;
+use crate::error_report::UserError;
 use crate::logins::Logins;
-use crate::markdown::safe;
-use crate::report::Refusal;
+use crate::markdown::sanitize;
 
 /// Keep a token for a server
 ///
@@ -34,12 +34,12 @@ pub(crate) struct LogoutArgs {
 }
 
 pub(crate) async fn run_login(app: &App, args: LoginArgs) -> Result<()> {
-    let server = meant(app, args.server)?;
-    let token = ask(app, &server)?;
+    let server = resolve_server(app, args.server)?;
+    let token = read_token(app, &server)?;
     let tl = app
-        .open_at(&Address::Server(server.clone()), Some(token.clone()))
+        .open_at(&StoreAddress::Server(server.clone()), Some(token.clone()))
         .await?;
-    Logins::read(&app.places)?.keep(&server, token)?;
+    Logins::read(&app.paths)?.save(&server, token)?;
     let owner = tl.owner();
     if app.ui.json {
         app.ui
@@ -48,21 +48,21 @@ pub(crate) async fn run_login(app: &App, args: LoginArgs) -> Result<()> {
     }
     app.ui.status(format_args!(
         "Logged in to {server} as {}",
-        safe(owner.as_str())
+        sanitize(owner.as_str())
     ));
     if app.config.store() != server.to_string() {
         app.ui.status(format_args!(
             "`--store {server}` works there; `store = \"{server}\"` in {} always does.",
-            app.places.user_config.display()
+            app.paths.user_config.display()
         ));
     }
     Ok(())
 }
 
 pub(crate) fn run_logout(app: &App, args: LogoutArgs) -> Result<()> {
-    let server = meant(app, args.server)?;
-    if !Logins::read(&app.places)?.forget(&server)? {
-        return Err(Refusal {
+    let server = resolve_server(app, args.server)?;
+    if !Logins::read(&app.paths)?.forget(&server)? {
+        return Err(UserError {
             what: format!("there is no token for {server}"),
             hint: None,
             kind: ErrorKind::NotFound,
@@ -78,26 +78,26 @@ pub(crate) fn run_logout(app: &App, args: LogoutArgs) -> Result<()> {
 }
 
 /// The server that was named, or that is the store.
-fn meant(app: &App, named: Option<ServerUrl>) -> Result<ServerUrl> {
+fn resolve_server(app: &App, named: Option<ServerUrl>) -> Result<ServerUrl> {
     match (named, app.config.store().parse()?) {
-        (Some(server), _) | (None, Address::Server(server)) => Ok(server),
-        (None, _) => Err(Refusal::invalid("the store is not on a server")
-            .hint("name the server: `tl login https://tl.example.org`")
+        (Some(server), _) | (None, StoreAddress::Server(server)) => Ok(server),
+        (None, _) => Err(UserError::invalid("the store is not on a server")
+            .with_hint("name the server: `tl login https://tl.example.org`")
             .into()),
     }
 }
 
 /// A token, which is not shown while it is typed.
-fn ask(app: &App, server: &ServerUrl) -> Result<TokenText> {
+fn read_token(app: &App, server: &ServerUrl) -> Result<BearerToken> {
     let stdin = std::io::stdin();
     let mut line = String::new();
     if stdin.is_terminal() {
         if cfg!(not(unix)) {
-            return Err(Refusal::invalid("it would be shown while you type it")
-                .hint("`tl login` reads the token from a pipe as well")
+            return Err(UserError::invalid("it would be shown while you type it")
+                .with_hint("`tl login` reads the token from a pipe as well")
                 .into());
         }
-        let hush = Hush::begin();
+        let hush = EchoGuard::begin();
         eprint!("Token for {server}: ");
         std::io::stderr().flush()?;
         stdin.lock().read_line(&mut line)?;
@@ -106,9 +106,9 @@ fn ask(app: &App, server: &ServerUrl) -> Result<TokenText> {
     } else {
         stdin.lock().read_line(&mut line)?;
     }
-    TokenText::new(&line).ok_or_else(|| {
-        Refusal::invalid("that cannot be a token")
-            .hint("`tl token create --user NAME` on the server makes one")
+    BearerToken::new(&line).ok_or_else(|| {
+        UserError::invalid("that cannot be a token")
+            .with_hint("`tl token create --user NAME` on the server makes one")
             .into()
     })
 }

@@ -1,7 +1,7 @@
 //! `tl mcp`
 
 use anyhow::{Context, Result};
-use throughline_mcp::Mcp;
+use throughline_mcp::McpServer;
 
 use crate::app::App;
 use crate::project;
@@ -20,10 +20,10 @@ pub(crate) struct McpArgs {
 
 pub(crate) async fn run(app: &App, args: McpArgs) -> Result<()> {
     let tl = app.tl().await?;
-    let project = project::of(tl, &app.places.folder).await?;
-    Mcp::new(tl.clone(), app.zone.clone())
-        .in_project(project.map(|project| project.id))
-        .revealing(args.reveal)
+    let project = project::resolve(tl, &app.paths.working_folder).await?;
+    McpServer::new(tl.clone(), app.zone.clone())
+        .with_project(project.map(|project| project.id))
+        .with_secrets_revealed(args.reveal)
         .serve_stdio()
         .await
         .context("the conversation with the agent broke off")

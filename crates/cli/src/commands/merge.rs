@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::{Error, MergeStyle, Merged, Seq, Session, SessionSpec};
+use throughline::{Error, MergeOutcome, MergeStyle, Seq, Session, SessionSpec};
 
 use crate::app::App;
 
@@ -27,23 +27,23 @@ pub(crate) struct MergeArgs {
 }
 
 /// What was merged into, and what became of it.
-pub(crate) struct Outcome {
+pub(crate) struct MergeReport {
     pub(crate) into: Session,
-    merged: Merged,
+    merged: MergeOutcome,
     head: Seq,
 }
 
-impl Outcome {
+impl MergeReport {
     /// What a person is told.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let head = self.head;
         match self.merged {
-            Merged::UpToDate => "It has everything already".to_owned(),
-            Merged::FastForwarded { entries } => {
+            MergeOutcome::UpToDate => "It has everything already".to_owned(),
+            MergeOutcome::FastForwarded { entries } => {
                 format!("Fast-forwarded by {entries} to entry {head}")
             }
-            Merged::Appended { entries } => format!("Appended {entries}, up to entry {head}"),
-            Merged::Summarized => format!("Noted as entry {head}"),
+            MergeOutcome::Appended { entries } => format!("Appended {entries}, up to entry {head}"),
+            MergeOutcome::Summarized => format!("Noted as entry {head}"),
         }
     }
 }
@@ -53,28 +53,28 @@ pub(crate) async fn run(app: &App, args: MergeArgs) -> Result<()> {
     let into = outcome.into.id();
     if app.ui.json {
         let (how, entries) = match outcome.merged {
-            Merged::UpToDate => ("up_to_date", 0),
-            Merged::FastForwarded { entries } => ("fast_forwarded", entries),
-            Merged::Appended { entries } => ("appended", entries),
-            Merged::Summarized => ("summarized", 1),
+            MergeOutcome::UpToDate => ("up_to_date", 0),
+            MergeOutcome::FastForwarded { entries } => ("fast_forwarded", entries),
+            MergeOutcome::Appended { entries } => ("appended", entries),
+            MergeOutcome::Summarized => ("summarized", 1),
         };
         let head = outcome.head;
         app.ui
             .json(&json!({"id": into, "how": how, "entries": entries, "head": head}))?;
         return Ok(());
     }
-    app.ui.status(outcome.told());
+    app.ui.status(outcome.describe());
     app.ui.data(into)?;
     Ok(())
 }
 
 /// Merges, without a word.
-pub(crate) async fn merge(app: &App, args: MergeArgs) -> Result<Outcome> {
+pub(crate) async fn merge(app: &App, args: MergeArgs) -> Result<MergeReport> {
     let fork = app.session(&args.fork).await?;
     let into = match &args.into {
         Some(spec) => app.session(spec).await?,
         None => {
-            let card = fork.record().await?.card;
+            let card = fork.record().await?.info;
             let Some(parent) = card.lineage.parent() else {
                 return Err(Error::NoOrigin(card.id).into());
             };
@@ -87,6 +87,6 @@ pub(crate) async fn merge(app: &App, args: MergeArgs) -> Result<Outcome> {
         (false, None) => MergeStyle::FastForward,
     };
     let merged = into.merge(&fork, &style).await?;
-    let head = into.record().await?.card.head;
-    Ok(Outcome { into, merged, head })
+    let head = into.record().await?.info.head;
+    Ok(MergeReport { into, merged, head })
 }

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use throughline::glance::{counted, thousands};
-use throughline::{Address, Migrated};
+use throughline::format::{format_thousands, pluralize};
+use throughline::{MigrationReport, StoreAddress};
 
 use crate::app::App;
-use crate::report::Refusal;
+use crate::error_report::UserError;
 
 /// Copy a whole store into another
 ///
@@ -24,23 +24,23 @@ pub(crate) struct MigrateStoreArgs {
 }
 
 pub(crate) async fn run(app: &App, args: MigrateStoreArgs) -> Result<ExitCode> {
-    let (from, to): (Address, Address) = (args.from.parse()?, args.to.parse()?);
+    let (from, to): (StoreAddress, StoreAddress) = (args.from.parse()?, args.to.parse()?);
     if from == to {
-        return Err(Refusal::invalid("both are the same store").into());
+        return Err(UserError::invalid("both are the same store").into());
     }
     for address in [&from, &to] {
-        if let Address::Server(server) = address {
-            return Err(Refusal::invalid(format!(
+        if let StoreAddress::Server(server) = address {
+            return Err(UserError::invalid(format!(
                 "{server} keeps its store for everybody there: it is copied where it is kept"
             ))
-            .hint("`tl export --format jsonl` and `tl import` bring over your own sessions")
+            .with_hint("`tl export --format jsonl` and `tl import` bring over your own sessions")
             .into());
         }
     }
-    if let Address::Sqlite(path) = &from
-        && !app.path(path).exists()
+    if let StoreAddress::Sqlite(path) = &from
+        && !app.resolve_path(path).exists()
     {
-        return Err(Refusal {
+        return Err(UserError {
             what: format!("there is no store at {}", path.display()),
             hint: None,
             kind: throughline::ErrorKind::NotFound,
@@ -58,10 +58,10 @@ pub(crate) async fn run(app: &App, args: MigrateStoreArgs) -> Result<ExitCode> {
     bar.finish_and_clear();
     source.close().await?;
     target.close().await?;
-    tell(app, &migrated?)
+    print_report(app, &migrated?)
 }
 
-fn tell(app: &App, migrated: &Migrated) -> Result<ExitCode> {
+fn print_report(app: &App, migrated: &MigrationReport) -> Result<ExitCode> {
     let same = migrated.differing.is_empty();
     if app.ui.json {
         let mut report = serde_json::to_value(migrated)?;
@@ -77,15 +77,15 @@ fn tell(app: &App, migrated: &Migrated) -> Result<ExitCode> {
         }
         app.ui.status(format_args!(
             "{} of {}, {} entries the same in both; {} brought over now",
-            counted(migrated.sessions, "session"),
-            counted(migrated.owners, "owner"),
-            thousands(migrated.entries),
-            thousands(migrated.copied),
+            pluralize(migrated.sessions, "session"),
+            pluralize(migrated.owners, "owner"),
+            format_thousands(migrated.entries),
+            format_thousands(migrated.copied),
         ));
         if migrated.missing_blobs > 0 {
             app.ui.warn(format_args!(
                 "{} that entries name are not in the store",
-                counted(migrated.missing_blobs, "attachment")
+                pluralize(migrated.missing_blobs, "attachment")
             ));
         }
         if !same {

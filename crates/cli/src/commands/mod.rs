@@ -3,12 +3,12 @@
 pub(crate) mod append;
 mod archive;
 mod backup;
-mod carry_on;
 mod clear;
 pub(crate) mod compact;
 mod completions;
 mod config;
 pub(crate) mod context;
+mod continue_session;
 mod decide;
 mod delete;
 mod describe;
@@ -53,7 +53,7 @@ use throughline::{Body, Entry, Seq, Session, SessionId, SessionSpec, Tag};
 
 use crate::app::App;
 use crate::chat;
-use crate::markdown::safe;
+use crate::markdown::sanitize;
 
 /// What can be asked for.
 #[derive(clap::Subcommand, Debug)]
@@ -80,7 +80,7 @@ pub(crate) enum Command {
     Context(context::ContextArgs),
     Compact(compact::CompactArgs),
     #[command(name = "continue")]
-    Continue(carry_on::ContinueArgs),
+    Continue(continue_session::ContinueArgs),
     Clear(clear::ClearArgs),
     Rewind(rewind::RewindArgs),
     Fork(fork::ForkArgs),
@@ -124,10 +124,10 @@ pub(crate) struct ResumeArgs {
 
 impl Command {
     /// Whether it changes nothing, and so has no business making a store.
-    pub(crate) fn only_reads(&self) -> bool {
+    pub(crate) fn is_read_only(&self) -> bool {
         match self {
-            Self::Memory(args) => return args.only_reads(),
-            Self::Token(args) => return args.only_reads(),
+            Self::Memory(args) => return args.is_read_only(),
+            Self::Token(args) => return args.is_read_only(),
             _ => {}
         }
         matches!(
@@ -147,7 +147,7 @@ impl Command {
 impl Command {
     /// What is done where nothing was asked for: the chat where there is somebody to talk
     /// with, a listing elsewhere.
-    pub(crate) fn unasked(args: chat::ChatArgs, terminal: bool) -> Self {
+    pub(crate) fn default_command(args: chat::ChatArgs, terminal: bool) -> Self {
         if terminal || !args.is_empty() {
             Self::Chat(args)
         } else {
@@ -161,7 +161,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
     match command {
         Command::Chat(args) => return chat::run(app, args).await,
         Command::Resume(args) => {
-            return chat::run(app, chat::ChatArgs::resuming(args.session)).await;
+            return chat::run(app, chat::ChatArgs::with_resume(args.session)).await;
         }
         Command::Append(args) => return append::run(app, args).await,
         Command::Import(args) => return import::run(app, args).await,
@@ -185,7 +185,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Unarchive(args) => archive::run_unarchive(app, args).await,
         Command::Context(args) => context::run(app, args).await,
         Command::Compact(args) => compact::run(app, args).await,
-        Command::Continue(args) => carry_on::run(app, args).await,
+        Command::Continue(args) => continue_session::run(app, args).await,
         Command::Clear(args) => clear::run(app, args).await,
         Command::Rewind(args) => rewind::run(app, args).await,
         Command::Fork(args) => fork::run(app, args).await,
@@ -216,9 +216,9 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
 }
 
 /// Tells that something was done to a session: as JSON, its id and the new entry.
-async fn done(app: &App, session: &Session, entry: &Entry) -> Result<()> {
+async fn report_entry(app: &App, session: &Session, entry: &Entry) -> Result<()> {
     if app.ui.json {
-        let card = session.record().await?.card;
+        let card = session.record().await?.info;
         app.ui.json(&json!({
             "id": card.id,
             "name": card.name,
@@ -226,15 +226,18 @@ async fn done(app: &App, session: &Session, entry: &Entry) -> Result<()> {
             "seq": entry.seq,
         }))?;
     } else {
-        let card = session.record().await?.card;
-        app.ui
-            .status(format_args!("{}: {}", safe(card.title()), told(entry)));
+        let card = session.record().await?.info;
+        app.ui.status(format_args!(
+            "{}: {}",
+            sanitize(card.title()),
+            describe_entry(entry)
+        ));
     }
     Ok(())
 }
 
 /// Text that says something.
-fn something(text: &str) -> Result<String, String> {
+fn parse_non_empty(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("there is nothing in it".to_owned()),
         text => Ok(text.to_owned()),
@@ -242,15 +245,18 @@ fn something(text: &str) -> Result<String, String> {
 }
 
 /// Warns of a name that others have too: it will not do to name the session by.
-async fn tell_namesakes(app: &App, session: &Session) -> Result<()> {
-    let card = session.record().await?.card;
+async fn warn_duplicate_name(app: &App, session: &Session) -> Result<()> {
+    let card = session.record().await?.info;
     let Some(name) = &card.name else {
         return Ok(());
     };
     let tl = app.tl().await?;
-    let found = tl.store().candidates(tl.owner(), name.as_str(), 10).await?;
+    let found = tl
+        .store()
+        .find_candidates(tl.owner(), name.as_str(), 10)
+        .await?;
     let others = found.iter().filter(|other| {
-        !other.trashed && other.card.id != card.id && other.card.name.as_ref() == Some(name)
+        !other.trashed && other.info.id != card.id && other.info.name.as_ref() == Some(name)
     });
     if others.count() > 0 {
         app.ui.warn(format_args!(
@@ -261,7 +267,7 @@ async fn tell_namesakes(app: &App, session: &Session) -> Result<()> {
 }
 
 /// What an entry did, in a few words.
-fn told(entry: &Entry) -> String {
+fn describe_entry(entry: &Entry) -> String {
     let tags = |tags: &[Tag]| tags.iter().map(Tag::as_str).collect::<Vec<_>>().join(", ");
     match &entry.body {
         Body::Renamed {
@@ -289,7 +295,7 @@ fn told(entry: &Entry) -> String {
 }
 
 /// Tells that something was done to several sessions.
-fn done_all(app: &App, what: &str, ids: &[SessionId]) -> Result<()> {
+fn report_sessions(app: &App, what: &str, ids: &[SessionId]) -> Result<()> {
     if app.ui.json {
         app.ui.json(&json!({"sessions": ids}))?;
     } else {
@@ -301,7 +307,7 @@ fn done_all(app: &App, what: &str, ids: &[SessionId]) -> Result<()> {
 }
 
 /// All the sessions that were meant, or none if one is not there.
-async fn resolve_all(app: &App, specs: &[SessionSpec]) -> Result<Vec<Session>> {
+async fn resolve_sessions(app: &App, specs: &[SessionSpec]) -> Result<Vec<Session>> {
     let mut sessions = Vec::new();
     for spec in specs {
         sessions.push(app.session(spec).await?);
@@ -310,7 +316,7 @@ async fn resolve_all(app: &App, specs: &[SessionSpec]) -> Result<Vec<Session>> {
 }
 
 /// Tells that a cut was moved so as not to part a tool's call from its result.
-fn tell_moved_boundary(app: &App, asked: Seq, got: Seq) {
+fn warn_moved_boundary(app: &App, asked: Seq, got: Seq) {
     if asked != got {
         app.ui.warn(format_args!(
             "entry {asked} is inside a tool call whose result comes at {got}: cut there instead"

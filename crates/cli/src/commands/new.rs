@@ -46,30 +46,36 @@ pub(crate) async fn run(app: &App, args: NewArgs) -> Result<()> {
         ..NewSession::default()
     };
     if !args.no_project {
-        locate(app, &mut new).await?;
+        assign_project(app, &mut new).await?;
     }
     let tl = app.tl().await?;
     let (session, existed) = tl.get_or_create(new).await?;
     if !args.tag.is_empty() {
         session.tag(args.tag).await?;
     }
-    super::tell_namesakes(app, &session).await?;
-    tell(app, &session, existed).await
+    super::warn_duplicate_name(app, &session).await?;
+    print_session(app, &session, existed).await
 }
 
 /// Notes where a session is made.
-pub(crate) async fn locate(app: &App, new: &mut NewSession) -> Result<()> {
-    let folder = &app.places.folder;
+pub(crate) async fn assign_project(app: &App, new: &mut NewSession) -> Result<()> {
+    let folder = &app.paths.working_folder;
     let tl = app.tl().await?;
-    new.project = project::of(tl, folder).await?.map(|project| project.id);
+    new.project = project::resolve(tl, folder)
+        .await?
+        .map(|project| project.id);
     new.workspace = Some(folder.to_string_lossy().into_owned());
     Ok(())
 }
 
 /// Prints a session that was made or found.
-pub(crate) async fn tell(app: &App, session: &throughline::Session, existed: bool) -> Result<()> {
+pub(crate) async fn print_session(
+    app: &App,
+    session: &throughline::Session,
+    existed: bool,
+) -> Result<()> {
     if app.ui.json {
-        let card = session.record().await?.card;
+        let card = session.record().await?.info;
         let mut value = serde_json::to_value(card)?;
         value["existed"] = existed.into();
         app.ui.json(&value)?;

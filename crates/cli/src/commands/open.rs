@@ -5,7 +5,7 @@ use throughline::{AgentRef, Key, Name, NewSession};
 
 use super::new;
 use crate::app::App;
-use crate::report::Refusal;
+use crate::error_report::UserError;
 
 /// Find the session with a key, or make it
 ///
@@ -41,7 +41,7 @@ pub(crate) async fn run(app: &App, args: OpenArgs) -> Result<()> {
             (Some(task), Some(state)) => Key::task(agent, feature, task, state)?,
             _ => Key::feature(agent, feature)?,
         },
-        _ => return Err(Refusal::invalid("a key or a feature and an agent are needed").into()),
+        _ => return Err(UserError::invalid("a key or a feature and an agent are needed").into()),
     };
     let mut new = NewSession {
         key: Some(key),
@@ -49,7 +49,7 @@ pub(crate) async fn run(app: &App, args: OpenArgs) -> Result<()> {
         agent: args.agent.map(|name| AgentRef { name, path: None }),
         ..NewSession::default()
     };
-    new::locate(app, &mut new).await?;
+    new::assign_project(app, &mut new).await?;
     let (session, existed) = app.tl().await?.get_or_create(new).await?;
-    new::tell(app, &session, existed).await
+    new::print_session(app, &session, existed).await
 }

@@ -13,7 +13,7 @@ pub(crate) struct PinArgs {
     /// Which session
     session: SessionSpec,
     /// The fact
-    #[arg(value_parser = super::something)]
+    #[arg(value_parser = super::parse_non_empty)]
     text: String,
 }
 
@@ -29,11 +29,11 @@ pub(crate) struct UnpinArgs {
 pub(crate) async fn run_pin(app: &App, args: PinArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let entry = session.pin(&args.text).await?;
-    super::done(app, &session, &entry).await
+    super::report_entry(app, &session, &entry).await
 }
 
 pub(crate) async fn run_unpin(app: &App, args: UnpinArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let entry = session.unpin(&args.pin).await?;
-    super::done(app, &session, &entry).await
+    super::report_entry(app, &session, &entry).await
 }

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::glance::counted;
-use throughline::{Card, Purge};
+use throughline::format::pluralize;
+use throughline::{PurgeOptions, SessionInfo};
 
 use crate::app::App;
-use crate::report::Refusal;
+use crate::error_report::UserError;
 use crate::time::parse_duration;
 
 /// Empty the trash of what is old, and put into it what is too many
@@ -28,21 +28,23 @@ pub(crate) struct PurgeArgs {
 
 pub(crate) async fn run(app: &App, args: PurgeArgs) -> Result<()> {
     let grace = match &args.older_than {
-        Some(text) => parse_duration(text).map_err(Refusal::invalid)?,
+        Some(text) => parse_duration(text).map_err(UserError::invalid)?,
         None => app.config.trash_grace()?,
     };
     let most = args
         .max_sessions
         .map(|most| most as usize)
         .or(app.config.max_sessions());
-    let purge = Purge {
+    let purge = PurgeOptions {
         grace: Some(grace),
         max_sessions: most,
         dry_run: args.dry_run,
     };
     let purged = app.tl().await?.purge(purge).await?;
     if app.ui.json {
-        let ids = |cards: &[Card]| -> Vec<_> { cards.iter().map(|card| card.id.clone()).collect() };
+        let ids = |cards: &[SessionInfo]| -> Vec<_> {
+            cards.iter().map(|card| card.id.clone()).collect()
+        };
         app.ui.json(&json!({
             "removed": ids(&purged.removed),
             "trashed": ids(&purged.trashed),
@@ -73,14 +75,14 @@ pub(crate) async fn run(app: &App, args: PurgeArgs) -> Result<()> {
     if purged.removed.is_empty() && purged.trashed.is_empty() {
         app.ui.status("Nothing to purge.");
     } else {
-        let removed = counted(purged.removed.len() as u64, "session");
-        let trashed = counted(purged.trashed.len() as u64, "session");
+        let removed = pluralize(purged.removed.len() as u64, "session");
+        let trashed = pluralize(purged.trashed.len() as u64, "session");
         app.ui
             .status(format_args!("{removed} for good, {trashed} to the trash"));
     }
     Ok(())
 }
 
-fn name(card: &Card) -> &str {
+fn name(card: &SessionInfo) -> &str {
     card.name.as_ref().map_or("", |name| name.as_str())
 }

@@ -21,6 +21,6 @@ pub(crate) struct RenameArgs {
 pub(crate) async fn run(app: &App, args: RenameArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let entry = session.rename(args.name.as_deref()).await?;
-    super::tell_namesakes(app, &session).await?;
-    super::done(app, &session, &entry).await
+    super::warn_duplicate_name(app, &session).await?;
+    super::report_entry(app, &session, &entry).await
 }

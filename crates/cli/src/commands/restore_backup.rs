@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::glance::{counted, thousands};
-use throughline::{Address, ErrorKind, RestoreError, RestoreOptions, World as _};
+use throughline::format::{format_thousands, pluralize};
+use throughline::{Environment as _, ErrorKind, RestoreError, RestoreOptions, StoreAddress};
 
 use crate::app::App;
-use crate::report::Refusal;
+use crate::error_report::UserError;
 
 /// Restore a backup into the store while it is in use
 ///
@@ -25,16 +25,18 @@ pub(crate) struct RestoreBackupArgs {
 }
 
 pub(crate) fn run(app: &App, args: &RestoreBackupArgs) -> Result<()> {
-    let Address::Sqlite(store) = app.config.store().parse()? else {
+    let StoreAddress::Sqlite(store) = app.config.store().parse()? else {
         return Err(
-            Refusal::invalid("only a store in a file can be restored by this command")
-                .hint("use the tools of PostgreSQL, or run it where the server keeps its store")
+            UserError::invalid("only a store in a file can be restored by this command")
+                .with_hint(
+                    "use the tools of PostgreSQL, or run it where the server keeps its store",
+                )
                 .into(),
         );
     };
-    let (store, file) = (app.path(&store), app.path(&args.file));
+    let (store, file) = (app.resolve_path(&store), app.resolve_path(&args.file));
     if !file.is_file() {
-        return Err(Refusal {
+        return Err(UserError {
             what: format!("there is no file {}", args.file.display()),
             hint: None,
             kind: ErrorKind::NotFound,
@@ -44,7 +46,7 @@ pub(crate) fn run(app: &App, args: &RestoreBackupArgs) -> Result<()> {
     if let (Ok(store), Ok(file)) = (store.canonicalize(), file.canonicalize())
         && store == file
     {
-        return Err(Refusal::invalid("the backup is the store itself").into());
+        return Err(UserError::invalid("the backup is the store itself").into());
     }
     let options = RestoreOptions {
         keep_as: name_for_replaced(&store),
@@ -57,7 +59,7 @@ pub(crate) fn run(app: &App, args: &RestoreBackupArgs) -> Result<()> {
     };
     let restored = throughline::restore_backup(&store, &file, &options, &progress);
     bar.finish_and_clear();
-    let report = restored.map_err(|error| refusal(&error))?;
+    let report = restored.map_err(|error| restore_error(&error))?;
     if app.ui.json {
         app.ui.json(&json!({
             "restored": file,
@@ -70,8 +72,8 @@ pub(crate) fn run(app: &App, args: &RestoreBackupArgs) -> Result<()> {
     }
     app.ui.status(format_args!(
         "Restored {} and {} entries from {}",
-        counted(report.sessions, "session"),
-        thousands(report.entries),
+        pluralize(report.sessions, "session"),
+        format_thousands(report.entries),
         args.file.display()
     ));
     if let Some(replaced) = &report.replaced {
@@ -89,7 +91,7 @@ pub(crate) fn run(app: &App, args: &RestoreBackupArgs) -> Result<()> {
 
 /// A name beside the store that nothing has yet.
 fn name_for_replaced(store: &Path) -> PathBuf {
-    let now = throughline::SystemWorld.now();
+    let now = throughline::SystemEnvironment.now();
     let name = format!(
         "{}.before-restore-{}",
         store.display(),
@@ -104,7 +106,7 @@ fn name_for_replaced(store: &Path) -> PathBuf {
     path
 }
 
-fn refusal(error: &RestoreError) -> anyhow::Error {
+fn restore_error(error: &RestoreError) -> anyhow::Error {
     let hint = match &error {
         RestoreError::Damaged { file, .. } => Some(format!(
             "`tl --store sqlite:{} doctor --salvage FILE` gets what is readable out of it",
@@ -121,7 +123,7 @@ fn refusal(error: &RestoreError) -> anyhow::Error {
         what = format!("{what}: {inner}");
         cause = inner.source();
     }
-    Refusal {
+    UserError {
         what,
         hint,
         kind: error.kind(),

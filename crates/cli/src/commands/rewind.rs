@@ -21,7 +21,7 @@ pub(crate) struct RewindArgs {
 pub(crate) async fn run(app: &App, args: RewindArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let to = session.rewind(args.to).await?;
-    super::tell_moved_boundary(app, args.to, to);
+    super::warn_moved_boundary(app, args.to, to);
     if app.ui.json {
         app.ui.json(&json!({"id": session.id(), "to": to}))?;
     } else {

@@ -3,12 +3,12 @@
 use std::process::{Command, ExitCode};
 
 use anyhow::Result;
-use throughline_formats::Agent;
+use throughline_formats::SourceFormat;
 
 use super::watch;
+use crate::agent_import::AgentFollower;
 use crate::app::App;
-use crate::importing::Following;
-use crate::report::Refusal;
+use crate::error_report::UserError;
 use crate::threads::spawn_thread;
 
 /// Start another agent and keep what it says
@@ -18,46 +18,46 @@ use crate::threads::spawn_thread;
 #[derive(clap::Args, Debug)]
 pub(crate) struct RunArgs {
     /// claude-code, codex, gemini, opencode, goose, pi, aider or llm
-    agent: Agent,
+    agent: SourceFormat,
     /// What to give to it
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
 /// The program of an agent.
-pub(crate) fn program(agent: Agent) -> Option<&'static str> {
+pub(crate) fn program(agent: SourceFormat) -> Option<&'static str> {
     match agent {
-        Agent::ClaudeCode => Some("claude"),
-        Agent::Codex => Some("codex"),
-        Agent::Gemini => Some("gemini"),
-        Agent::OpenCode => Some("opencode"),
-        Agent::Goose => Some("goose"),
-        Agent::Pi => Some("pi"),
-        Agent::Aider => Some("aider"),
-        Agent::Llm => Some("llm"),
-        Agent::ChatGpt
-        | Agent::OpenAiAgents
-        | Agent::Conversations
-        | Agent::Plain
-        | Agent::AiArmy
-        | Agent::ChatLoop
-        | Agent::Bot
-        | Agent::AgentCli
-        | Agent::Dagent => None,
+        SourceFormat::ClaudeCode => Some("claude"),
+        SourceFormat::Codex => Some("codex"),
+        SourceFormat::Gemini => Some("gemini"),
+        SourceFormat::OpenCode => Some("opencode"),
+        SourceFormat::Goose => Some("goose"),
+        SourceFormat::Pi => Some("pi"),
+        SourceFormat::Aider => Some("aider"),
+        SourceFormat::Llm => Some("llm"),
+        SourceFormat::ChatGpt
+        | SourceFormat::OpenAiAgents
+        | SourceFormat::Conversations
+        | SourceFormat::Plain
+        | SourceFormat::AiArmy
+        | SourceFormat::ChatLoop
+        | SourceFormat::Bot
+        | SourceFormat::AgentCli
+        | SourceFormat::Dagent => None,
     }
 }
 
 pub(crate) async fn run(app: &App, args: RunArgs) -> Result<ExitCode> {
     let Some(program) = program(args.agent) else {
         let what = format!("{} is not a program that could be started", args.agent);
-        return Err(Refusal::invalid(what).into());
+        return Err(UserError::invalid(what).into());
     };
-    let mut following = Following::start(app, vec![args.agent], Vec::new()).await?;
+    let mut following = AgentFollower::start(app, vec![args.agent], Vec::new()).await?;
     let started = Command::new(program)
         .args(&args.arguments)
-        .current_dir(&app.places.folder)
+        .current_dir(&app.paths.working_folder)
         .spawn();
-    let mut child = started.map_err(|error| Refusal {
+    let mut child = started.map_err(|error| UserError {
         what: format!("{program} cannot be started: {error}"),
         hint: Some(format!(
             "install {program}, or see whether it is on the PATH"
@@ -79,15 +79,15 @@ pub(crate) async fn run(app: &App, args: RunArgs) -> Result<ExitCode> {
     let status = loop {
         tokio::select! {
             status = &mut ended => break status,
-            () = following.change() => {
+            () = following.wait_for_change() => {
                 // Talk would spoil the other program's screen.
-                following.round(app).await?;
+                following.import_changes(app).await?;
             }
         }
     };
     ignored.abort();
-    let last = following.round(app).await?;
-    watch::tell(app, &last)?;
+    let last = following.import_changes(app).await?;
+    watch::report_imports(app, &last)?;
     let code = match status {
         Ok(Ok(status)) => status.code().and_then(|code| u8::try_from(code).ok()),
         Ok(Err(_)) | Err(_) => None,

@@ -5,31 +5,31 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::glance::counted;
-use throughline::{Address, Salvaged, Seq};
+use throughline::format::pluralize;
+use throughline::{SalvageReport, Seq, StoreAddress};
 
-use crate::app::{App, is_there};
-use crate::report::Refusal;
+use crate::app::{App, store_exists};
+use crate::error_report::UserError;
 
 /// Gets everything readable out of the store's file into a new one.
 pub(crate) async fn run(app: &App, into: &Path) -> Result<ExitCode> {
-    let Address::Sqlite(damaged) = app.config.store().parse()? else {
-        return Err(Refusal::invalid("only a store in a file can be salvaged").into());
+    let StoreAddress::Sqlite(damaged) = app.config.store().parse()? else {
+        return Err(UserError::invalid("only a store in a file can be salvaged").into());
     };
-    let damaged = app.path(&damaged);
-    if !is_there(&damaged) {
-        return Err(Refusal {
+    let damaged = app.resolve_path(&damaged);
+    if !store_exists(&damaged) {
+        return Err(UserError {
             what: format!("there is no store at {}", damaged.display()),
             hint: None,
             kind: throughline::ErrorKind::NotFound,
         }
         .into());
     }
-    let file = app.path(into);
+    let file = app.resolve_path(into);
     if file.exists() {
         return Err(
-            Refusal::invalid(format!("{} is there already", into.display()))
-                .hint("choose another name; nothing is overwritten")
+            UserError::invalid(format!("{} is there already", into.display()))
+                .with_hint("choose another name; nothing is overwritten")
                 .into(),
         );
     }
@@ -43,10 +43,10 @@ pub(crate) async fn run(app: &App, into: &Path) -> Result<ExitCode> {
     bar.finish_and_clear();
     let salvaged = salvaged?;
     new.close().await?;
-    tell(app, into, &salvaged)
+    print_report(app, into, &salvaged)
 }
 
-fn tell(app: &App, into: &Path, salvaged: &Salvaged) -> Result<ExitCode> {
+fn print_report(app: &App, into: &Path, salvaged: &SalvageReport) -> Result<ExitCode> {
     // A note tells of something that is not as it was.
     let ok = salvaged.lost.is_empty() && salvaged.notes.is_empty();
     if app.ui.json {
@@ -56,7 +56,11 @@ fn tell(app: &App, into: &Path, salvaged: &Salvaged) -> Result<ExitCode> {
         app.ui.json(&report)?;
     } else {
         for loss in &salvaged.lost {
-            let ranges: Vec<_> = loss.entries.iter().map(|range| span(*range)).collect();
+            let ranges: Vec<_> = loss
+                .entries
+                .iter()
+                .map(|range| format_range(*range))
+                .collect();
             app.ui.data(format_args!(
                 "lost: entries {} of {} ({}): {}",
                 ranges.join(", "),
@@ -70,9 +74,9 @@ fn tell(app: &App, into: &Path, salvaged: &Salvaged) -> Result<ExitCode> {
         }
         app.ui.status(format_args!(
             "{}, {} entries and {} are in {}",
-            counted(salvaged.sessions, "session"),
-            throughline::glance::thousands(salvaged.entries),
-            counted(salvaged.blobs, "attachment"),
+            pluralize(salvaged.sessions, "session"),
+            throughline::format::format_thousands(salvaged.entries),
+            pluralize(salvaged.blobs, "attachment"),
             into.display()
         ));
         if salvaged.unverified > 0 {
@@ -92,7 +96,7 @@ fn tell(app: &App, into: &Path, salvaged: &Salvaged) -> Result<ExitCode> {
     })
 }
 
-fn span((first, last): (Seq, Seq)) -> String {
+fn format_range((first, last): (Seq, Seq)) -> String {
     if first == last {
         first.to_string()
     } else {

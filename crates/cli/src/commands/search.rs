@@ -4,19 +4,21 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::glance::counted;
-use throughline::recalling::{Hit, Mode, Snippet};
-use throughline::{Card, Caught, Patience, Read, Searched, Searching, Seq};
+use throughline::format::pluralize;
+use throughline::recall::{Hit, Mode, Snippet};
+use throughline::{
+    IndexProgress, IndexWait, ReadRange, SearchOptions, SearchResults, Seq, SessionInfo,
+};
 
 use crate::app::App;
-use crate::markdown::safe;
-use crate::report::Refusal;
-use crate::semantic::Semantic;
-use crate::time::clock;
-use crate::ui::fit;
+use crate::error_report::UserError;
+use crate::markdown::sanitize;
+use crate::semantic::SemanticModel;
+use crate::time::format_time;
+use crate::ui::truncate;
 
 /// How long a search waits for the index before it answers with what there is.
-const PATIENCE: Duration = Duration::from_secs(20);
+const INDEX_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Find anything ever said
 ///
@@ -28,11 +30,11 @@ pub(crate) struct SearchArgs {
     /// What to look for
     query: Vec<String>,
     /// By words (text), by meaning (semantic), or by both (hybrid)
-    #[arg(long, default_value = "hybrid", value_parser = mode)]
+    #[arg(long, default_value = "hybrid", value_parser = parse_mode)]
     mode: Mode,
     /// What compares by meaning, this time: static, minilm or PROVIDER/MODEL
     #[arg(long, value_name = "MODEL")]
-    semantic: Option<Semantic>,
+    semantic: Option<SemanticModel>,
     /// At most so many hits
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
@@ -71,7 +73,7 @@ pub(crate) struct SearchArgs {
     no_wait: bool,
 }
 
-fn mode(text: &str) -> Result<Mode, String> {
+fn parse_mode(text: &str) -> Result<Mode, String> {
     match text {
         "text" => Ok(Mode::Text),
         "semantic" => Ok(Mode::Semantic),
@@ -82,7 +84,7 @@ fn mode(text: &str) -> Result<Mode, String> {
 
 impl SearchArgs {
     /// What was typed, with the flags as the filters they stand for.
-    fn typed(&self) -> String {
+    fn query_text(&self) -> String {
         let mut typed = self.query.join(" ");
         let mut filter = |name: &str, value: Option<&String>| {
             if let Some(value) = value {
@@ -109,78 +111,78 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> Result<()> {
     let tl = app.tl().await?;
     if args.query.iter().all(|word| word.trim().is_empty()) {
         if app.ui.json || !app.ui.is_terminal() {
-            return Err(Refusal::invalid("there is nothing to look for")
-                .hint("tl search QUERY; on a terminal, `tl search` opens a finder")
+            return Err(UserError::invalid("there is nothing to look for")
+                .with_hint("tl search QUERY; on a terminal, `tl search` opens a finder")
                 .into());
         }
-        catch_up(app, Patience::For(PATIENCE)).await?;
-        return crate::finder::search(app, tl).await;
+        catch_up_index(app, IndexWait::For(INDEX_TIMEOUT)).await?;
+        return crate::finder::search_interactively(app, tl).await;
     }
     let compared;
     let tl = match &args.semantic {
         None => tl,
         Some(semantic) => {
-            semantic.check(&app.places)?;
-            let again = semantic.again(&app.places, app.seed);
-            compared = tl.clone().comparing_again(again);
+            semantic.validate(&app.paths)?;
+            let again = semantic.reranker(&app.paths, app.seed);
+            compared = tl.clone().with_reranker(again);
             &compared
         }
     };
     let project = match args.project.as_deref() {
         Some(".") => {
-            let here = crate::project::of(tl, &app.places.folder).await?;
+            let here = crate::project::resolve(tl, &app.paths.working_folder).await?;
             here.map(|project| project.id)
         }
         _ => None,
     };
     let began = tl.now();
     let patience = if args.no_wait {
-        Patience::For(Duration::ZERO)
+        IndexWait::For(Duration::ZERO)
     } else {
-        Patience::For(PATIENCE)
+        IndexWait::For(INDEX_TIMEOUT)
     };
-    let caught = catch_up(app, patience).await?;
-    let typed = args.typed();
-    let listing = app.listing();
+    let caught = catch_up_index(app, patience).await?;
+    let typed = args.query_text();
+    let listing = app.last_listing();
     let searched = tl
-        .search(&Searching {
-            typed: &typed,
+        .search(&SearchOptions {
+            query: &typed,
             mode: args.mode,
             limit: usize::from(args.limit),
             typing: false,
             project: project.as_ref(),
             listing: &listing,
             zone: &app.zone,
-            patience: Patience::For(Duration::ZERO),
+            index_wait: IndexWait::For(Duration::ZERO),
         })
         .await?;
-    app.tell_trouble_comparing(tl);
+    app.report_index_warnings(tl);
     let took = tl.now().duration_since(began).as_millis();
     if app.ui.json {
-        return told_as_json(app, &args, &searched, took);
+        return print_json(app, &args, &searched, took);
     }
     if let Some(corrected) = &searched.found.corrected {
         app.ui.status(format_args!(
             "Nothing has that; searched for: {}",
-            safe(corrected)
+            sanitize(corrected)
         ));
     }
     if searched.found.hits.is_empty() {
         app.ui.status("Nothing was found.");
     }
-    let text = drawn(app, &searched, args.context).await?;
+    let text = render_hits(app, &searched, args.context).await?;
     app.ui.page(&text)?;
-    if caught.behind > 0 {
+    if caught.lag > 0 {
         app.ui.warn(format_args!(
             "{} of the store could not be searched yet; search again to go on",
-            counted(caught.behind, "change")
+            pluralize(caught.lag, "change")
         ));
     }
     Ok(())
 }
 
 /// Brings the index up to the store, with a bar where that takes long.
-pub(crate) async fn catch_up(app: &App, patience: Patience) -> Result<Caught> {
+pub(crate) async fn catch_up_index(app: &App, patience: IndexWait) -> Result<IndexProgress> {
     let bar = app.ui.progress("Indexing", "changes");
     let mut fed = |done: u64, all: u64| {
         bar.set_length(all);
@@ -191,7 +193,7 @@ pub(crate) async fn catch_up(app: &App, patience: Patience) -> Result<Caught> {
     Ok(caught)
 }
 
-fn told_as_json(app: &App, args: &SearchArgs, searched: &Searched, took: i128) -> Result<()> {
+fn print_json(app: &App, args: &SearchArgs, searched: &SearchResults, took: i128) -> Result<()> {
     let hit = |hit: &Hit| {
         json!({
             "session": hit.session,
@@ -203,8 +205,8 @@ fn told_as_json(app: &App, args: &SearchArgs, searched: &Searched, took: i128) -
             "score": hit.score,
             "snippet": hit.snippet.text,
             "marks": hit.snippet.marks,
-            "why": hit.why,
-            "name": searched.card(&hit.session).map(Card::title),
+            "why": hit.score_parts,
+            "name": searched.session(&hit.session).map(SessionInfo::title),
         })
     };
     app.ui.json(&json!({
@@ -212,15 +214,15 @@ fn told_as_json(app: &App, args: &SearchArgs, searched: &Searched, took: i128) -
         "hits": searched.found.hits.iter().map(hit).collect::<Vec<_>>(),
         "took_ms": i64::try_from(took).unwrap_or(i64::MAX),
         "watermark": searched.watermark(),
-        "behind": searched.behind,
+        "behind": searched.lag,
         "corrected": searched.found.corrected,
-        "compared": searched.found.compared,
+        "compared": searched.found.rerank,
     }))?;
     Ok(())
 }
 
 /// The hits by session, in the order of each session's best.
-async fn drawn(app: &App, searched: &Searched, around: u8) -> Result<String> {
+async fn render_hits(app: &App, searched: &SearchResults, around: u8) -> Result<String> {
     let ui = &app.ui;
     let now = app.tl().await?.now();
     let mut text = String::new();
@@ -230,21 +232,21 @@ async fn drawn(app: &App, searched: &Searched, around: u8) -> Result<String> {
             continue;
         }
         told.push(&first.session);
-        let card = searched.card(&first.session);
+        let card = searched.session(&first.session);
         let title = card.map_or(first.session.as_str(), |card| card.title());
         text.push_str(&format!(
             "{}  {}\n",
-            ui.bold(&safe(title)),
+            ui.bold(&sanitize(title)),
             ui.dim(first.session.as_str())
         ));
         let hits = searched.found.hits.iter();
         for hit in hits.filter(|hit| hit.session == first.session) {
             let who = hit.author.as_deref().unwrap_or(hit.role.as_str());
-            let when = clock(hit.at, now, &app.zone);
-            let facts = format!("{} · {when}", safe(who));
+            let when = format_time(hit.at, now, &app.zone);
+            let facts = format!("{} · {when}", sanitize(who));
             text.push_str(&format!("  {:>5}  {}\n", hit.seq, ui.dim(&facts)));
-            text.push_str(&marked(app, &hit.snippet));
-            text.push_str(&surroundings(app, hit, around).await?);
+            text.push_str(&render_snippet(app, &hit.snippet));
+            text.push_str(&render_context(app, hit, around).await?);
         }
         let best = format!("         tl show {title} --around {}", first.seq);
         text.push_str(&ui.dim(&best));
@@ -254,7 +256,7 @@ async fn drawn(app: &App, searched: &Searched, around: u8) -> Result<String> {
 }
 
 /// A snippet with what was looked for in bold, indented and within the screen.
-fn marked(app: &App, snippet: &Snippet) -> String {
+fn render_snippet(app: &App, snippet: &Snippet) -> String {
     let width = app.ui.width.saturating_sub(9).max(20);
     let before = if snippet.cut_before { "…" } else { "" };
     let after = if snippet.cut_after { "…" } else { "" };
@@ -267,7 +269,7 @@ fn marked(app: &App, snippet: &Snippet) -> String {
             .marks
             .iter()
             .any(|mark| mark.start < range.end && range.start < mark.end);
-        let shown = safe(piece).into_owned();
+        let shown = sanitize(piece).into_owned();
         let columns = unicode_width::UnicodeWidthStr::width(shown.as_str());
         let shown = if bold { app.ui.bold(&shown) } else { shown };
         words.push((shown, columns));
@@ -289,7 +291,7 @@ fn marked(app: &App, snippet: &Snippet) -> String {
 }
 
 /// What was said before and after a hit, a line each.
-async fn surroundings(app: &App, hit: &Hit, around: u8) -> Result<String> {
+async fn render_context(app: &App, hit: &Hit, around: u8) -> Result<String> {
     if around == 0 {
         return Ok(String::new());
     }
@@ -298,7 +300,7 @@ async fn surroundings(app: &App, hit: &Hit, around: u8) -> Result<String> {
     let to = Seq(hit.seq.0.saturating_add(around));
     let session = app.tl().await?.session(&hit.session).await?;
     let mut text = String::new();
-    for entry in session.read(Read::between(from, to, 100)).await? {
+    for entry in session.read(ReadRange::between(from, to, 100)).await? {
         let Some(message) = entry.message().filter(|_| entry.seq != hit.seq) else {
             continue;
         };
@@ -306,7 +308,7 @@ async fn surroundings(app: &App, hit: &Hit, around: u8) -> Result<String> {
         let said = message.content.to_text();
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = format!("{:>5}  {who}: {said}", entry.seq);
-        let line = fit(&safe(&line), app.ui.width.saturating_sub(2));
+        let line = truncate(&sanitize(&line), app.ui.width.saturating_sub(2));
         text.push_str(&format!("  {}\n", app.ui.dim(&line)));
     }
     Ok(text)

@@ -2,12 +2,14 @@
 
 use anyhow::Result;
 use serde::Serialize;
-use throughline::glance::{age, compact};
-use throughline::{Card, Cursor, Filter, Project, ProjectId, Scope, Status, Tag};
+use throughline::format::{abbreviate, format_age};
+use throughline::{
+    Cursor, Project, ProjectId, SessionFilter, SessionInfo, SessionScope, Status, Tag,
+};
 
 use crate::app::App;
+use crate::error_report::UserError;
 use crate::project;
-use crate::report::Refusal;
 use crate::time::parse_instant;
 use crate::ui::Table;
 
@@ -65,25 +67,25 @@ impl SessionsArgs {
 
 #[derive(Serialize)]
 struct Listing<'a> {
-    sessions: &'a [Card],
+    sessions: &'a [SessionInfo],
     next: Option<String>,
-    hidden: Hidden,
+    hidden: HiddenCounts,
 }
 
 /// What a listing leaves out without having been asked to.
 #[derive(Serialize, Default)]
-struct Hidden {
+struct HiddenCounts {
     archived: u64,
     trashed: u64,
 }
 
 pub(crate) async fn run(app: &App, args: SessionsArgs) -> Result<()> {
     let tl = app.tl().await?;
-    let filter = filter(app, &args).await?;
+    let filter = build_filter(app, &args).await?;
     let page = tl
         .list(&filter, args.cursor.as_ref(), usize::from(args.limit))
         .await?;
-    let hidden = hidden(app, &args, &filter).await?;
+    let hidden = count_hidden(app, &args, &filter).await?;
     if app.ui.json {
         app.ui.json(&Listing {
             sessions: &page.items,
@@ -93,10 +95,10 @@ pub(crate) async fn run(app: &App, args: SessionsArgs) -> Result<()> {
         return Ok(());
     }
     if page.items.is_empty() {
-        return empty(app, &args, &hidden);
+        return report_empty(app, &args, &hidden);
     }
-    app.remember_listing(page.items.iter().map(|card| &card.id));
-    let mut text = table(app, &page.items);
+    app.save_listing(page.items.iter().map(|card| &card.id));
+    let mut text = render_table(app, &page.items);
     if args.main_screen {
         text.push_str(&next_steps(app));
     }
@@ -104,24 +106,24 @@ pub(crate) async fn run(app: &App, args: SessionsArgs) -> Result<()> {
     if let Some(next) = page.next {
         app.ui.status(format_args!("More: --cursor {next}"));
     }
-    tell_hidden(app, &hidden);
+    report_hidden(app, &hidden);
     Ok(())
 }
 
-async fn filter(app: &App, args: &SessionsArgs) -> Result<Filter> {
+async fn build_filter(app: &App, args: &SessionsArgs) -> Result<SessionFilter> {
     let since = match &args.since {
         None => None,
         Some(text) => {
             let now = app.tl().await?.now();
-            let since = parse_instant(text, now, &app.zone).map_err(Refusal::invalid)?;
+            let since = parse_instant(text, now, &app.zone).map_err(UserError::invalid)?;
             Some(since)
         }
     };
-    Ok(Filter {
+    Ok(SessionFilter {
         scope: if args.trash {
-            Scope::Trash
+            SessionScope::Trash
         } else {
-            Scope::Live
+            SessionScope::Live
         },
         tags: args.tag.clone(),
         agent: args.agent.clone(),
@@ -134,19 +136,19 @@ async fn filter(app: &App, args: &SessionsArgs) -> Result<Filter> {
             .or((!args.all && !args.trash).then_some(Status::Active)),
         since,
         parent: None,
-        own: args.own,
+        include_internal: args.own,
     })
 }
 
 /// The project that was meant.
 pub(super) async fn find_project(app: &App, text: &str) -> Result<ProjectId> {
     let tl = app.tl().await?;
-    let folder = app.path(text.as_ref());
+    let folder = app.resolve_path(text.as_ref());
     if text.starts_with(['.', '/', '~']) && folder.is_dir() {
-        let project = project::of(tl, &folder).await?;
+        let project = project::resolve(tl, &folder).await?;
         return project
             .map(|project| project.id)
-            .ok_or_else(|| Refusal::invalid(format!("{text} belongs to no project")).into());
+            .ok_or_else(|| UserError::invalid(format!("{text} belongs to no project")).into());
     }
     let projects = tl.projects().await?;
     let is_it = |project: &&Project| project.id.as_str() == text || project.name == text;
@@ -158,7 +160,7 @@ pub(super) async fn find_project(app: &App, text: &str) -> Result<ProjectId> {
                 .iter()
                 .map(|project| project.name.as_str())
                 .collect();
-            Err(Refusal {
+            Err(UserError {
                 what: format!("there is no project {text:?}"),
                 hint: Some(match names.as_slice() {
                     [] => "no session belongs to a project yet".to_owned(),
@@ -175,22 +177,26 @@ pub(super) async fn find_project(app: &App, text: &str) -> Result<ProjectId> {
                 .map(|project| project.id.as_str());
             let ids: Vec<_> = ids.collect();
             Err(
-                Refusal::invalid(format!("several projects are called {text:?}"))
-                    .hint(format!("use one of {}", ids.join(", ")))
+                UserError::invalid(format!("several projects are called {text:?}"))
+                    .with_hint(format!("use one of {}", ids.join(", ")))
                     .into(),
             )
         }
     }
 }
 
-async fn hidden(app: &App, args: &SessionsArgs, filter: &Filter) -> Result<Hidden> {
+async fn count_hidden(
+    app: &App,
+    args: &SessionsArgs,
+    filter: &SessionFilter,
+) -> Result<HiddenCounts> {
     if args.trash {
-        return Ok(Hidden::default());
+        return Ok(HiddenCounts::default());
     }
     let tl = app.tl().await?;
     let archived = match filter.status {
         Some(Status::Active) if args.status.is_none() => {
-            let archived = Filter {
+            let archived = SessionFilter {
                 status: Some(Status::Archived),
                 ..filter.clone()
             };
@@ -198,17 +204,17 @@ async fn hidden(app: &App, args: &SessionsArgs, filter: &Filter) -> Result<Hidde
         }
         _ => 0,
     };
-    let trash = Filter {
-        scope: Scope::Trash,
-        ..Filter::default()
+    let trash = SessionFilter {
+        scope: SessionScope::Trash,
+        ..SessionFilter::default()
     };
-    Ok(Hidden {
+    Ok(HiddenCounts {
         archived,
         trashed: tl.count(&trash).await?,
     })
 }
 
-fn tell_hidden(app: &App, hidden: &Hidden) {
+fn report_hidden(app: &App, hidden: &HiddenCounts) {
     let mut parts = Vec::new();
     if hidden.archived > 0 {
         parts.push(format!("{} archived (--all)", hidden.archived));
@@ -222,35 +228,35 @@ fn tell_hidden(app: &App, hidden: &Hidden) {
     }
 }
 
-fn table(app: &App, cards: &[Card]) -> String {
-    let now = throughline::World::now(&throughline::SystemWorld);
+fn render_table(app: &App, cards: &[SessionInfo]) -> String {
+    let now = throughline::Environment::now(&throughline::SystemEnvironment);
     let head = ["#", "NAME", "AGENT", "MESSAGES", "TOKENS", "TAGS", "AGE"];
     let mut table = Table::new(&head, &[0, 3, 4, 6], 1);
     for (index, card) in cards.iter().enumerate() {
         let tags: Vec<_> = card.tags.iter().map(Tag::as_str).collect();
-        table.row(vec![
+        table.push_row(vec![
             (index + 1).to_string(),
-            title(card),
+            display_title(card),
             card.agent
                 .as_ref()
                 .map_or_else(String::new, |agent| agent.name.clone()),
-            compact(card.messages),
+            abbreviate(card.messages),
             match card.tokens.total() {
                 0 => String::new(),
-                tokens => compact(tokens),
+                tokens => abbreviate(tokens),
             },
             tags.join(" "),
-            age(card.last_activity, now, &app.zone),
+            format_age(card.last_activity, now, &app.zone),
         ]);
     }
     table.render(&app.ui)
 }
 
 /// What a person recognises a session by: its name, or how it began.
-fn title(card: &Card) -> String {
+fn display_title(card: &SessionInfo) -> String {
     let mut title = match &card.name {
         Some(name) => name.to_string(),
-        None if card.is_own() => own_title(card),
+        None if card.is_internal() => own_title(card),
         None if card.preview.is_empty() => card.id.to_string(),
         // An id that somebody chose says more than how it began.
         None if !card.id.is_minted() => format!("{} “{}”", card.id, card.preview),
@@ -263,12 +269,12 @@ fn title(card: &Card) -> String {
 }
 
 /// A session of the program's own is told by its key.
-fn own_title(card: &Card) -> String {
+fn own_title(card: &SessionInfo) -> String {
     let key = card.key.as_ref().map(ToString::to_string);
     key.unwrap_or_else(|| card.id.to_string())
 }
 
-fn empty(app: &App, args: &SessionsArgs, hidden: &Hidden) -> Result<()> {
+fn report_empty(app: &App, args: &SessionsArgs, hidden: &HiddenCounts) -> Result<()> {
     if args.trash {
         app.ui.status("The trash is empty.");
     } else if args.main_screen || is_unfiltered(args) {
@@ -282,7 +288,7 @@ fn empty(app: &App, args: &SessionsArgs, hidden: &Hidden) -> Result<()> {
     } else {
         app.ui.status("No session matches.");
     }
-    tell_hidden(app, hidden);
+    report_hidden(app, hidden);
     Ok(())
 }
 

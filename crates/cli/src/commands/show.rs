@@ -2,18 +2,18 @@
 
 use anyhow::Result;
 use serde::Serialize;
-use throughline::{Card, Entry, Read, Seq, Session, SessionSpec};
+use throughline::{Entry, ReadRange, Seq, Session, SessionInfo, SessionSpec};
 
 use crate::app::App;
-use crate::entries;
-use crate::ui::Start;
+use crate::entry_text;
+use crate::ui::PageStart;
 
 /// Messages before and after the one asked for.
 const AROUND: u64 = 5;
 /// Entries a person is shown unless they ask for more.
-const TAIL: usize = 50;
+const DEFAULT_TAIL: usize = 50;
 /// Entries read at a time.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 /// Read a session
 ///
@@ -49,8 +49,8 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
-    session: &'a Card,
+struct ShowOutput<'a> {
+    session: &'a SessionInfo,
     entries: &'a [Entry],
     next: Option<Seq>,
 }
@@ -67,7 +67,7 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
         return Ok(());
     }
     let record = session.record().await?;
-    let card = &record.card;
+    let card = &record.info;
     if let Some(seq) = args.around.filter(|seq| *seq > card.head) {
         return Err(throughline::StoreError::NoSuchEntry {
             id: card.id.clone(),
@@ -76,20 +76,20 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
         }
         .into());
     }
-    let (from, to) = stretch(app, &args, card.head);
+    let (from, to) = entry_range(app, &args, card.head);
     if app.ui.json {
-        return json(app, &session, card, from, to).await;
+        return print_json(app, &session, card, from, to).await;
     }
     let now = app.tl().await?.now();
-    let mut text = entries::head(app, card);
+    let mut text = entry_text::render_header(app, card);
     text.push('\n');
     if from.0 > 1 && !args.all {
         let hidden = format!("     … {} earlier: --all, or --from 1\n\n", from.0 - 1);
         text.push_str(&app.ui.dim(&hidden));
     }
-    pages(&session, from, to, |page| {
+    for_each_page(&session, from, to, |page| {
         for entry in &page {
-            text.push_str(&entries::entry(app, entry, &record.standing, now));
+            text.push_str(&entry_text::render_entry(app, entry, &record.state, now));
         }
         // Without a pager there is no reason to hold on to what can be printed.
         if !app.ui.is_terminal() {
@@ -108,15 +108,15 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> Result<()> {
     }
     // Whoever asks for the end of a session wants to see the end.
     let start = match (args.last, args.from, args.around, args.all) {
-        (None, None, None, false) | (Some(_), ..) => Start::End,
-        _ => Start::Top,
+        (None, None, None, false) | (Some(_), ..) => PageStart::End,
+        _ => PageStart::Top,
     };
     app.ui.page_from(&text, start)?;
     Ok(())
 }
 
 /// The first and last entry asked for.
-fn stretch(app: &App, args: &ShowArgs, head: Seq) -> (Seq, Seq) {
+fn entry_range(app: &App, args: &ShowArgs, head: Seq) -> (Seq, Seq) {
     let limit = u64::from(args.limit);
     let last = |count: u64| (Seq((head.0 + 1).saturating_sub(count).max(1)), head);
     if let Some(count) = args.last {
@@ -135,18 +135,24 @@ fn stretch(app: &App, args: &ShowArgs, head: Seq) -> (Seq, Seq) {
             (from, Seq(from.0.saturating_add(limit - 1)).min(head))
         }
         None if app.ui.json => (Seq(1), Seq(limit).min(head)),
-        None => last(TAIL as u64),
+        None => last(DEFAULT_TAIL as u64),
     }
 }
 
-async fn json(app: &App, session: &Session, card: &Card, from: Seq, to: Seq) -> Result<()> {
+async fn print_json(
+    app: &App,
+    session: &Session,
+    card: &SessionInfo,
+    from: Seq,
+    to: Seq,
+) -> Result<()> {
     let mut entries = Vec::new();
-    pages(session, from, to, |page| {
+    for_each_page(session, from, to, |page| {
         entries.extend(page);
         Ok(())
     })
     .await?;
-    app.ui.json(&Shown {
+    app.ui.json(&ShowOutput {
         session: card,
         entries: &entries,
         next: (to < card.head).then(|| to.next()),
@@ -155,7 +161,7 @@ async fn json(app: &App, session: &Session, card: &Card, from: Seq, to: Seq) -> 
 }
 
 /// The entries from one to another, a page at a time.
-async fn pages(
+async fn for_each_page(
     session: &Session,
     from: Seq,
     to: Seq,
@@ -163,7 +169,9 @@ async fn pages(
 ) -> Result<()> {
     let mut next = from;
     while next <= to {
-        let page = session.read(Read::between(next, to, PAGE)).await?;
+        let page = session
+            .read(ReadRange::between(next, to, PAGE_SIZE))
+            .await?;
         let Some(last) = page.last() else {
             break;
         };

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::glance::{compact, thousands};
-use throughline::{Card, Filter, Scope, SessionSpec, Status, StoreError};
+use throughline::format::{abbreviate, format_thousands};
+use throughline::{SessionFilter, SessionInfo, SessionScope, SessionSpec, Status, StoreError};
 
 use crate::app::App;
-use crate::markdown::safe;
-use crate::time::clock;
-use crate::ui::fit;
+use crate::markdown::sanitize;
+use crate::time::format_time;
+use crate::ui::truncate;
 
 /// Show figures: of everything, or of one session
 #[derive(clap::Args, Debug)]
@@ -21,18 +21,18 @@ pub(crate) struct StatsArgs {
 
 pub(crate) async fn run(app: &App, args: StatsArgs) -> Result<()> {
     match &args.session {
-        Some(spec) => one(app, spec).await,
-        None => all(app).await,
+        Some(spec) => show_session(app, spec).await,
+        None => show_totals(app).await,
     }
 }
 
-async fn one(app: &App, spec: &SessionSpec) -> Result<()> {
+async fn show_session(app: &App, spec: &SessionSpec) -> Result<()> {
     let record = app.session(spec).await?.record().await?;
     if app.ui.json {
         app.ui.json(&record)?;
         return Ok(());
     }
-    let card = &record.card;
+    let card = &record.info;
     let now = app.tl().await?.now();
     let restoration = card.restoration.total();
     let tokens = card.tokens.total();
@@ -44,54 +44,61 @@ async fn one(app: &App, spec: &SessionSpec) -> Result<()> {
                 .as_ref()
                 .map_or_else(String::new, ToString::to_string),
         ),
-        ("Made", clock(card.created_at, now, &app.zone)),
-        ("Last activity", clock(card.last_activity, now, &app.zone)),
-        ("Entries", thousands(card.head.0)),
-        ("Messages", thousands(card.messages)),
-        ("Total Queries", thousands(card.queries)),
+        ("Made", format_time(card.created_at, now, &app.zone)),
+        (
+            "Last activity",
+            format_time(card.last_activity, now, &app.zone),
+        ),
+        ("Entries", format_thousands(card.head.0)),
+        ("Messages", format_thousands(card.messages)),
+        ("Total Queries", format_thousands(card.queries)),
     ];
     if restoration > 0 {
         let (input, output) = (card.restoration.input, card.restoration.output);
-        let parts = format!("(in: {}, out: {})", thousands(input), thousands(output));
+        let parts = format!(
+            "(in: {}, out: {})",
+            format_thousands(input),
+            format_thousands(output)
+        );
         lines.push((
             "Restoration",
-            format!("{} tokens {parts}", thousands(restoration)),
+            format!("{} tokens {parts}", format_thousands(restoration)),
         ));
     }
-    lines.push(("Session Tokens", thousands(tokens)));
+    lines.push(("Session Tokens", format_thousands(tokens)));
     if restoration > 0 {
-        lines.push(("Combined Total", thousands(tokens + restoration)));
+        lines.push(("Combined Total", format_thousands(tokens + restoration)));
     }
-    lines.push(("Compactions", thousands(card.compactions)));
-    lines.push(("Pins", thousands(record.standing.pins.len() as u64)));
+    lines.push(("Compactions", format_thousands(card.compactions)));
+    lines.push(("Pins", format_thousands(record.state.pins.len() as u64)));
     lines.push((
         "Decisions",
-        thousands(record.standing.decisions.len() as u64),
+        format_thousands(record.state.decisions.len() as u64),
     ));
     lines.push(("Digest", card.digest.short()));
     for (label, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
         app.ui.data(format_args!(
             "{}  {}",
             app.ui.dim(&format!("{label:<14}")),
-            safe(value)
+            sanitize(value)
         ))?;
     }
     Ok(())
 }
 
-async fn all(app: &App) -> Result<()> {
+async fn show_totals(app: &App) -> Result<()> {
     let tl = app.tl().await?;
-    let cards = tl.list_all(&Filter::default()).await?;
-    let trash = Filter {
-        scope: Scope::Trash,
-        ..Filter::default()
+    let cards = tl.list_all(&SessionFilter::default()).await?;
+    let trash = SessionFilter {
+        scope: SessionScope::Trash,
+        ..SessionFilter::default()
     };
     let trashed = tl.count(&trash).await?;
     let archived = cards
         .iter()
         .filter(|card| card.status == Status::Archived)
         .count() as u64;
-    let sum = |of: &dyn Fn(&Card) -> u64| cards.iter().map(of).sum::<u64>();
+    let sum = |of: &dyn Fn(&SessionInfo) -> u64| cards.iter().map(of).sum::<u64>();
     let messages = sum(&|card| card.messages);
     let tokens = sum(&|card| card.tokens.total());
     // A server does not tell: others may be in its store as well.
@@ -105,11 +112,11 @@ async fn all(app: &App) -> Result<()> {
         .into_iter()
         .map(|project| (project.id.to_string(), project.name))
         .collect();
-    let projects = by(&cards, |card| {
+    let projects = messages_by(&cards, |card| {
         let id = card.project.as_ref()?.to_string();
         Some(names.get(&id).cloned().unwrap_or(id))
     });
-    let agents = by(&cards, |card| {
+    let agents = messages_by(&cards, |card| {
         card.agent.as_ref().map(|agent| agent.name.clone())
     });
     if app.ui.json {
@@ -132,26 +139,29 @@ async fn all(app: &App) -> Result<()> {
             "Sessions",
             format!(
                 "{} ({archived} archived, {trashed} in the trash)",
-                thousands(cards.len() as u64)
+                format_thousands(cards.len() as u64)
             ),
         ),
-        ("Messages", thousands(messages)),
-        ("Queries", thousands(sum(&|card| card.queries))),
-        ("Tokens", thousands(tokens)),
+        ("Messages", format_thousands(messages)),
+        ("Queries", format_thousands(sum(&|card| card.queries))),
+        ("Tokens", format_thousands(tokens)),
     ];
-    lines.extend(bytes.map(|bytes| ("On disk", format!("{}B", compact(bytes)))));
+    lines.extend(bytes.map(|bytes| ("On disk", format!("{}B", abbreviate(bytes)))));
     for (label, value) in lines {
         app.ui.data(format_args!(
             "{}  {value}",
             app.ui.dim(&format!("{label:<9}"))
         ))?;
     }
-    chart(app, "Messages by project", &projects)?;
-    chart(app, "Messages by agent", &agents)
+    print_chart(app, "Messages by project", &projects)?;
+    print_chart(app, "Messages by agent", &agents)
 }
 
 /// Messages by something, the most first.
-fn by(cards: &[Card], what: impl Fn(&Card) -> Option<String>) -> Vec<(String, u64)> {
+fn messages_by(
+    cards: &[SessionInfo],
+    what: impl Fn(&SessionInfo) -> Option<String>,
+) -> Vec<(String, u64)> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for card in cards {
         if let Some(key) = what(card) {
@@ -163,7 +173,7 @@ fn by(cards: &[Card], what: impl Fn(&Card) -> Option<String>) -> Vec<(String, u6
     sums
 }
 
-fn chart(app: &App, title: &str, rows: &[(String, u64)]) -> Result<()> {
+fn print_chart(app: &App, title: &str, rows: &[(String, u64)]) -> Result<()> {
     let Some(most) = rows
         .iter()
         .map(|(_, count)| *count)
@@ -174,12 +184,12 @@ fn chart(app: &App, title: &str, rows: &[(String, u64)]) -> Result<()> {
     };
     app.ui.data(format_args!("\n{}", app.ui.bold(title)))?;
     for (name, count) in rows.iter().take(10) {
-        let name = fit(&safe(name), 24);
+        let name = truncate(&sanitize(name), 24);
         let bar = app
             .ui
             .bar(*count, most, app.ui.width.saturating_sub(38).min(40));
         app.ui
-            .data(format_args!("  {name:<24}  {bar} {}", compact(*count)))?;
+            .data(format_args!("  {name:<24}  {bar} {}", abbreviate(*count)))?;
     }
     Ok(())
 }

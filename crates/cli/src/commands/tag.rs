@@ -28,11 +28,11 @@ pub(crate) struct UntagArgs {
 pub(crate) async fn run_tag(app: &App, args: TagArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let entry = session.tag(args.tags).await?;
-    super::done(app, &session, &entry).await
+    super::report_entry(app, &session, &entry).await
 }
 
 pub(crate) async fn run_untag(app: &App, args: UntagArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let entry = session.untag(args.tags).await?;
-    super::done(app, &session, &entry).await
+    super::report_entry(app, &session, &entry).await
 }

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::{NewToken, Owner, Timestamp, Token, TokenId, TokenRole};
+use throughline::{ApiToken, NewToken, Owner, Timestamp, TokenId, TokenRole};
 
 use crate::app::App;
-use crate::markdown::safe;
-use crate::time::{clock, parse_duration};
+use crate::markdown::sanitize;
+use crate::time::{format_time, parse_duration};
 use crate::ui::Table;
 
 /// Say who may call a server
@@ -17,11 +17,11 @@ use crate::ui::Table;
 #[derive(clap::Args, Debug)]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
-    what: What,
+    command: TokenCommand,
 }
 
 #[derive(clap::Subcommand, Debug)]
-enum What {
+enum TokenCommand {
     Create(CreateArgs),
     /// List the tokens there are
     List,
@@ -54,21 +54,21 @@ struct RevokeArgs {
 
 impl TokenArgs {
     /// Whether it changes nothing.
-    pub(super) fn only_reads(&self) -> bool {
-        matches!(self.what, What::List)
+    pub(super) fn is_read_only(&self) -> bool {
+        matches!(self.command, TokenCommand::List)
     }
 }
 
 pub(crate) async fn run(app: &App, args: TokenArgs) -> Result<()> {
-    match args.what {
-        What::Create(args) => create(app, args).await,
-        What::List => list(app).await,
-        What::Revoke(args) => revoke(app, &args).await,
+    match args.command {
+        TokenCommand::Create(args) => create(app, args).await,
+        TokenCommand::List => list(app).await,
+        TokenCommand::Revoke(args) => revoke(app, &args).await,
     }
 }
 
 /// A token as JSON, without its text.
-fn shown(token: &Token, now: Timestamp) -> serde_json::Value {
+fn token_to_json(token: &ApiToken, now: Timestamp) -> serde_json::Value {
     json!({
         "id": token.id,
         "user": token.owner,
@@ -77,7 +77,7 @@ fn shown(token: &Token, now: Timestamp) -> serde_json::Value {
         "created_at": token.created_at,
         "expires_at": token.expires_at,
         "revoked_at": token.revoked_at,
-        "good": token.is_good(now),
+        "good": token.is_valid(now),
     })
 }
 
@@ -89,7 +89,7 @@ async fn create(app: &App, args: CreateArgs) -> Result<()> {
         Some(after) => Some(now.checked_add(after)?),
     };
     let made = tl
-        .make_token(NewToken {
+        .issue_token(NewToken {
             owner: args.user,
             role: args.role,
             label: args.label,
@@ -97,7 +97,7 @@ async fn create(app: &App, args: CreateArgs) -> Result<()> {
         })
         .await?;
     if app.ui.json {
-        let mut value = shown(&made.token, now);
+        let mut value = token_to_json(&made.token, now);
         value["token"] = made.text.into();
         app.ui.json(&value)?;
         return Ok(());
@@ -105,7 +105,7 @@ async fn create(app: &App, args: CreateArgs) -> Result<()> {
     app.ui.status(format_args!(
         "Made {} for {} ({}). It is shown this once:",
         made.token.id,
-        safe(made.token.owner.as_str()),
+        sanitize(made.token.owner.as_str()),
         made.token.role,
     ));
     app.ui.data(made.text)?;
@@ -116,7 +116,10 @@ async fn list(app: &App) -> Result<()> {
     let tl = app.tl().await?;
     let (now, tokens) = (tl.now(), tl.tokens().await?);
     if app.ui.json {
-        let tokens: Vec<_> = tokens.iter().map(|token| shown(token, now)).collect();
+        let tokens: Vec<_> = tokens
+            .iter()
+            .map(|token| token_to_json(token, now))
+            .collect();
         app.ui.json(&tokens)?;
         return Ok(());
     }
@@ -128,18 +131,18 @@ async fn list(app: &App) -> Result<()> {
     let mut table = Table::new(&["ID", "USER", "ROLE", "MADE", "STATE", "FOR"], &[], 5);
     for token in &tokens {
         let state = match (token.revoked_at, token.expires_at) {
-            (Some(at), _) => format!("revoked {}", clock(at, now, &app.zone)),
-            (None, Some(at)) if at <= now => format!("ended {}", clock(at, now, &app.zone)),
-            (None, Some(at)) => format!("until {}", clock(at, now, &app.zone)),
+            (Some(at), _) => format!("revoked {}", format_time(at, now, &app.zone)),
+            (None, Some(at)) if at <= now => format!("ended {}", format_time(at, now, &app.zone)),
+            (None, Some(at)) => format!("until {}", format_time(at, now, &app.zone)),
             (None, None) => "good".to_owned(),
         };
-        table.row(vec![
+        table.push_row(vec![
             token.id.to_string(),
-            safe(token.owner.as_str()).into_owned(),
+            sanitize(token.owner.as_str()).into_owned(),
             token.role.to_string(),
-            clock(token.created_at, now, &app.zone),
+            format_time(token.created_at, now, &app.zone),
             state,
-            safe(token.label.as_deref().unwrap_or_default()).into_owned(),
+            sanitize(token.label.as_deref().unwrap_or_default()).into_owned(),
         ]);
     }
     app.ui.page(&table.render(&app.ui))?;
@@ -150,7 +153,7 @@ async fn revoke(app: &App, args: &RevokeArgs) -> Result<()> {
     let tl = app.tl().await?;
     let token = tl.revoke_token(&args.token).await?;
     if app.ui.json {
-        app.ui.json(&shown(&token, tl.now()))?;
+        app.ui.json(&token_to_json(&token, tl.now()))?;
     } else {
         app.ui.status(format_args!("Took {} back", token.id));
     }

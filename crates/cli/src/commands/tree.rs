@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use throughline::glance::counted;
-use throughline::{Lineage, SessionSpec, Tree};
+use throughline::format::pluralize;
+use throughline::{Lineage, SessionSpec, SessionTree};
 
 use crate::app::App;
-use crate::markdown::safe;
-use crate::ui::fit;
+use crate::markdown::sanitize;
+use crate::ui::truncate;
 
 /// Draw where a session came from and what came of it
 #[derive(clap::Args, Debug)]
@@ -30,31 +30,31 @@ pub(crate) async fn run(app: &App, args: TreeArgs) -> Result<()> {
     Ok(())
 }
 
-fn to_json(tree: &Tree) -> Value {
+fn to_json(tree: &SessionTree) -> Value {
     json!({
-        "id": tree.card.id,
-        "name": tree.card.name,
-        "lineage": tree.card.lineage,
-        "head": tree.card.head,
-        "messages": tree.card.messages,
+        "id": tree.info.id,
+        "name": tree.info.name,
+        "lineage": tree.info.lineage,
+        "head": tree.info.head,
+        "messages": tree.info.messages,
         "merged": tree.merged,
         "children": tree.children.iter().map(to_json).collect::<Vec<_>>(),
     })
 }
 
-fn draw(app: &App, tree: &Tree, this: &str, first: &str, rest: &str, text: &mut String) {
-    let card = &tree.card;
+fn draw(app: &App, tree: &SessionTree, this: &str, first: &str, rest: &str, text: &mut String) {
+    let card = &tree.info;
     let came = match &card.lineage {
         Lineage::Root => String::new(),
         Lineage::Forked { at, .. } => format!("forked at {at}, "),
         Lineage::Continued { .. } => "continued, ".to_owned(),
     };
     let merged = if tree.merged { ", merged" } else { "" };
-    let facts = format!("({came}{}{merged})", counted(card.messages, "message"));
+    let facts = format!("({came}{}{merged})", pluralize(card.messages, "message"));
     let here = if card.id.as_str() == this { " ←" } else { "" };
     let name = card.name.as_ref().map_or_else(
-        || format!("“{}”", safe(&card.preview)),
-        |name| safe(name.as_str()).into_owned(),
+        || format!("“{}”", sanitize(&card.preview)),
+        |name| sanitize(name.as_str()).into_owned(),
     );
     let room = app
         .ui
@@ -63,7 +63,7 @@ fn draw(app: &App, tree: &Tree, this: &str, first: &str, rest: &str, text: &mut 
     let name = if name == "“”" {
         String::new()
     } else {
-        format!(" {}", fit(&name, room.max(8)))
+        format!(" {}", truncate(&name, room.max(8)))
     };
     text.push_str(&format!(
         "{}{}{} {}{here}\n",

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use serde_json::json;
-use throughline_formats::Agent;
+use throughline_formats::SourceFormat;
 
+use crate::agent_import::{AgentFollower, ImportTotals};
 use crate::app::App;
-use crate::importing::{Following, Totals};
-use throughline::glance::counted;
+use throughline::format::pluralize;
 
 /// Keep up with other agents
 ///
@@ -18,7 +18,7 @@ use throughline::glance::counted;
 pub(crate) struct WatchArgs {
     /// Only this agent (may be repeated); see `tl import --help` for their names
     #[arg(long, value_name = "NAME")]
-    from: Vec<Agent>,
+    from: Vec<SourceFormat>,
     /// Look here instead of where the agent keeps its sessions (may be repeated)
     #[arg(long, requires = "from")]
     path: Vec<PathBuf>,
@@ -26,31 +26,31 @@ pub(crate) struct WatchArgs {
 
 pub(crate) async fn run(app: &App, args: WatchArgs) -> Result<()> {
     let agents = match args.from.as_slice() {
-        [] => Agent::ALL.to_vec(),
+        [] => SourceFormat::ALL.to_vec(),
         named => named.to_vec(),
     };
-    let mut following = Following::start(app, agents, args.path).await?;
+    let mut following = AgentFollower::start(app, agents, args.path).await?;
     // Listened for from the start: a round that has begun is finished and reported.
-    let mut stop = tokio::spawn(stopped());
+    let mut stop = tokio::spawn(wait_for_shutdown());
     tokio::task::yield_now().await;
-    tell(app, &following.round(app).await?)?;
-    let watched = following.watched().count() as u64;
+    report_imports(app, &following.import_changes(app).await?)?;
+    let watched = following.watched_folders().count() as u64;
     app.ui.status(format_args!(
         "Watching {}; Ctrl-C ends it",
-        counted(watched, "folder")
+        pluralize(watched, "folder")
     ));
     while !stop.is_finished() {
         tokio::select! {
             _ = &mut stop => {}
-            () = following.change() => {}
+            () = following.wait_for_change() => {}
         }
-        tell(app, &following.round(app).await?)?;
+        report_imports(app, &following.import_changes(app).await?)?;
     }
     Ok(())
 }
 
 /// Waits for somebody to end it.
-pub(crate) async fn stopped() {
+pub(crate) async fn wait_for_shutdown() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -71,7 +71,10 @@ pub(crate) async fn stopped() {
 }
 
 /// Tells what came in, agent by agent.
-pub(crate) fn tell(app: &App, all: &std::collections::BTreeMap<Agent, Totals>) -> Result<()> {
+pub(crate) fn report_imports(
+    app: &App,
+    all: &std::collections::BTreeMap<SourceFormat, ImportTotals>,
+) -> Result<()> {
     for (agent, totals) in all {
         let report = &totals.report;
         if app.ui.json {
@@ -85,9 +88,9 @@ pub(crate) fn tell(app: &App, all: &std::collections::BTreeMap<Agent, Totals>) -
         }
         let made = match report.created {
             0 => String::new(),
-            made => format!(", {} made", counted(made, "session")),
+            made => format!(", {} made", pluralize(made, "session")),
         };
-        let messages = counted(report.appended, "message");
+        let messages = pluralize(report.appended, "message");
         app.ui.status(format_args!("{agent}: {messages} in{made}"));
     }
     Ok(())

@@ -6,8 +6,8 @@ use anyhow::Result;
 use throughline::{Body, SessionSpec};
 
 use crate::app::App;
+use crate::error_report::UserError;
 use crate::project;
-use crate::report::Refusal;
 
 /// Show or change the folder a session is in
 ///
@@ -24,7 +24,7 @@ pub(crate) struct WorkspaceArgs {
 pub(crate) async fn run(app: &App, args: WorkspaceArgs) -> Result<()> {
     let session = app.session(&args.session).await?;
     let Some(folder) = &args.folder else {
-        let card = session.record().await?.card;
+        let card = session.record().await?.info;
         if app.ui.json {
             app.ui
                 .json(&serde_json::json!({"id": card.id, "workspace": card.workspace, "project": card.project}))?;
@@ -33,20 +33,20 @@ pub(crate) async fn run(app: &App, args: WorkspaceArgs) -> Result<()> {
         }
         return Ok(());
     };
-    let folder = app.path(folder);
+    let folder = app.resolve_path(folder);
     let folder = folder.canonicalize().map_err(|error| {
-        Refusal::invalid(format!("{} cannot be gone to: {error}", folder.display()))
-            .hint("name a folder that is there")
+        UserError::invalid(format!("{} cannot be gone to: {error}", folder.display()))
+            .with_hint("name a folder that is there")
     })?;
     if !folder.is_dir() {
-        return Err(Refusal::invalid(format!("{} is not a folder", folder.display())).into());
+        return Err(UserError::invalid(format!("{} is not a folder", folder.display())).into());
     }
-    let project = project::of(app.tl().await?, &folder).await?;
+    let project = project::resolve(app.tl().await?, &folder).await?;
     let entry = session
         .append(Body::Moved {
             workspace: folder.to_string_lossy().into_owned(),
             project: project.map(|project| project.id),
         })
         .await?;
-    super::done(app, &session, &entry).await
+    super::report_entry(app, &session, &entry).await
 }

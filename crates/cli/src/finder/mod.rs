@@ -11,10 +11,10 @@ use std::io::IsTerminal;
 
 use anyhow::Result;
 
-use crate::report::Refusal;
+use crate::error_report::UserError;
 
-pub(crate) use hits::search;
-pub(crate) use sessions::sessions;
+pub(crate) use hits::search_interactively;
+pub(crate) use sessions::choose_session;
 
 /// A line of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,9 +26,9 @@ pub(crate) struct Row {
 }
 
 /// Something to choose from.
-pub(crate) trait Source {
+pub(crate) trait FinderSource {
     /// What is listed under the list: how to choose, and what else can be done.
-    fn keys(&self) -> &'static str;
+    fn key_help(&self) -> &'static str;
 
     /// What fits what was typed, the best first.
     async fn find(&mut self, typed: &str) -> Result<Vec<Row>>;
@@ -39,7 +39,7 @@ pub(crate) trait Source {
 
 /// How the person chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chosen {
+pub(crate) enum FinderAction {
     /// Enter.
     Open(usize),
     /// Ctrl-F.
@@ -49,10 +49,10 @@ pub(crate) enum Chosen {
 }
 
 /// Lets the person choose; none if they chose nothing.
-pub(crate) async fn choose(source: &mut impl Source) -> Result<Option<Chosen>> {
+pub(crate) async fn choose(source: &mut impl FinderSource) -> Result<Option<FinderAction>> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return Err(Refusal::invalid("there is no terminal to choose on")
-            .hint("name what you mean on the command line")
+        return Err(UserError::invalid("there is no terminal to choose on")
+            .with_hint("name what you mean on the command line")
             .into());
     }
     screen::run(source).await

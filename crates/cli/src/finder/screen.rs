@@ -11,49 +11,49 @@ use ratatui::widgets::{Block, Borders, List, ListItem, ListState, Paragraph, Wra
 use ratatui::{DefaultTerminal, Frame};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Chosen, Row, Source};
-use crate::ui::fit;
+use super::{FinderAction, FinderSource, Row};
+use crate::ui::truncate;
 
 /// How long a key is waited for before anything else gets its turn.
-const TICK: Duration = Duration::from_millis(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(30);
 /// From how many columns on the preview stands beside the list.
-const WIDE: u16 = 100;
+const SIDE_BY_SIDE_COLUMNS: u16 = 100;
 
 /// What the screen shows.
 #[derive(Default)]
-struct State {
+struct ScreenState {
     typed: String,
     rows: Vec<Row>,
-    at: ListState,
+    selection: ListState,
     preview: String,
     scroll: u16,
 }
 
 /// What a key means.
-enum Key {
-    Type,
-    Move,
-    Choose(Chosen),
-    Leave,
-    Nothing,
+enum KeyAction {
+    Edited,
+    Moved,
+    Choose(FinderAction),
+    Cancel,
+    Ignored,
 }
 
-pub(super) async fn run(source: &mut impl Source) -> Result<Option<Chosen>> {
+pub(super) async fn run(source: &mut impl FinderSource) -> Result<Option<FinderAction>> {
     let mut terminal = ratatui::try_init()?;
-    let chosen = choose(&mut terminal, source).await;
+    let chosen = run_loop(&mut terminal, source).await;
     ratatui::try_restore()?;
     chosen
 }
 
-async fn choose(
+async fn run_loop(
     terminal: &mut DefaultTerminal,
-    source: &mut impl Source,
-) -> Result<Option<Chosen>> {
-    let mut state = State::default();
-    search(&mut state, source).await?;
+    source: &mut impl FinderSource,
+) -> Result<Option<FinderAction>> {
+    let mut state = ScreenState::default();
+    update_rows(&mut state, source).await?;
     loop {
-        terminal.draw(|frame| draw(frame, &mut state, source.keys()))?;
-        if !event::poll(TICK)? {
+        terminal.draw(|frame| draw(frame, &mut state, source.key_help()))?;
+        if !event::poll(POLL_INTERVAL)? {
             tokio::task::yield_now().await;
             continue;
         }
@@ -62,12 +62,13 @@ async fn choose(
         // Whoever types quickly is searched for once.
         loop {
             match event::read()? {
-                Event::Key(key) if key.kind != KeyEventKind::Release => match state.key(key) {
-                    Key::Type => typed = true,
-                    Key::Move => moved = true,
-                    Key::Choose(chosen) => return Ok(Some(chosen)),
-                    Key::Leave => return Ok(None),
-                    Key::Nothing => {}
+                Event::Key(key) if key.kind != KeyEventKind::Release => match state.handle_key(key)
+                {
+                    KeyAction::Edited => typed = true,
+                    KeyAction::Moved => moved = true,
+                    KeyAction::Choose(chosen) => return Ok(Some(chosen)),
+                    KeyAction::Cancel => return Ok(None),
+                    KeyAction::Ignored => {}
                 },
                 _ => {}
             }
@@ -76,22 +77,24 @@ async fn choose(
             }
         }
         if typed {
-            search(&mut state, source).await?;
+            update_rows(&mut state, source).await?;
         } else if moved {
-            look(&mut state, source).await?;
+            update_preview(&mut state, source).await?;
         }
     }
 }
 
-async fn search(state: &mut State, source: &mut impl Source) -> Result<()> {
+async fn update_rows(state: &mut ScreenState, source: &mut impl FinderSource) -> Result<()> {
     state.rows = source.find(&state.typed).await?;
-    state.at.select((!state.rows.is_empty()).then_some(0));
-    look(state, source).await
+    state
+        .selection
+        .select((!state.rows.is_empty()).then_some(0));
+    update_preview(state, source).await
 }
 
-async fn look(state: &mut State, source: &mut impl Source) -> Result<()> {
+async fn update_preview(state: &mut ScreenState, source: &mut impl FinderSource) -> Result<()> {
     state.scroll = 0;
-    state.preview = match state.at.selected() {
+    state.preview = match state.selection.selected() {
         Some(row) => source.preview(row, preview_width()).await?,
         None => String::new(),
     };
@@ -100,7 +103,7 @@ async fn look(state: &mut State, source: &mut impl Source) -> Result<()> {
 
 fn preview_width() -> usize {
     let columns = terminal_size::terminal_size().map_or(80, |(width, _)| width.0);
-    let columns = if columns >= WIDE {
+    let columns = if columns >= SIDE_BY_SIDE_COLUMNS {
         columns / 2
     } else {
         columns
@@ -108,57 +111,59 @@ fn preview_width() -> usize {
     usize::from(columns.saturating_sub(4)).max(20)
 }
 
-impl State {
-    fn key(&mut self, key: KeyEvent) -> Key {
+impl ScreenState {
+    fn handle_key(&mut self, key: KeyEvent) -> KeyAction {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let row = self.at.selected();
+        let row = self.selection.selected();
         match (key.code, control) {
-            (KeyCode::Esc, _) | (KeyCode::Char('c' | 'd' | 'q'), true) => Key::Leave,
-            (KeyCode::Enter, _) => row.map_or(Key::Nothing, |row| Key::Choose(Chosen::Open(row))),
-            (KeyCode::Char('f'), true) => {
-                row.map_or(Key::Nothing, |row| Key::Choose(Chosen::Fork(row)))
-            }
-            (KeyCode::Char('s'), true) => {
-                row.map_or(Key::Nothing, |row| Key::Choose(Chosen::Show(row)))
-            }
-            (KeyCode::Up, _) | (KeyCode::Char('p' | 'k'), true) => self.by(-1),
-            (KeyCode::Down, _) | (KeyCode::Char('n' | 'j'), true) => self.by(1),
+            (KeyCode::Esc, _) | (KeyCode::Char('c' | 'd' | 'q'), true) => KeyAction::Cancel,
+            (KeyCode::Enter, _) => row.map_or(KeyAction::Ignored, |row| {
+                KeyAction::Choose(FinderAction::Open(row))
+            }),
+            (KeyCode::Char('f'), true) => row.map_or(KeyAction::Ignored, |row| {
+                KeyAction::Choose(FinderAction::Fork(row))
+            }),
+            (KeyCode::Char('s'), true) => row.map_or(KeyAction::Ignored, |row| {
+                KeyAction::Choose(FinderAction::Show(row))
+            }),
+            (KeyCode::Up, _) | (KeyCode::Char('p' | 'k'), true) => self.move_selection(-1),
+            (KeyCode::Down, _) | (KeyCode::Char('n' | 'j'), true) => self.move_selection(1),
             (KeyCode::PageUp, _) => {
                 self.scroll = self.scroll.saturating_sub(10);
-                Key::Nothing
+                KeyAction::Ignored
             }
             (KeyCode::PageDown, _) => {
                 self.scroll = self.scroll.saturating_add(10);
-                Key::Nothing
+                KeyAction::Ignored
             }
             (KeyCode::Char('u'), true) => {
                 self.typed.clear();
-                Key::Type
+                KeyAction::Edited
             }
             (KeyCode::Backspace, _) => {
                 self.typed.pop();
-                Key::Type
+                KeyAction::Edited
             }
             (KeyCode::Char(c), false) => {
                 self.typed.push(c);
-                Key::Type
+                KeyAction::Edited
             }
-            _ => Key::Nothing,
+            _ => KeyAction::Ignored,
         }
     }
 
-    fn by(&mut self, step: isize) -> Key {
+    fn move_selection(&mut self, step: isize) -> KeyAction {
         let last = self.rows.len().saturating_sub(1);
-        let Some(at) = self.at.selected() else {
-            return Key::Nothing;
+        let Some(at) = self.selection.selected() else {
+            return KeyAction::Ignored;
         };
-        self.at
+        self.selection
             .select(Some(at.saturating_add_signed(step).min(last)));
-        Key::Move
+        KeyAction::Moved
     }
 }
 
-fn draw(frame: &mut Frame<'_>, state: &mut State, keys: &str) {
+fn draw(frame: &mut Frame<'_>, state: &mut ScreenState, keys: &str) {
     let dim = Style::new().add_modifier(Modifier::DIM);
     let [top, middle, bottom] = Layout::vertical([
         Constraint::Length(1),
@@ -173,24 +178,24 @@ fn draw(frame: &mut Frame<'_>, state: &mut State, keys: &str) {
     frame.set_cursor_position((u16::try_from(column).unwrap_or(0), top.y));
 
     let halves = [Constraint::Percentage(50), Constraint::Percentage(50)];
-    let [list, preview] = if middle.width >= WIDE {
+    let [list, preview] = if middle.width >= SIDE_BY_SIDE_COLUMNS {
         Layout::horizontal(halves).areas(middle)
     } else {
         Layout::vertical(halves).areas(middle)
     };
     let columns = usize::from(list.width.saturating_sub(2));
-    let items = state.rows.iter().map(|row| item(row, columns, dim));
+    let items = state.rows.iter().map(|row| render_item(row, columns, dim));
     let items = List::new(items)
         .highlight_symbol("▌ ")
         .highlight_style(Style::new().add_modifier(Modifier::BOLD));
-    frame.render_stateful_widget(items, list, &mut state.at);
+    frame.render_stateful_widget(items, list, &mut state.selection);
 
     let text = if state.rows.is_empty() {
         "nothing fits"
     } else {
         &state.preview
     };
-    let border = if middle.width >= WIDE {
+    let border = if middle.width >= SIDE_BY_SIDE_COLUMNS {
         Borders::LEFT
     } else {
         Borders::TOP
@@ -201,14 +206,14 @@ fn draw(frame: &mut Frame<'_>, state: &mut State, keys: &str) {
         .block(Block::new().borders(border).border_style(dim));
     frame.render_widget(shown, preview);
     let found = format!("{} · {keys}", state.rows.len());
-    let found = fit(&found, usize::from(bottom.width));
+    let found = truncate(&found, usize::from(bottom.width));
     frame.render_widget(Paragraph::new(found).style(dim), bottom);
 }
 
-fn item<'a>(row: &Row, columns: usize, dim: Style) -> ListItem<'a> {
-    let detail = fit(&row.detail, columns / 2);
+fn render_item<'a>(row: &Row, columns: usize, dim: Style) -> ListItem<'a> {
+    let detail = truncate(&row.detail, columns / 2);
     let room = columns.saturating_sub(detail.width() + 2);
-    let title = fit(&row.title, room);
+    let title = truncate(&row.title, room);
     let gap = columns.saturating_sub(title.width() + detail.width());
     ListItem::new(Line::from(vec![
         Span::raw(title),

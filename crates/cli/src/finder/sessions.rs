@@ -3,50 +3,50 @@
 use anyhow::Result;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
-use throughline::context::banner;
-use throughline::glance::age;
-use throughline::{Card, Entry, Filter, Throughline};
+use throughline::context::render_resume_banner;
+use throughline::format::format_age;
+use throughline::{Entry, SessionFilter, SessionInfo, Throughline};
 
-use super::{Chosen, Row, Source, choose};
+use super::{FinderAction, FinderSource, Row, choose};
 use crate::app::App;
-use crate::markdown::{plain, safe};
+use crate::markdown::{sanitize, wrap_plain};
 
 /// Messages shown of a session.
-const SHOWN: usize = 6;
+const PREVIEW_MESSAGES: usize = 6;
 
 /// Lets the person choose a session.
-pub(crate) async fn sessions(app: &App, tl: &Throughline) -> Result<Option<Card>> {
-    let cards = tl.list_all(&Filter::default()).await?;
-    let texts = cards.iter().map(searched).collect();
+pub(crate) async fn choose_session(app: &App, tl: &Throughline) -> Result<Option<SessionInfo>> {
+    let cards = tl.list_all(&SessionFilter::default()).await?;
+    let texts = cards.iter().map(search_text).collect();
     let shown = (0..cards.len()).collect();
-    let mut source = Sessions {
+    let mut source = SessionSource {
         app,
         tl,
         cards,
         texts,
-        shown,
+        matches: shown,
         matcher: Matcher::new(Config::DEFAULT),
     };
     Ok(match choose(&mut source).await? {
-        Some(Chosen::Open(row) | Chosen::Fork(row) | Chosen::Show(row)) => {
-            Some(source.cards[source.shown[row]].clone())
+        Some(FinderAction::Open(row) | FinderAction::Fork(row) | FinderAction::Show(row)) => {
+            Some(source.cards[source.matches[row]].clone())
         }
         None => None,
     })
 }
 
-struct Sessions<'a> {
+struct SessionSource<'a> {
     app: &'a App,
     tl: &'a Throughline,
-    cards: Vec<Card>,
+    cards: Vec<SessionInfo>,
     /// What is matched of each.
     texts: Vec<String>,
     /// The cards that fit, by number.
-    shown: Vec<usize>,
+    matches: Vec<usize>,
     matcher: Matcher,
 }
 
-fn searched(card: &Card) -> String {
+fn search_text(card: &SessionInfo) -> String {
     let tags: String = card.tags.iter().map(|tag| format!(" #{tag}")).collect();
     let agent = card.agent.as_ref().map_or("", |agent| &agent.name);
     format!(
@@ -57,8 +57,8 @@ fn searched(card: &Card) -> String {
     )
 }
 
-impl Source for Sessions<'_> {
-    fn keys(&self) -> &'static str {
+impl FinderSource for SessionSource<'_> {
+    fn key_help(&self) -> &'static str {
         "Enter opens · Esc leaves · Ctrl-U empties · PgUp PgDn scroll"
     }
 
@@ -74,18 +74,18 @@ impl Source for Sessions<'_> {
         }
         // The latest first where they fit as well.
         scored.sort_by_key(|(score, index)| (std::cmp::Reverse(*score), *index));
-        self.shown = scored.into_iter().map(|(_, index)| index).collect();
+        self.matches = scored.into_iter().map(|(_, index)| index).collect();
         let now = self.tl.now();
-        let rows = self.shown.iter().map(|index| {
+        let rows = self.matches.iter().map(|index| {
             let card = &self.cards[*index];
             let name = card.name.as_ref().map_or("", |name| name.as_str());
             let space = if name.is_empty() { "" } else { "  " };
             Row {
-                title: safe(&format!("{name}{space}{}", card.preview)).into_owned(),
+                title: sanitize(&format!("{name}{space}{}", card.preview)).into_owned(),
                 detail: format!(
                     "{} · {}",
                     card.messages,
-                    age(card.last_activity, now, &self.app.zone)
+                    format_age(card.last_activity, now, &self.app.zone)
                 ),
             }
         });
@@ -93,24 +93,33 @@ impl Source for Sessions<'_> {
     }
 
     async fn preview(&mut self, row: usize, width: usize) -> Result<String> {
-        let card = &self.cards[self.shown[row]];
+        let card = &self.cards[self.matches[row]];
         let session = self.tl.session(&card.id).await?;
-        let banner = banner(card);
+        let banner = render_resume_banner(card);
         let mut text: String = banner
             .lines()
             .skip(1)
             .take_while(|line| !line.is_empty())
-            .map(|line| format!("{}\n", safe(line)))
+            .map(|line| format!("{}\n", sanitize(line)))
             .collect();
         if let Some(known) = session.last_summary().await? {
             let block = known.summary.to_block();
             let lines = block.lines().filter(|line| !line.starts_with("<!--"));
             text.push('\n');
-            text.extend(lines.map(|line| format!("{}\n", safe(line))));
+            text.extend(lines.map(|line| format!("{}\n", sanitize(line))));
         }
-        for message in session.tail(SHOWN).await?.iter().filter_map(Entry::message) {
+        for message in session
+            .tail(PREVIEW_MESSAGES)
+            .await?
+            .iter()
+            .filter_map(Entry::message)
+        {
             let said: String = message.content.to_text().chars().take(400).collect();
-            text.push_str(&format!("\n{}:\n{}", message.role, plain(&said, width)));
+            text.push_str(&format!(
+                "\n{}:\n{}",
+                message.role,
+                wrap_plain(&said, width)
+            ));
         }
         Ok(text)
     }

@@ -8,15 +8,15 @@
 //! together without need only appear later.
 
 use super::container::Container;
-use super::html::End;
-use super::line::{Cursor, Fence, is_heading, is_rule, is_underline};
+use super::html::HtmlBlockEnd;
+use super::line::{Fence, LineCursor, is_heading, is_rule, is_setext_underline};
 
 /// Deeper nesting is no document; it is only a way to make readers slow.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// What becomes of a line.
 #[derive(Debug, PartialEq)]
-pub(super) enum Place<'a> {
+pub(super) enum LineRole<'a> {
     /// It belongs to the block that is open, or opens one.
     Block {
         /// It begins a new block: the one before it is complete.
@@ -25,11 +25,11 @@ pub(super) enum Place<'a> {
         ends: bool,
     },
     /// It opens a fence outside every container; any block is complete.
-    Opens(&'a str),
+    FenceOpen(&'a str),
     /// It is code in such a fence.
     Code(&'a str),
     /// It closes such a fence.
-    Closes,
+    FenceClose,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -38,12 +38,12 @@ enum Leaf {
     Paragraph,
     Indented,
     Fence(Fence),
-    Html(End),
+    Html(HtmlBlockEnd),
 }
 
 /// The blocks that are open after the lines so far.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct BlockScanner {
     containers: Vec<Container>,
     leaf: Leaf,
     /// Of the line at hand: it nests too deep.
@@ -52,9 +52,9 @@ pub(super) struct Blocks {
     began: bool,
 }
 
-impl Blocks {
+impl BlockScanner {
     pub(super) fn new() -> Self {
-        Blocks {
+        BlockScanner {
             containers: Vec::new(),
             leaf: Leaf::None,
             too_deep: false,
@@ -73,31 +73,31 @@ impl Blocks {
     }
 
     /// Takes the next line, without its line ending.
-    pub(super) fn line<'a>(&mut self, line: &'a str) -> Place<'a> {
+    pub(super) fn classify<'a>(&mut self, line: &'a str) -> LineRole<'a> {
         if let (true, Leaf::Fence(fence)) = (self.containers.is_empty(), &self.leaf) {
-            if fence.is_closed_by(&Cursor::new(line)) {
+            if fence.is_closed_by(&LineCursor::new(line)) {
                 self.leaf = Leaf::None;
-                return Place::Closes;
+                return LineRole::FenceClose;
             }
-            return Place::Code(fence.unindented(line));
+            return LineRole::Code(fence.unindent(line));
         }
         self.began = false;
         self.too_deep = false;
-        self.read(line);
+        self.process(line);
         if let (true, Leaf::Fence(_)) = (self.containers.is_empty(), &self.leaf) {
-            let opened = Fence::opened(Cursor::new(line).text(), 0);
-            return Place::Opens(opened.map_or("", |(_, info)| info));
+            let opened = Fence::parse(LineCursor::new(line).text(), 0);
+            return LineRole::FenceOpen(opened.map_or("", |(_, info)| info));
         }
         let ends = self.containers.is_empty() && self.leaf == Leaf::None;
-        Place::Block {
+        LineRole::Block {
             begins: self.began,
             ends,
         }
     }
 
-    fn read(&mut self, line: &str) {
-        let mut cursor = Cursor::new(line);
-        let kept = self.continued(&mut cursor);
+    fn process(&mut self, line: &str) {
+        let mut cursor = LineCursor::new(line);
+        let kept = self.match_containers(&mut cursor);
         let whole = kept == self.containers.len();
         if whole {
             match &self.leaf {
@@ -108,7 +108,7 @@ impl Blocks {
                     return;
                 }
                 Leaf::Html(end) => {
-                    if end.is_in(cursor.text()) {
+                    if end.is_reached_by(cursor.text()) {
                         self.leaf = Leaf::None;
                     }
                     return;
@@ -118,21 +118,21 @@ impl Blocks {
             }
         }
         if cursor.is_blank() {
-            self.blank(kept);
+            self.handle_blank(kept);
             return;
         }
-        let fresh = self.enter(&mut cursor, kept);
-        self.rest(&cursor, kept, fresh);
+        let fresh = self.open_containers(&mut cursor, kept);
+        self.read_leaf(&cursor, kept, fresh);
     }
 
     /// Passes what continues the open containers; answers with how many do.
-    fn continued(&self, cursor: &mut Cursor) -> usize {
+    fn match_containers(&self, cursor: &mut LineCursor) -> usize {
         let open = self.containers.iter();
-        open.take_while(|container| container.goes_on(cursor))
+        open.take_while(|container| container.try_continue(cursor))
             .count()
     }
 
-    fn blank(&mut self, kept: usize) {
+    fn handle_blank(&mut self, kept: usize) {
         self.containers.truncate(kept);
         // After a blank line nothing can go into an empty item, though the list
         // may go on.
@@ -147,29 +147,29 @@ impl Blocks {
     }
 
     /// Opens the containers that begin on this line; answers whether any did.
-    fn enter(&mut self, cursor: &mut Cursor, kept: usize) -> bool {
+    fn open_containers(&mut self, cursor: &mut LineCursor, kept: usize) -> bool {
         let mut fresh = false;
         loop {
             let paragraph = !fresh && self.leaf == Leaf::Paragraph;
             let interrupts = paragraph && kept == self.containers.len();
-            let Some(container) = Container::begun(cursor, interrupts) else {
+            let Some(container) = Container::try_begin(cursor, interrupts) else {
                 return fresh;
             };
             if !fresh {
-                self.close(kept, container.is_item());
+                self.close_unmatched(kept, container.is_item());
                 fresh = true;
             }
-            if self.containers.len() == DEEPEST {
+            if self.containers.len() == MAX_DEPTH {
                 self.too_deep = true;
                 return fresh;
             }
-            self.fill();
+            self.mark_filled();
             self.containers.push(container);
         }
     }
 
     /// Reads what is left of a line after its containers.
-    fn rest(&mut self, cursor: &Cursor, kept: usize, fresh: bool) {
+    fn read_leaf(&mut self, cursor: &LineCursor, kept: usize, fresh: bool) {
         let text = cursor.text();
         let paragraph = !fresh && self.leaf == Leaf::Paragraph;
         let whole = kept == self.containers.len();
@@ -178,44 +178,44 @@ impl Blocks {
         }
         if cursor.indent() > 3 {
             if !paragraph {
-                self.open(kept, fresh, Leaf::Indented);
+                self.open_leaf(kept, fresh, Leaf::Indented);
             }
-        } else if paragraph && whole && is_underline(text) {
+        } else if paragraph && whole && is_setext_underline(text) {
             self.leaf = Leaf::None;
         } else if is_rule(text) || is_heading(text) {
-            self.open(kept, fresh, Leaf::None);
-        } else if let Some((fence, _)) = Fence::opened(text, cursor.indent()) {
-            self.open(kept, fresh, Leaf::Fence(fence));
-        } else if let Some(end) = End::of_block(text, paragraph) {
-            let leaf = if end.is_in(text) {
+            self.open_leaf(kept, fresh, Leaf::None);
+        } else if let Some((fence, _)) = Fence::parse(text, cursor.indent()) {
+            self.open_leaf(kept, fresh, Leaf::Fence(fence));
+        } else if let Some(end) = HtmlBlockEnd::detect(text, paragraph) {
+            let leaf = if end.is_reached_by(text) {
                 Leaf::None
             } else {
                 Leaf::Html(end)
             };
-            self.open(kept, fresh, leaf);
+            self.open_leaf(kept, fresh, leaf);
         } else if !paragraph {
-            self.open(kept, fresh, Leaf::Paragraph);
+            self.open_leaf(kept, fresh, Leaf::Paragraph);
         }
     }
 
     /// Opens a leaf in the containers that go on or have just begun.
-    fn open(&mut self, kept: usize, fresh: bool, leaf: Leaf) {
+    fn open_leaf(&mut self, kept: usize, fresh: bool, leaf: Leaf) {
         if !fresh {
-            self.close(kept, false);
+            self.close_unmatched(kept, false);
         }
-        self.fill();
+        self.mark_filled();
         self.leaf = leaf;
     }
 
     /// Notes that the innermost container has content.
-    fn fill(&mut self) {
+    fn mark_filled(&mut self) {
         if let Some(Container::Item { empty, .. }) = self.containers.last_mut() {
             *empty = false;
         }
     }
 
     /// Closes what does not go on, because something else begins.
-    fn close(&mut self, kept: usize, for_item: bool) {
+    fn close_unmatched(&mut self, kept: usize, for_item: bool) {
         // Items of one list are one block.
         let sibling = for_item && self.containers.first().is_some_and(Container::is_item);
         if kept == 0 {
@@ -232,14 +232,14 @@ mod tests {
 
     /// The blocks of a text, as the lines of each.
     fn blocks(text: &str) -> Vec<Vec<&str>> {
-        let mut reader = Blocks::new();
+        let mut reader = BlockScanner::new();
         let (mut all, mut open) = (Vec::new(), Vec::new());
         for line in text.lines() {
-            let (begins, ends) = match reader.line(line) {
-                Place::Block { begins, ends } => (begins, ends),
-                Place::Opens(_) => (true, false),
-                Place::Code(_) => (false, false),
-                Place::Closes => (false, true),
+            let (begins, ends) = match reader.classify(line) {
+                LineRole::Block { begins, ends } => (begins, ends),
+                LineRole::FenceOpen(_) => (true, false),
+                LineRole::Code(_) => (false, false),
+                LineRole::FenceClose => (false, true),
             };
             if begins {
                 all.push(std::mem::take(&mut open));

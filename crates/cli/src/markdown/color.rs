@@ -3,7 +3,7 @@
 //! Invariant: colors are added and no character is changed.
 
 use anstyle::{AnsiColor, Style as Look};
-use throughline_highlight::{Highlighter, Kind};
+use throughline_highlight::{Highlighter, TokenKind};
 
 use super::inline::paint;
 
@@ -28,23 +28,23 @@ impl ColoredCode {
             out.push_str(line);
             return;
         };
-        for (piece, kind) in highlighter.line(line) {
-            paint(piece, look(kind), true, out);
+        for (piece, kind) in highlighter.highlight_line(line) {
+            paint(piece, style_for(kind), true, out);
         }
     }
 }
 
-fn look(kind: Kind) -> Look {
+fn style_for(kind: TokenKind) -> Look {
     let color = match kind {
-        Kind::Plain => return Look::new(),
-        Kind::Comment => return Look::new().dimmed(),
-        Kind::Heading => return Look::new().bold(),
-        Kind::Keyword => AnsiColor::Magenta,
-        Kind::Text | Kind::Added => AnsiColor::Green,
-        Kind::Number | Kind::Constant => AnsiColor::Cyan,
-        Kind::Function | Kind::Key => AnsiColor::Blue,
-        Kind::Type => AnsiColor::Yellow,
-        Kind::Removed => AnsiColor::Red,
+        TokenKind::Plain => return Look::new(),
+        TokenKind::Comment => return Look::new().dimmed(),
+        TokenKind::Heading => return Look::new().bold(),
+        TokenKind::Keyword => AnsiColor::Magenta,
+        TokenKind::StringLiteral | TokenKind::Added => AnsiColor::Green,
+        TokenKind::Number | TokenKind::Constant => AnsiColor::Cyan,
+        TokenKind::Function | TokenKind::Key => AnsiColor::Blue,
+        TokenKind::Type => AnsiColor::Yellow,
+        TokenKind::Removed => AnsiColor::Red,
     };
     color.on_default()
 }

@@ -1,6 +1,6 @@
 //! Blocks that hold blocks: how they begin, and which lines go on with them.
 
-use super::line::{Cursor, footnote, is_rule, marker};
+use super::line::{LineCursor, footnote_marker_len, is_rule, parse_list_marker};
 
 /// A block that holds others.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,11 +12,11 @@ pub(super) enum Container {
         /// Whether it has none yet.
         empty: bool,
     },
-    Note,
+    Footnote,
 }
 
 /// Columns a footnote's content is indented by.
-const NOTE: usize = 4;
+const FOOTNOTE_INDENT: usize = 4;
 
 impl Container {
     pub(super) fn is_item(&self) -> bool {
@@ -24,17 +24,17 @@ impl Container {
     }
 
     /// Passes what continues this container, if the line does.
-    pub(super) fn goes_on(&self, cursor: &mut Cursor) -> bool {
+    pub(super) fn try_continue(&self, cursor: &mut LineCursor) -> bool {
         let indent = match *self {
             Container::Quote => {
                 let quoted = cursor.indent() < 4 && cursor.text().starts_with('>');
                 if quoted {
-                    pass_quote(cursor);
+                    skip_quote_marker(cursor);
                 }
                 return quoted;
             }
             Container::Item { content, .. } => content,
-            Container::Note => NOTE,
+            Container::Footnote => FOOTNOTE_INDENT,
         };
         if cursor.is_blank() {
             return true;
@@ -47,21 +47,23 @@ impl Container {
     }
 
     /// Passes the marker of a container that begins here, if one does.
-    pub(super) fn begun(cursor: &mut Cursor, in_paragraph: bool) -> Option<Container> {
+    pub(super) fn try_begin(cursor: &mut LineCursor, in_paragraph: bool) -> Option<Container> {
         let before = cursor.indent();
         let text = cursor.text();
         if before > 3 {
             return None;
         }
         if text.starts_with('>') {
-            pass_quote(cursor);
+            skip_quote_marker(cursor);
             return Some(Container::Quote);
         }
         // A rule of dashes or stars looks like a list, and comes first.
         if is_rule(text) {
             return None;
         }
-        if let Some(marker) = marker(text).filter(|marker| marker.interrupts || !in_paragraph) {
+        if let Some(marker) =
+            parse_list_marker(text).filter(|marker| marker.interrupts || !in_paragraph)
+        {
             cursor.skip_text(marker.bytes);
             let (after, empty) = (cursor.indent(), cursor.is_blank());
             // Five columns are one, and then indented code.
@@ -70,12 +72,12 @@ impl Container {
             let content = before + marker.bytes + space;
             return Some(Container::Item { content, empty });
         }
-        cursor.skip_text(footnote(text)?);
-        Some(Container::Note)
+        cursor.skip_text(footnote_marker_len(text)?);
+        Some(Container::Footnote)
     }
 }
 
-fn pass_quote(cursor: &mut Cursor) {
+fn skip_quote_marker(cursor: &mut LineCursor) {
     cursor.skip_text(1);
     cursor.skip_space(1);
 }
@@ -86,7 +88,7 @@ mod tests {
 
     #[test]
     fn content_begins_after_the_marker() {
-        let begun = |line| Container::begun(&mut Cursor::new(line), false);
+        let begun = |line| Container::try_begin(&mut LineCursor::new(line), false);
         assert_eq!(
             begun(" 10.  a"),
             Some(Container::Item {
@@ -109,7 +111,7 @@ mod tests {
             })
         );
         assert_eq!(begun("- - -"), None);
-        assert_eq!(begun("[^a]: b"), Some(Container::Note));
+        assert_eq!(begun("[^a]: b"), Some(Container::Footnote));
     }
 
     #[test]
@@ -118,8 +120,8 @@ mod tests {
             content: 2,
             empty: false,
         };
-        assert!(item.goes_on(&mut Cursor::new("  a")));
-        assert!(item.goes_on(&mut Cursor::new("")));
-        assert!(!item.goes_on(&mut Cursor::new(" a")));
+        assert!(item.try_continue(&mut LineCursor::new("  a")));
+        assert!(item.try_continue(&mut LineCursor::new("")));
+        assert!(!item.try_continue(&mut LineCursor::new(" a")));
     }
 }

@@ -2,7 +2,7 @@
 
 /// What ends a block of HTML.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum End {
+pub(super) enum HtmlBlockEnd {
     /// The line that holds this.
     Text(&'static str),
     /// A blank line.
@@ -10,7 +10,7 @@ pub(super) enum End {
 }
 
 /// Elements whose content may hold blank lines.
-const RAW: [(&str, &str); 4] = [
+const RAW_ELEMENTS: [(&str, &str); 4] = [
     ("pre", "</pre>"),
     ("script", "</script>"),
     ("style", "</style>"),
@@ -18,23 +18,23 @@ const RAW: [(&str, &str); 4] = [
 ];
 
 /// Elements that begin a block wherever they begin a line.
-const BLOCK: &str = " address article aside base basefont blockquote body caption center col \
+const BLOCK_ELEMENTS: &str = " address article aside base basefont blockquote body caption center col \
     colgroup dd details dialog dir div dl dt fieldset figcaption figure footer form frame frameset \
     h1 h2 h3 h4 h5 h6 head header hr html iframe legend li link main menu menuitem nav noframes ol \
     optgroup option p param search section summary table tbody td tfoot th thead title tr track ul ";
 
-impl End {
+impl HtmlBlockEnd {
     /// How the block that this text begins will end, if it begins one.
     ///
     /// Any other tag begins a block only where no paragraph is open.
-    pub(super) fn of_block(text: &str, in_paragraph: bool) -> Option<End> {
+    pub(super) fn detect(text: &str, in_paragraph: bool) -> Option<HtmlBlockEnd> {
         let tag = text.strip_prefix('<')?;
         let special = [("!--", "-->"), ("?", "?>"), ("![CDATA[", "]]>")];
         if let Some((_, end)) = special.iter().find(|(begin, _)| tag.starts_with(begin)) {
-            return Some(End::Text(end));
+            return Some(HtmlBlockEnd::Text(end));
         }
         if tag.starts_with('!') && tag[1..].starts_with(|c: char| c.is_ascii_alphabetic()) {
-            return Some(End::Text(">"));
+            return Some(HtmlBlockEnd::Text(">"));
         }
         let closing = tag.starts_with('/');
         let tag = tag.strip_prefix('/').unwrap_or(tag);
@@ -45,28 +45,31 @@ impl End {
         let (name, after) = tag.split_at(length);
         let name = name.to_ascii_lowercase();
         let ends = after.is_empty() || after.starts_with([' ', '\t', '>']);
-        if let Some((_, end)) = RAW.iter().find(|(raw, _)| !closing && ends && *raw == name) {
-            return Some(End::Text(end));
+        if let Some((_, end)) = RAW_ELEMENTS
+            .iter()
+            .find(|(raw, _)| !closing && ends && *raw == name)
+        {
+            return Some(HtmlBlockEnd::Text(end));
         }
         if length == 0 {
             return None;
         }
-        if (ends || after.starts_with("/>")) && BLOCK.contains(&format!(" {name} ")) {
-            return Some(End::Blank);
+        if (ends || after.starts_with("/>")) && BLOCK_ELEMENTS.contains(&format!(" {name} ")) {
+            return Some(HtmlBlockEnd::Blank);
         }
         let alone = after
             .find('>')
             .is_some_and(|close| after[close + 1..].trim().is_empty());
-        (!in_paragraph && alone).then_some(End::Blank)
+        (!in_paragraph && alone).then_some(HtmlBlockEnd::Blank)
     }
 
     /// Whether the block ends with this line.
-    pub(super) fn is_in(self, line: &str) -> bool {
+    pub(super) fn is_reached_by(self, line: &str) -> bool {
         match self {
-            End::Text(end) => line
+            HtmlBlockEnd::Text(end) => line
                 .to_ascii_lowercase()
                 .contains(&end.to_ascii_lowercase()),
-            End::Blank => line.trim().is_empty(),
+            HtmlBlockEnd::Blank => line.trim().is_empty(),
         }
     }
 }
@@ -77,12 +80,24 @@ mod tests {
 
     #[test]
     fn a_block_ends_as_its_kind_does() {
-        assert_eq!(End::of_block("<!-- a", true), Some(End::Text("-->")));
-        assert_eq!(End::of_block("<PRE>", true), Some(End::Text("</pre>")));
-        assert_eq!(End::of_block("</div>", true), Some(End::Blank));
-        assert_eq!(End::of_block("<b>", true), None);
-        assert_eq!(End::of_block("<b>", false), Some(End::Blank));
-        assert_eq!(End::of_block("<b> text", false), None);
-        assert_eq!(End::of_block("<https://example.org>", true), None);
+        assert_eq!(
+            HtmlBlockEnd::detect("<!-- a", true),
+            Some(HtmlBlockEnd::Text("-->"))
+        );
+        assert_eq!(
+            HtmlBlockEnd::detect("<PRE>", true),
+            Some(HtmlBlockEnd::Text("</pre>"))
+        );
+        assert_eq!(
+            HtmlBlockEnd::detect("</div>", true),
+            Some(HtmlBlockEnd::Blank)
+        );
+        assert_eq!(HtmlBlockEnd::detect("<b>", true), None);
+        assert_eq!(
+            HtmlBlockEnd::detect("<b>", false),
+            Some(HtmlBlockEnd::Blank)
+        );
+        assert_eq!(HtmlBlockEnd::detect("<b> text", false), None);
+        assert_eq!(HtmlBlockEnd::detect("<https://example.org>", true), None);
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use anstyle::Style as Look;
 
-use super::safe::safe;
+use super::sanitize::sanitize;
 use super::wrap;
 
 /// Text with the look of each of its parts.
@@ -12,18 +12,18 @@ use super::wrap;
 /// Invariant: the text is safe to print and its only white space is space and
 /// newline.
 #[derive(Debug, Default)]
-pub(super) struct Inline {
+pub(super) struct StyledText {
     text: String,
     /// Where each look ends; the last ends with the text.
     looks: Vec<(usize, Look)>,
 }
 
-impl Inline {
+impl StyledText {
     pub(super) fn push(&mut self, text: &str, look: Look) {
         if text.is_empty() {
             return;
         }
-        for (i, part) in safe(text).split('\t').enumerate() {
+        for (i, part) in sanitize(text).split('\t').enumerate() {
             if i > 0 {
                 self.text.push(' ');
             }
@@ -36,7 +36,7 @@ impl Inline {
         }
     }
 
-    pub(super) fn append(&mut self, other: &Inline) {
+    pub(super) fn append(&mut self, other: &StyledText) {
         let mut start = 0;
         for &(end, look) in &other.looks {
             self.push(&other.text[start..end], look);
@@ -73,12 +73,12 @@ impl Inline {
         wrap::width(&self.text)
     }
 
-    pub(super) fn lines(&self, room: usize) -> Vec<Range<usize>> {
-        wrap::lines(&self.text, room)
+    pub(super) fn wrap(&self, room: usize) -> Vec<Range<usize>> {
+        wrap::wrap_lines(&self.text, room)
     }
 
     /// Writes a part of the text, leaving the terminal as it was found.
-    pub(super) fn write(&self, part: Range<usize>, color: bool, out: &mut String) {
+    pub(super) fn write_range(&self, part: Range<usize>, color: bool, out: &mut String) {
         let mut at = part.start;
         let first = self.looks.partition_point(|&(end, _)| end <= at);
         for &(end, look) in &self.looks[first..] {
@@ -93,14 +93,14 @@ impl Inline {
 
     /// Writes at most `room` columns, the last an ellipsis if there was more;
     /// answers with the columns written.
-    pub(super) fn write_cut(&self, room: usize, color: bool, out: &mut String) -> usize {
-        let (bytes, columns) = wrap::fit(&self.text, room);
+    pub(super) fn write_truncated(&self, room: usize, color: bool, out: &mut String) -> usize {
+        let (bytes, columns) = wrap::fit_prefix(&self.text, room);
         if bytes == self.text.len() {
-            self.write(0..bytes, color, out);
+            self.write_range(0..bytes, color, out);
             return columns;
         }
-        let (bytes, columns) = wrap::fit(&self.text, room.saturating_sub(1));
-        self.write(0..bytes, color, out);
+        let (bytes, columns) = wrap::fit_prefix(&self.text, room.saturating_sub(1));
+        self.write_range(0..bytes, color, out);
         out.push('…');
         columns + 1
     }
@@ -124,20 +124,20 @@ mod tests {
 
     #[test]
     fn each_part_keeps_its_look() {
-        let mut inline = Inline::default();
+        let mut inline = StyledText::default();
         inline.push("plain ", Look::new());
         inline.push("bold", Look::new().bold());
         let mut out = String::new();
-        inline.write(3..8, true, &mut out);
+        inline.write_range(3..8, true, &mut out);
         assert_eq!(out, "in \x1b[1mbo\x1b[0m");
     }
 
     #[test]
     fn a_cut_ends_in_an_ellipsis() {
-        let mut inline = Inline::default();
+        let mut inline = StyledText::default();
         inline.push("日本語", Look::new());
         let mut out = String::new();
-        assert_eq!(inline.write_cut(4, false, &mut out), 3);
+        assert_eq!(inline.write_truncated(4, false, &mut out), 3);
         assert_eq!(out, "日…");
     }
 }

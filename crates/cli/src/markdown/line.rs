@@ -2,19 +2,19 @@
 
 /// A line, read from the left; columns count tabs as stops of four.
 #[derive(Clone, Copy)]
-pub(super) struct Cursor<'a> {
+pub(super) struct LineCursor<'a> {
     rest: &'a str,
     column: usize,
     /// Columns of a tab already passed that are still to be given out.
-    spare: usize,
+    pending_columns: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> LineCursor<'a> {
     pub(super) fn new(line: &'a str) -> Self {
-        Cursor {
+        LineCursor {
             rest: line,
             column: 0,
-            spare: 0,
+            pending_columns: 0,
         }
     }
 
@@ -37,15 +37,15 @@ impl<'a> Cursor<'a> {
     pub(super) fn skip_space(&mut self, most: usize) -> usize {
         let mut skipped = 0;
         while skipped < most {
-            if self.spare > 0 {
-                self.spare -= 1;
+            if self.pending_columns > 0 {
+                self.pending_columns -= 1;
             } else if let Some(rest) = self.rest.strip_prefix(' ') {
                 self.rest = rest;
                 self.column += 1;
             } else if let Some(rest) = self.rest.strip_prefix('\t') {
                 self.rest = rest;
-                self.spare = 3 - self.column % 4;
-                self.column += self.spare + 1;
+                self.pending_columns = 3 - self.column % 4;
+                self.column += self.pending_columns + 1;
             } else {
                 break;
             }
@@ -73,7 +73,7 @@ pub(super) struct Fence {
 
 impl Fence {
     /// The fence this text opens, and the info string after it.
-    pub(super) fn opened(text: &str, indent: usize) -> Option<(Fence, &str)> {
+    pub(super) fn parse(text: &str, indent: usize) -> Option<(Fence, &str)> {
         let mark = text
             .chars()
             .next()
@@ -93,14 +93,14 @@ impl Fence {
         ))
     }
 
-    pub(super) fn is_closed_by(&self, line: &Cursor) -> bool {
+    pub(super) fn is_closed_by(&self, line: &LineCursor) -> bool {
         let text = line.text();
         let after = text.trim_start_matches(self.mark);
         line.indent() < 4 && text.len() - after.len() >= self.length && after.trim().is_empty()
     }
 
     /// A line of the code, without the indentation of the fence.
-    pub(super) fn unindented<'a>(&self, line: &'a str) -> &'a str {
+    pub(super) fn unindent<'a>(&self, line: &'a str) -> &'a str {
         let spaces = line
             .bytes()
             .take(self.indent)
@@ -111,13 +111,13 @@ impl Fence {
 }
 
 /// A list marker.
-pub(super) struct Marker {
+pub(super) struct ListMarker {
     pub(super) bytes: usize,
     /// Only some lists may begin in the middle of a paragraph.
     pub(super) interrupts: bool,
 }
 
-pub(super) fn marker(text: &str) -> Option<Marker> {
+pub(super) fn parse_list_marker(text: &str) -> Option<ListMarker> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let marks: &[char] = if digits == 0 {
         &['-', '+', '*']
@@ -129,14 +129,14 @@ pub(super) fn marker(text: &str) -> Option<Marker> {
         return None;
     }
     let first = digits == 0 || text[..digits].parse() == Ok(1);
-    Some(Marker {
+    Some(ListMarker {
         bytes: digits + 1,
         interrupts: first && !after.trim().is_empty(),
     })
 }
 
 /// The bytes of `[^label]:`, if the text begins a footnote.
-pub(super) fn footnote(text: &str) -> Option<usize> {
+pub(super) fn footnote_marker_len(text: &str) -> Option<usize> {
     let label = text.strip_prefix("[^")?;
     let end = label.find([']', '['])?;
     let named = !label[..end].trim().is_empty();
@@ -161,7 +161,7 @@ pub(super) fn is_heading(text: &str) -> bool {
 }
 
 /// Whether the text, under a paragraph, makes that a heading.
-pub(super) fn is_underline(text: &str) -> bool {
+pub(super) fn is_setext_underline(text: &str) -> bool {
     let text = text.trim_end();
     !text.is_empty() && (text.bytes().all(|b| b == b'=') || text.bytes().all(|b| b == b'-'))
 }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_tab_counts_to_its_stop() {
-        let mut cursor = Cursor::new(" \tx");
+        let mut cursor = LineCursor::new(" \tx");
         assert_eq!(cursor.indent(), 4);
         assert_eq!(cursor.skip_space(2), 2);
         assert_eq!(cursor.indent(), 2);
@@ -180,19 +180,19 @@ mod tests {
 
     #[test]
     fn a_fence_is_closed_by_one_as_long() {
-        let Some((fence, info)) = Fence::opened("~~~~ rust ", 1) else {
+        let Some((fence, info)) = Fence::parse("~~~~ rust ", 1) else {
             panic!("a fence is opened");
         };
         assert_eq!(info, "rust");
-        assert!(!fence.is_closed_by(&Cursor::new("~~~")));
-        assert!(fence.is_closed_by(&Cursor::new("  ~~~~~ ")));
-        assert_eq!(fence.unindented("   x"), "  x");
-        assert_eq!(Fence::opened("``` a`b", 0), None);
+        assert!(!fence.is_closed_by(&LineCursor::new("~~~")));
+        assert!(fence.is_closed_by(&LineCursor::new("  ~~~~~ ")));
+        assert_eq!(fence.unindent("   x"), "  x");
+        assert_eq!(Fence::parse("``` a`b", 0), None);
     }
 
     #[test]
     fn only_a_list_from_one_interrupts_a_paragraph() {
-        let interrupts = |text| marker(text).map(|marker| marker.interrupts);
+        let interrupts = |text| parse_list_marker(text).map(|marker| marker.interrupts);
         assert_eq!(interrupts("- a"), Some(true));
         assert_eq!(interrupts("1. a"), Some(true));
         assert_eq!(interrupts("2) a"), Some(false));

@@ -4,25 +4,27 @@ use std::collections::HashMap;
 
 /// Addresses of links by reference, by their labels.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Links(HashMap<String, String>);
+pub(super) struct LinkDefinitions(HashMap<String, String>);
 
-impl Links {
+impl LinkDefinitions {
     /// Takes note of a definition; the first of a label counts.
     pub(super) fn define(&mut self, label: &str, url: &str) {
-        self.0.entry(key(label)).or_insert_with(|| url.to_owned());
+        self.0
+            .entry(normalize_label(label))
+            .or_insert_with(|| url.to_owned());
     }
 
     pub(super) fn find(&self, label: &str) -> Option<String> {
         if self.0.is_empty() {
             None
         } else {
-            self.0.get(&key(label)).cloned()
+            self.0.get(&normalize_label(label)).cloned()
         }
     }
 }
 
 /// Labels are the same whatever their case and white space.
-fn key(label: &str) -> String {
+fn normalize_label(label: &str) -> String {
     let words: Vec<&str> = label.split_whitespace().collect();
     words.join(" ").to_lowercase()
 }
@@ -33,7 +35,7 @@ mod tests {
 
     #[test]
     fn the_first_definition_of_a_label_counts() {
-        let mut links = Links::default();
+        let mut links = LinkDefinitions::default();
         links.define("A  label", "one");
         links.define("a label", "two");
         assert_eq!(links.find("a LABEL").as_deref(), Some("one"));

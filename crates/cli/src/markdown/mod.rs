@@ -8,6 +8,7 @@
 //! Invariants: however a text is cut into chunks, it comes out the same; and no
 //! control character of the text reaches the terminal.
 
+mod block_renderer;
 mod blocks;
 mod color;
 mod container;
@@ -15,28 +16,27 @@ mod html;
 mod inline;
 mod line;
 mod links;
-mod nest;
-mod page;
-mod safe;
+mod nested_writer;
+mod sanitize;
 mod table;
 mod wrap;
 
 use anstyle::Style as Look;
 
-use blocks::{Blocks, Place};
+use block_renderer::BlockRenderer;
+use blocks::{BlockScanner, LineRole};
 use color::ColoredCode;
 use inline::paint;
-use links::Links;
-use page::Page;
+use links::LinkDefinitions;
 
-pub(crate) use safe::safe;
+pub(crate) use sanitize::sanitize;
 
 /// Plain text made safe and broken into lines of at most `width` columns.
-pub(crate) fn plain(text: &str, width: usize) -> String {
+pub(crate) fn wrap_plain(text: &str, width: usize) -> String {
     let text = text.replace("\r\n", "\n");
-    let text = safe(&text);
+    let text = sanitize(&text);
     let mut plain = String::with_capacity(text.len());
-    for line in wrap::lines(text.trim_end_matches('\n'), width) {
+    for line in wrap::wrap_lines(text.trim_end_matches('\n'), width) {
         plain.push_str(&text[line]);
         plain.push('\n');
     }
@@ -65,53 +65,53 @@ impl Style {
 
 /// Renders a whole text. Ends with one newline, unless there is nothing to show.
 pub(crate) fn render(text: &str, style: &Style) -> String {
-    let mut stream = Stream::new(*style);
+    let mut stream = StreamRenderer::new(*style);
     let mut out = stream.push(text);
     out.push_str(&stream.finish());
     out
 }
 
 /// More than this of one block is not drawn before it is complete.
-const LONGEST_DRAFT: usize = 8 * 1024;
+const MAX_DRAFT_BYTES: usize = 8 * 1024;
 
 /// Renders a text that arrives in chunks.
 ///
 /// What [`push`](Self::push) and [`finish`](Self::finish) return adds up to what
 /// [`render`] makes of the whole text.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct StreamRenderer {
     style: Style,
-    blocks: Blocks,
-    links: Links,
+    blocks: BlockScanner,
+    links: LinkDefinitions,
     /// The line still without an end.
     line: String,
     /// The block still without an end.
     block: String,
     /// Whether a blank line is due before what comes next.
-    gap: bool,
+    needs_blank_line: bool,
     /// Whether the open block has shown anything yet.
-    shown: bool,
+    has_output: bool,
     /// Whether the open block nests too deep to be read as Markdown.
     too_deep: bool,
     /// Blank lines of code, held back until code follows them.
-    blank: usize,
+    pending_blank_lines: usize,
     /// What colors the code outside every container.
     code: ColoredCode,
 }
 
-impl Stream {
+impl StreamRenderer {
     /// A text of which nothing has arrived.
     pub(crate) fn new(style: Style) -> Self {
-        Stream {
+        StreamRenderer {
             style: style.bounded(),
-            blocks: Blocks::new(),
-            links: Links::default(),
+            blocks: BlockScanner::new(),
+            links: LinkDefinitions::default(),
             line: String::new(),
             block: String::new(),
-            gap: false,
-            shown: false,
+            needs_blank_line: false,
+            has_output: false,
             too_deep: false,
-            blank: 0,
+            pending_blank_lines: 0,
             code: ColoredCode::default(),
         }
     }
@@ -122,11 +122,11 @@ impl Stream {
         let mut rest = chunk;
         while let Some((end, after)) = rest.split_once('\n') {
             if self.line.is_empty() {
-                self.take(end, &mut out);
+                self.take_line(end, &mut out);
             } else {
                 let mut line = std::mem::take(&mut self.line);
                 line.push_str(end);
-                self.take(&line, &mut out);
+                self.take_line(&line, &mut out);
             }
             rest = after;
         }
@@ -139,13 +139,13 @@ impl Stream {
     pub(crate) fn draft(&self) -> String {
         let open = format!("{}{}", self.block, self.line);
         let opens_fence = self.block.is_empty() && open.trim_start().starts_with(['`', '~']);
-        if self.too_deep || self.blocks.is_code() || opens_fence || open.len() > LONGEST_DRAFT {
+        if self.too_deep || self.blocks.is_code() || opens_fence || open.len() > MAX_DRAFT_BYTES {
             return String::new();
         }
-        let mut page = Page::new(self.style);
-        page.markdown(&open, &mut self.links.clone());
+        let mut page = BlockRenderer::new(self.style);
+        page.render_markdown(&open, &mut self.links.clone());
         let shown = page.finish();
-        let gap = if self.gap && !shown.is_empty() {
+        let gap = if self.needs_blank_line && !shown.is_empty() {
             "\n"
         } else {
             ""
@@ -158,20 +158,20 @@ impl Stream {
         let mut out = String::new();
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
-            self.take(&line, &mut out);
+            self.take_line(&line, &mut out);
         }
         self.end_block(&mut out);
-        self.blocks = Blocks::new();
+        self.blocks = BlockScanner::new();
         out
     }
 
-    fn take(&mut self, line: &str, out: &mut String) {
+    fn take_line(&mut self, line: &str, out: &mut String) {
         let line = line.strip_suffix('\r').unwrap_or(line);
         // A lone carriage return would be a line ending to the parser alone.
         let shown = line.contains('\r').then(|| line.replace('\r', "␍"));
         let line = shown.as_deref().unwrap_or(line);
-        match self.blocks.line(line) {
-            Place::Block { begins, ends } => {
+        match self.blocks.classify(line) {
+            LineRole::Block { begins, ends } => {
                 if begins {
                     self.end_block(out);
                 }
@@ -182,57 +182,60 @@ impl Stream {
                     self.end_block(out);
                 }
             }
-            Place::Opens(info) => {
+            LineRole::FenceOpen(info) => {
                 self.end_block(out);
                 self.code = ColoredCode::new(info, self.style.color);
                 if !info.is_empty() {
                     self.begin_line(out);
                     let dim = Look::new().dimmed();
-                    paint(&page::label(info), dim, self.style.color, out);
+                    paint(&block_renderer::to_label(info), dim, self.style.color, out);
                     out.push('\n');
                 }
             }
-            Place::Code("") => self.blank += 1,
-            Place::Code(code) => {
+            LineRole::Code("") => self.pending_blank_lines += 1,
+            LineRole::Code(code) => {
                 self.begin_line(out);
-                self.code.line(&safe(code), out);
+                self.code.line(&sanitize(code), out);
                 out.push('\n');
             }
-            Place::Closes => self.end_block(out),
+            LineRole::FenceClose => self.end_block(out),
         }
     }
 
     /// Renders the block that is complete, and begins anew.
     fn end_block(&mut self, out: &mut String) {
         let block = std::mem::take(&mut self.block);
-        let mut page = Page::new(self.style);
+        let mut page = BlockRenderer::new(self.style);
         if self.too_deep {
-            page.raw(&block);
+            page.render_raw(&block);
         } else {
-            page.markdown(&block, &mut self.links);
+            page.render_markdown(&block, &mut self.links);
         }
         let shown = page.finish();
         if !shown.is_empty() {
             self.begin_output(out);
             out.push_str(&shown);
         }
-        self.gap |= self.shown;
-        (self.shown, self.too_deep, self.blank) = (false, false, 0);
+        self.needs_blank_line |= self.has_output;
+        (self.has_output, self.too_deep, self.pending_blank_lines) = (false, false, 0);
     }
 
     /// Begins a line of code outside every container, which need not wait for the
     /// rest.
     fn begin_line(&mut self, out: &mut String) {
         self.begin_output(out);
-        out.extend(std::iter::repeat_n('\n', std::mem::take(&mut self.blank)));
-        out.push_str(page::CODE_INDENT);
+        out.extend(std::iter::repeat_n(
+            '\n',
+            std::mem::take(&mut self.pending_blank_lines),
+        ));
+        out.push_str(block_renderer::CODE_INDENT);
     }
 
     fn begin_output(&mut self, out: &mut String) {
-        if std::mem::take(&mut self.gap) {
+        if std::mem::take(&mut self.needs_blank_line) {
             out.push('\n');
         }
-        self.shown = true;
+        self.has_output = true;
     }
 }
 

@@ -3,31 +3,31 @@
 use anstyle::Style as Look;
 use pulldown_cmark::Alignment;
 
-use super::inline::{Inline, paint};
+use super::inline::{StyledText, paint};
 
 /// Columns narrower than this tell nothing; the rows are listed instead.
-const NARROWEST: usize = 4;
-const RULE: &str = " │ ";
-const RULE_COLUMNS: usize = 3;
+const MIN_COLUMN_WIDTH: usize = 4;
+const COLUMN_SEPARATOR: &str = " │ ";
+const SEPARATOR_WIDTH: usize = 3;
 
 /// A table being gathered, then laid out.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    aligned: Vec<Alignment>,
-    head: Vec<Inline>,
-    rows: Vec<Vec<Inline>>,
-    row: Vec<Inline>,
+    alignments: Vec<Alignment>,
+    head: Vec<StyledText>,
+    rows: Vec<Vec<StyledText>>,
+    row: Vec<StyledText>,
 }
 
 impl Table {
-    pub(super) fn new(aligned: Vec<Alignment>) -> Self {
+    pub(super) fn new(alignments: Vec<Alignment>) -> Self {
         Table {
-            aligned,
+            alignments,
             ..Table::default()
         }
     }
 
-    pub(super) fn cell(&mut self, mut cell: Inline) {
+    pub(super) fn push_cell(&mut self, mut cell: StyledText) {
         cell.flatten();
         self.row.push(cell);
     }
@@ -41,18 +41,18 @@ impl Table {
     }
 
     /// The lines of the table, none wider than `room`.
-    pub(super) fn lines(&self, room: usize, color: bool) -> Vec<String> {
-        match self.columns(room) {
-            Some(columns) => self.grid(&columns, color),
-            None => self.list(room, color),
+    pub(super) fn render(&self, room: usize, color: bool) -> Vec<String> {
+        match self.column_widths(room) {
+            Some(columns) => self.render_grid(&columns, color),
+            None => self.render_list(room, color),
         }
     }
 
     /// How wide each column is, the widest giving way first; none if they
     /// cannot all be shown side by side.
-    fn columns(&self, room: usize) -> Option<Vec<usize>> {
-        let count = self.aligned.len();
-        let room = room.checked_sub(count.saturating_sub(1) * RULE_COLUMNS)?;
+    fn column_widths(&self, room: usize) -> Option<Vec<usize>> {
+        let count = self.alignments.len();
+        let room = room.checked_sub(count.saturating_sub(1) * SEPARATOR_WIDTH)?;
         let mut wanted = vec![1; count];
         for row in std::iter::once(&self.head).chain(&self.rows) {
             for (column, cell) in wanted.iter_mut().zip(row) {
@@ -62,13 +62,13 @@ impl Table {
         let fits = |cap: usize| wanted.iter().map(|&column| column.min(cap)).sum::<usize>() <= room;
         let cap = (1..=room).rev().find(|&cap| fits(cap))?;
         let cut = wanted.iter().any(|&column| column > cap);
-        if cut && cap < NARROWEST {
+        if cut && cap < MIN_COLUMN_WIDTH {
             return None;
         }
         Some(wanted.into_iter().map(|column| column.min(cap)).collect())
     }
 
-    fn grid(&self, columns: &[usize], color: bool) -> Vec<String> {
+    fn render_grid(&self, columns: &[usize], color: bool) -> Vec<String> {
         let dim = Look::new().dimmed();
         let rule = columns
             .iter()
@@ -77,25 +77,25 @@ impl Table {
             .join("─┼─");
         let mut under = String::new();
         paint(&rule, dim, color, &mut under);
-        let mut lines = vec![self.grid_row(&self.head, columns, color), under];
+        let mut lines = vec![self.render_grid_row(&self.head, columns, color), under];
         lines.extend(
             self.rows
                 .iter()
-                .map(|row| self.grid_row(row, columns, color)),
+                .map(|row| self.render_grid_row(row, columns, color)),
         );
         lines
     }
 
-    fn grid_row(&self, row: &[Inline], columns: &[usize], color: bool) -> String {
+    fn render_grid_row(&self, row: &[StyledText], columns: &[usize], color: bool) -> String {
         let mut line = String::new();
         for (i, ((cell, &column), aligned)) in
-            row.iter().zip(columns).zip(&self.aligned).enumerate()
+            row.iter().zip(columns).zip(&self.alignments).enumerate()
         {
             if i > 0 {
-                paint(RULE, Look::new().dimmed(), color, &mut line);
+                paint(COLUMN_SEPARATOR, Look::new().dimmed(), color, &mut line);
             }
             let mut shown = String::new();
-            let spare = column.saturating_sub(cell.write_cut(column, color, &mut shown));
+            let spare = column.saturating_sub(cell.write_truncated(column, color, &mut shown));
             let before = match aligned {
                 Alignment::None | Alignment::Left => 0,
                 Alignment::Center => spare / 2,
@@ -111,12 +111,12 @@ impl Table {
     }
 
     /// Every row as lines of `column: cell`, for a table too wide for a grid.
-    fn list(&self, room: usize, color: bool) -> Vec<String> {
+    fn render_list(&self, room: usize, color: bool) -> Vec<String> {
         let mut lines = Vec::new();
-        let blank: &[Inline] = &[];
+        let blank: &[StyledText] = &[];
         // A table of nothing but a head still has something to say.
         let rows = self.rows.iter().map(Vec::as_slice);
-        let rows: Vec<&[Inline]> = if self.rows.is_empty() {
+        let rows: Vec<&[StyledText]> = if self.rows.is_empty() {
             vec![blank]
         } else {
             rows.collect()
@@ -127,18 +127,18 @@ impl Table {
             }
             for (i, head) in self.head.iter().enumerate() {
                 let cell = row.get(i);
-                if !self.rows.is_empty() && cell.is_none_or(Inline::is_blank) {
+                if !self.rows.is_empty() && cell.is_none_or(StyledText::is_blank) {
                     continue;
                 }
-                let mut both = Inline::default();
+                let mut both = StyledText::default();
                 both.append(head);
                 both.push(": ", Look::new());
                 if let Some(cell) = cell {
                     both.append(cell);
                 }
-                for part in both.lines(room) {
+                for part in both.wrap(room) {
                     let mut line = String::new();
-                    both.write(part, color, &mut line);
+                    both.write_range(part, color, &mut line);
                     lines.push(line);
                 }
             }

@@ -207,7 +207,7 @@ fn nesting_past_reason_is_shown_as_text() {
 
 #[test]
 fn a_stream_shows_what_is_complete() {
-    let mut stream = Stream::new(Style {
+    let mut stream = StreamRenderer::new(Style {
         width: 40,
         color: false,
     });
@@ -277,8 +277,8 @@ fn document() -> impl Strategy<Value = String> {
 
 /// The same text with nothing cut into blocks before it is parsed.
 fn whole(text: &str, style: Style) -> String {
-    let mut page = Page::new(style);
-    page.markdown(text, &mut Links::default());
+    let mut page = BlockRenderer::new(style);
+    page.render_markdown(text, &mut LinkDefinitions::default());
     page.finish()
 }
 
@@ -292,7 +292,7 @@ proptest! {
         color: bool,
     ) {
         let style = Style { width: 30, color };
-        let mut stream = Stream::new(style);
+        let mut stream = StreamRenderer::new(style);
         let mut out = String::new();
         let mut rest = text.as_str();
         for cut in cuts {
@@ -325,7 +325,7 @@ proptest! {
         let out = render(&text, &Style { width, color });
         prop_assert!(out.is_empty() || (out.ends_with('\n') && !out.ends_with("\n\n")));
         let bare = render(&text, &Style { width, color: false });
-        prop_assert_eq!(safe(&bare), bare.as_str());
+        prop_assert_eq!(sanitize(&bare), bare.as_str());
         // With color, every escape is one of ours: it sets a look.
         let looks = |part: &str| part.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('m');
         prop_assert!(out.split('\x1b').skip(1).all(|part| part.strip_prefix('[').is_some_and(looks)));

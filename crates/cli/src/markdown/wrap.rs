@@ -8,7 +8,7 @@ use std::ops::Range;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Punctuation that may not begin a line of wide characters.
-const CLOSING: &str = "、。，．！？：；）］｝」』】》〉〕ー…";
+const CLOSING_PUNCTUATION: &str = "、。，．！？：；）］｝」』】》〉〕ー…";
 
 /// Columns a text takes, as [`lines`] counts them.
 pub(super) fn width(text: &str) -> usize {
@@ -16,7 +16,7 @@ pub(super) fn width(text: &str) -> usize {
 }
 
 /// The longest start of the text that fits, in bytes and in columns.
-pub(super) fn fit(text: &str, room: usize) -> (usize, usize) {
+pub(super) fn fit_prefix(text: &str, room: usize) -> (usize, usize) {
     let (mut bytes, mut used) = (0, 0);
     for (length, columns) in clusters(text) {
         if used + columns > room {
@@ -32,90 +32,94 @@ pub(super) fn fit(text: &str, room: usize) -> (usize, usize) {
 ///
 /// Breaks at spaces (which are dropped there) and around wide characters, and
 /// inside a word only when it is longer than a line. A newline always breaks.
-pub(super) fn lines(text: &str, room: usize) -> Vec<Range<usize>> {
+pub(super) fn wrap_lines(text: &str, room: usize) -> Vec<Range<usize>> {
     let mut lines = Vec::new();
-    let mut line = Line::default();
-    let mut before = Before::Space;
+    let mut line = LineState::default();
+    let mut before = PreviousCluster::Space;
     let mut at = 0;
     for (length, columns) in clusters(text) {
         let cluster = &text[at..at + length];
         match cluster {
             "\n" => {
-                lines.push(trimmed(text, line.start..at));
-                line = Line {
+                lines.push(trim_trailing_spaces(text, line.start..at));
+                line = LineState {
                     start: at + 1,
-                    ..Line::default()
+                    ..LineState::default()
                 };
-                before = Before::Space;
+                before = PreviousCluster::Space;
             }
             " " => {
                 line.columns += 1;
                 let end = match (&line.break_at, before) {
-                    (Some(open), Before::Space) => Some(open.end),
+                    (Some(open), PreviousCluster::Space) => Some(open.end),
                     // Spaces that open a line are its indentation.
-                    (None, Before::Space) => None,
+                    (None, PreviousCluster::Space) => None,
                     _ => Some(at),
                 };
-                line.break_at = end.map(|end| Break {
+                line.break_at = end.map(|end| BreakPoint {
                     end,
                     next: at + 1,
                     columns: line.columns,
                 });
-                before = Before::Space;
+                before = PreviousCluster::Space;
             }
             _ => {
                 let wide = columns > 1;
                 let splits = match before {
-                    Before::Space => false,
-                    Before::Wide => true,
-                    Before::Narrow => wide,
+                    PreviousCluster::Space => false,
+                    PreviousCluster::Wide => true,
+                    PreviousCluster::Narrow => wide,
                 };
-                if splits && at > line.start && !CLOSING.contains(cluster) {
-                    line.break_at = Some(Break {
+                if splits && at > line.start && !CLOSING_PUNCTUATION.contains(cluster) {
+                    line.break_at = Some(BreakPoint {
                         end: at,
                         next: at,
                         columns: line.columns,
                     });
                 }
                 if line.columns + columns > room && at > line.start {
-                    lines.push(trimmed(text, line.cut(at)));
+                    lines.push(trim_trailing_spaces(text, line.cut(at)));
                 }
                 line.columns += columns;
-                before = if wide { Before::Wide } else { Before::Narrow };
+                before = if wide {
+                    PreviousCluster::Wide
+                } else {
+                    PreviousCluster::Narrow
+                };
             }
         }
         at += length;
     }
-    lines.push(trimmed(text, line.start..text.len()));
+    lines.push(trim_trailing_spaces(text, line.start..text.len()));
     lines
 }
 
 /// The line being filled.
 #[derive(Default)]
-struct Line {
+struct LineState {
     start: usize,
     columns: usize,
-    break_at: Option<Break>,
+    break_at: Option<BreakPoint>,
 }
 
 /// The last place the line may end.
-struct Break {
+struct BreakPoint {
     end: usize,
     next: usize,
     columns: usize,
 }
 
 #[derive(Clone, Copy)]
-enum Before {
+enum PreviousCluster {
     Space,
     Narrow,
     Wide,
 }
 
-impl Line {
+impl LineState {
     /// Ends the line at its last break, or right here if it has none.
     fn cut(&mut self, here: usize) -> Range<usize> {
-        let at = self.break_at.take().unwrap_or(Break {
+        let at = self.break_at.take().unwrap_or(BreakPoint {
             end: here,
             next: here,
             columns: self.columns,
@@ -127,7 +131,7 @@ impl Line {
     }
 }
 
-fn trimmed(text: &str, line: Range<usize>) -> Range<usize> {
+fn trim_trailing_spaces(text: &str, line: Range<usize>) -> Range<usize> {
     let kept = text[line.clone()].trim_end_matches(' ').len();
     line.start..line.start + kept
 }
@@ -136,13 +140,13 @@ fn trimmed(text: &str, line: Range<usize>) -> Range<usize> {
 fn clusters(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let (length, columns) = cluster(&text[at..])?;
+        let (length, columns) = next_cluster(&text[at..])?;
         at += length;
         Some((length, columns))
     })
 }
 
-fn cluster(text: &str) -> Option<(usize, usize)> {
+fn next_cluster(text: &str) -> Option<(usize, usize)> {
     match text.as_bytes() {
         [] => return None,
         [b'\n', ..] => return Some((1, 0)),
@@ -189,7 +193,7 @@ mod tests {
     use super::*;
 
     fn wrapped(text: &str, room: usize) -> Vec<&str> {
-        lines(text, room)
+        wrap_lines(text, room)
             .into_iter()
             .map(|line| &text[line])
             .collect()

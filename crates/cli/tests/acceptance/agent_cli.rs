@@ -1,25 +1,25 @@
 //! The agent CLI: sessions by id and name, an index, the last one for `--continue`,
 //! a limit on how many there are.
 
-use throughline_stand_in::Reply;
+use throughline_mock_provider::Reply;
 
 use crate::harness::Tl;
-use crate::provider::{ANTHROPIC, For, answering, purpose};
-use crate::steps::{card, chat, sessions, talked};
+use crate::provider::{ANTHROPIC, RequestPurpose, purpose, start_provider};
+use crate::steps::{append_exchanges, list_sessions, run_chat, session_info};
 
 #[test]
 fn conversations_are_saved_and_restored_across_invocations() {
     let tl = Tl::new();
-    chat(&tl, &[], &["We decided to use Redis."]);
-    let screen = chat(&tl, &["--continue"], &["what was decided?"]);
+    run_chat(&tl, &[], &["We decided to use Redis."]);
+    let screen = run_chat(&tl, &["--continue"], &["what was decided?"]);
     assert!(screen.contains("- We decided to use Redis."), "{screen}");
 }
 
 #[test]
 fn listing_does_not_need_the_sessions_themselves() {
     let tl = Tl::new();
-    let id = talked(&tl, "long", 50);
-    let listed = &sessions(&tl)[0];
+    let id = append_exchanges(&tl, "long", 50);
+    let listed = &list_sessions(&tl)[0];
     assert_eq!(listed["id"], id.as_str());
     assert_eq!(listed["messages"], 100);
     assert!(listed["preview"].as_str().unwrap().starts_with("Step 1:"));
@@ -28,12 +28,14 @@ fn listing_does_not_need_the_sessions_themselves() {
 #[test]
 fn a_session_has_its_metadata() {
     let tl = Tl::new();
-    let provider = answering([Reply::text("It holds tokens.")]);
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
-    chat.say(&"What is a token bucket? ".repeat(20));
+    let provider = start_provider([Reply::text("It holds tokens.")]);
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line(&"What is a token bucket? ".repeat(20));
     chat.exit();
     tl.ok(&["describe", "last", "Working on the limiter"]);
-    let card = card(&tl, "last");
+    let card = session_info(&tl, "last");
     assert_eq!(card["description"], "Working on the limiter");
     assert_eq!(card["messages"], 2);
     assert_eq!(card["provider"], "anthropic");
@@ -45,7 +47,7 @@ fn a_session_has_its_metadata() {
 #[test]
 fn session_ids_are_timestamps_with_a_random_suffix() {
     let tl = Tl::new();
-    let id = talked(&tl, "one", 0);
+    let id = append_exchanges(&tl, "one", 0);
     let parts: Vec<_> = id.split('-').collect();
     assert_eq!(parts.len(), 8, "{id}");
     assert!(
@@ -53,7 +55,7 @@ fn session_ids_are_timestamps_with_a_random_suffix() {
         "{id}"
     );
     assert!(
-        id < talked(&tl, "two", 0),
+        id < append_exchanges(&tl, "two", 0),
         "they are in the order they were made"
     );
 }
@@ -61,8 +63,8 @@ fn session_ids_are_timestamps_with_a_random_suffix() {
 #[test]
 fn custom_names_are_sanitized() {
     let tl = Tl::new();
-    chat(&tl, &[], &["Hello", "/rename  --My Custom  Session!! "]);
-    assert_eq!(card(&tl, "last")["name"], "my-custom-session");
+    run_chat(&tl, &[], &["Hello", "/rename  --My Custom  Session!! "]);
+    assert_eq!(session_info(&tl, "last")["name"], "my-custom-session");
 }
 
 #[test]
@@ -82,7 +84,7 @@ fn reserved_names_cannot_be_used() {
         let said = tl.run(&["new", "--name", name]);
         assert_ne!(said.code(), Some(0), "{said}");
     }
-    assert_eq!(sessions(&tl).len(), 0);
+    assert_eq!(list_sessions(&tl).len(), 0);
 }
 
 #[test]
@@ -93,7 +95,7 @@ fn path_traversal_is_prevented() {
         assert_ne!(said.code(), Some(0), "{said}");
     }
     let mut chat = tl.chat(&[]);
-    chat.say("/rename ../../etc/passwd");
+    chat.send_line("/rename ../../etc/passwd");
     assert!(
         chat.screen().contains("looks like a path"),
         "{}",
@@ -104,9 +106,9 @@ fn path_traversal_is_prevented() {
 #[test]
 fn continue_takes_the_last_session() {
     let tl = Tl::new();
-    talked(&tl, "first", 1);
-    talked(&tl, "second", 1);
-    chat(&tl, &["--resume", "first"], &["And more."]);
+    append_exchanges(&tl, "first", 1);
+    append_exchanges(&tl, "second", 1);
+    run_chat(&tl, &["--resume", "first"], &["And more."]);
     let chat = tl.chat(&["--continue"]);
     assert!(
         chat.screen().contains("Session: first"),
@@ -118,10 +120,12 @@ fn continue_takes_the_last_session() {
 #[test]
 fn a_context_summary_is_shown_to_the_person_and_not_to_the_model() {
     let tl = Tl::new();
-    talked(&tl, "limiter", 2);
+    append_exchanges(&tl, "limiter", 2);
     tl.ok(&["describe", "limiter", "Working on the limiter"]);
-    let provider = answering([]);
-    let mut chat = tl.connected(&["--continue"], &provider, ANTHROPIC).ready();
+    let provider = start_provider([]);
+    let mut chat = tl
+        .connected_terminal(&["--continue"], &provider, ANTHROPIC)
+        .start_ready();
     let screen = chat.screen();
     for line in [
         "You are resuming a previous conversation session.",
@@ -135,11 +139,11 @@ fn a_context_summary_is_shown_to_the_person_and_not_to_the_model() {
     ] {
         assert!(chat.scrollback().contains(line), "{line}\n{screen}");
     }
-    chat.say("And then?");
+    chat.send_line("And then?");
     let requests = provider.requests();
     let asked = requests
         .iter()
-        .rfind(|r| purpose(r) == For::Answer)
+        .rfind(|r| purpose(r) == RequestPurpose::Answer)
         .unwrap();
     let whole = asked.body.to_string();
     assert!(!whole.contains("You are resuming"), "{whole}");
@@ -153,16 +157,19 @@ fn a_context_summary_is_shown_to_the_person_and_not_to_the_model() {
 fn the_oldest_sessions_beyond_the_limit_are_removed() {
     let tl = Tl::new();
     for n in 0..5 {
-        talked(&tl, &format!("s{n}"), 1);
+        append_exchanges(&tl, &format!("s{n}"), 1);
     }
     tl.ok(&["append", "s0", "still in use"]);
-    let chat = tl.terminal(&["--new"]).env("TL_MAX_SESSIONS", "3").ready();
+    let chat = tl
+        .terminal(&["--new"])
+        .env("TL_MAX_SESSIONS", "3")
+        .start_ready();
     assert!(
         chat.screen().contains("Moved 2 sessions to the trash"),
         "{}",
         chat.screen()
     );
-    let listed = sessions(&tl);
+    let listed = list_sessions(&tl);
     let left: Vec<_> = listed
         .iter()
         .map(|card| card["name"].as_str().unwrap())
@@ -173,18 +180,20 @@ fn the_oldest_sessions_beyond_the_limit_are_removed() {
 #[test]
 fn what_is_derived_can_be_rebuilt_from_the_sessions() {
     let tl = Tl::new();
-    talked(&tl, "one", 3);
-    let before = sessions(&tl);
+    append_exchanges(&tl, "one", 3);
+    let before = list_sessions(&tl);
     tl.ok(&["doctor", "--rebuild"]);
-    assert_eq!(sessions(&tl), before);
+    assert_eq!(list_sessions(&tl), before);
 }
 
 #[test]
 fn a_session_is_auto_saved_on_user_messages_and_model_responses() {
     let tl = Tl::new();
-    let provider = answering([Reply::text("It holds tokens.")]);
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
-    chat.say("What is a token bucket?");
+    let provider = start_provider([Reply::text("It holds tokens.")]);
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("What is a token bucket?");
     chat.kill();
     assert_eq!(
         tl.texts("last"),
@@ -195,7 +204,7 @@ fn a_session_is_auto_saved_on_user_messages_and_model_responses() {
 #[test]
 fn sessions_are_deleted_and_known_to_be_gone() {
     let tl = Tl::new();
-    let id = talked(&tl, "one", 1);
+    let id = append_exchanges(&tl, "one", 1);
     tl.ok(&["delete", &id]);
     assert_eq!(tl.run(&["show", &id]).code(), Some(3));
     assert_eq!(tl.run(&["-p", "hello", "--resume", &id]).code(), Some(3));
@@ -205,7 +214,7 @@ fn sessions_are_deleted_and_known_to_be_gone() {
 #[test]
 fn files_are_written_whole_or_not_at_all() {
     let tl = Tl::new();
-    talked(&tl, "one", 1);
+    append_exchanges(&tl, "one", 1);
     let folder = tl.work().join("out");
     std::fs::create_dir(&folder).unwrap();
     tl.ok(&["export", "one", "-o", "out/one.md"]);

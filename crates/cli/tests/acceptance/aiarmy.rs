@@ -1,8 +1,11 @@
 //! AIarmy: sessions that persist, a working set, compaction beyond 15,000 tokens.
 
 use crate::harness::Tl;
-use crate::provider::{ANTHROPIC, For, answering, purpose};
-use crate::steps::{card, chat, entries, rough, rough_json, section, sessions, talked};
+use crate::provider::{ANTHROPIC, RequestPurpose, purpose, start_provider};
+use crate::steps::{
+    append_exchanges, entries, list_sessions, run_chat, run_rough, run_rough_json, section,
+    session_info,
+};
 
 const POLICY: &[&str] = &["--policy", "aiarmy"];
 
@@ -10,7 +13,7 @@ const POLICY: &[&str] = &["--policy", "aiarmy"];
 fn sessions_are_automatically_saved() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("We decided to use Redis.");
+    chat.send_line("We decided to use Redis.");
     chat.kill();
     assert_eq!(tl.texts("last")[0], "We decided to use Redis.");
 }
@@ -18,7 +21,7 @@ fn sessions_are_automatically_saved() {
 #[test]
 fn the_last_session_is_automatically_resumed_on_start() {
     let tl = Tl::new();
-    chat(&tl, &[], &["We decided to use Redis."]);
+    run_chat(&tl, &[], &["We decided to use Redis."]);
     let again = tl.chat(&[]);
     let screen = again.screen();
     assert!(
@@ -31,17 +34,17 @@ fn the_last_session_is_automatically_resumed_on_start() {
 #[test]
 fn the_new_session_flag_forces_a_new_session() {
     let tl = Tl::new();
-    chat(&tl, &[], &["We decided to use Redis."]);
-    let screen = chat(&tl, &["--new-session"], &["Something else."]);
+    run_chat(&tl, &[], &["We decided to use Redis."]);
+    let screen = run_chat(&tl, &["--new-session"], &["Something else."]);
     assert!(screen.starts_with("A new session."), "{screen}");
-    assert_eq!(sessions(&tl).len(), 2);
+    assert_eq!(list_sessions(&tl).len(), 2);
 }
 
 #[test]
 fn the_resume_flag_takes_a_session_id() {
     let tl = Tl::new();
-    let id = talked(&tl, "first", 1);
-    talked(&tl, "second", 1);
+    let id = append_exchanges(&tl, "first", 1);
+    append_exchanges(&tl, "second", 1);
     let chat = tl.chat(&["--resume", &id]);
     assert!(
         chat.screen().contains("Session: first"),
@@ -53,9 +56,9 @@ fn the_resume_flag_takes_a_session_id() {
 #[test]
 fn the_sessions_command_lists_all_sessions_with_metadata() {
     let tl = Tl::new();
-    talked(&tl, "first", 1);
-    talked(&tl, "second", 2);
-    let listed = sessions(&tl);
+    append_exchanges(&tl, "first", 1);
+    append_exchanges(&tl, "second", 2);
+    let listed = list_sessions(&tl);
     let names: Vec<_> = listed
         .iter()
         .map(|card| card["name"].as_str().unwrap())
@@ -75,8 +78,8 @@ fn the_sessions_command_lists_all_sessions_with_metadata() {
 #[test]
 fn all_conversation_history_is_preserved_across_restarts() {
     let tl = Tl::new();
-    chat(&tl, &[], &["One.", "Two."]);
-    chat(&tl, &[], &["Three."]);
+    run_chat(&tl, &[], &["One.", "Two."]);
+    run_chat(&tl, &[], &["Three."]);
     let texts = tl.texts("last");
     let said: Vec<_> = texts.iter().step_by(2).collect();
     assert_eq!(said, ["One.", "Two.", "Three."]);
@@ -85,7 +88,7 @@ fn all_conversation_history_is_preserved_across_restarts() {
 #[test]
 fn the_working_set_structure_is_initialized() {
     let tl = Tl::new();
-    talked(&tl, "new", 0);
+    append_exchanges(&tl, "new", 0);
     let set: serde_json::Value =
         serde_json::from_str(&tl.ok(&["show", "new", "--working-set"])).unwrap();
     for list in [
@@ -110,7 +113,7 @@ fn a_fact_or_decision_is_in_the_working_set_once() {
         "/decide Use HITL",
         "/decide Use HITL",
     ];
-    chat(&tl, &[], &lines);
+    run_chat(&tl, &[], &lines);
     let set: serde_json::Value =
         serde_json::from_str(&tl.ok(&["show", "last", "--working-set"])).unwrap();
     assert_eq!(set["pinned_facts"], serde_json::json!(["The port is 8080"]));
@@ -118,8 +121,8 @@ fn a_fact_or_decision_is_in_the_working_set_once() {
 }
 
 /// A session of more than 15,000 tokens, in which the next thing is said.
-fn overlong(tl: &Tl) -> String {
-    let id = talked(tl, "long", 130);
+fn create_overlong_session(tl: &Tl) -> String {
+    let id = append_exchanges(tl, "long", 130);
     tl.ok(&[
         "append",
         &id,
@@ -129,7 +132,7 @@ fn overlong(tl: &Tl) -> String {
     let args = [&["--resume", "long"], POLICY].concat();
     let mut chat = tl.chat(&args);
     for n in 0..22 {
-        chat.say(&format!("Note {n}: the port is 8080"));
+        chat.send_line(&format!("Note {n}: the port is 8080"));
     }
     chat.exit();
     id
@@ -138,21 +141,25 @@ fn overlong(tl: &Tl) -> String {
 #[test]
 fn the_context_is_automatically_compacted_when_it_exceeds_15_000_tokens() {
     let tl = Tl::new();
-    let id = talked(&tl, "long", 30);
+    let id = append_exchanges(&tl, "long", 30);
     let args = [&["-p", "and then?", "--resume", "long"], POLICY].concat();
-    rough(&tl, &args).ok();
-    assert_eq!(card(&tl, &id)["compactions"], 0, "there is room yet");
+    run_rough(&tl, &args).ok();
+    assert_eq!(
+        session_info(&tl, &id)["compactions"],
+        0,
+        "there is room yet"
+    );
 
-    let id = talked(&tl, "longer", 130);
+    let id = append_exchanges(&tl, "longer", 130);
     let args = [&["-p", "and then?", "--resume", "longer"], POLICY].concat();
-    rough(&tl, &args).ok();
-    assert_eq!(card(&tl, &id)["compactions"], 1);
+    run_rough(&tl, &args).ok();
+    assert_eq!(session_info(&tl, &id)["compactions"], 1);
 }
 
 #[test]
 fn old_messages_are_summarized_into_the_working_set() {
     let tl = Tl::new();
-    let id = overlong(&tl);
+    let id = create_overlong_session(&tl);
     let set: serde_json::Value =
         serde_json::from_str(&tl.ok(&["show", &id, "--working-set"])).unwrap();
     assert_ne!(set["summary"], "");
@@ -162,8 +169,8 @@ fn old_messages_are_summarized_into_the_working_set() {
 #[test]
 fn key_facts_and_decisions_are_extracted() {
     let tl = Tl::new();
-    let id = overlong(&tl);
-    rough(&tl, &["compact", &id, "--policy", "aiarmy"]).ok();
+    let id = create_overlong_session(&tl);
+    run_rough(&tl, &["compact", &id, "--policy", "aiarmy"]).ok();
     let set = tl.ok(&["show", &id, "--working-set"]);
     assert!(set.contains("use HITL for dangerous operations"), "{set}");
     assert!(set.contains("test with a real session key"), "{set}");
@@ -173,16 +180,18 @@ fn key_facts_and_decisions_are_extracted() {
 #[test]
 fn the_model_receives_the_summary_and_recent_messages_only() {
     let tl = Tl::new();
-    talked(&tl, "long", 130);
-    let provider = answering([]);
+    append_exchanges(&tl, "long", 130);
+    let provider = start_provider([]);
     let args = [&["--resume", "long"], POLICY].concat();
-    let mut chat = tl.connected(&args, &provider, ANTHROPIC).ready();
-    chat.say("We decided to use HITL.");
-    chat.say("And then?");
+    let mut chat = tl
+        .connected_terminal(&args, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("We decided to use HITL.");
+    chat.send_line("And then?");
     let requests = provider.requests();
     let last = requests
         .iter()
-        .rfind(|r| purpose(r) == For::Answer)
+        .rfind(|r| purpose(r) == RequestPurpose::Answer)
         .unwrap();
     let messages = last.body["messages"].as_array().unwrap().len();
     assert!(messages <= 21, "{messages} messages");
@@ -197,7 +206,7 @@ fn the_model_receives_the_summary_and_recent_messages_only() {
 #[test]
 fn the_full_history_is_still_available_on_disk() {
     let tl = Tl::new();
-    let id = overlong(&tl);
+    let id = create_overlong_session(&tl);
     let texts = tl.texts(&id);
     assert!(texts[0].starts_with("Step 1:"));
     assert_eq!(texts.len(), 130 * 2 + 2 + 22 * 2);
@@ -206,25 +215,25 @@ fn the_full_history_is_still_available_on_disk() {
 #[test]
 fn a_session_survives_an_app_restart() {
     let tl = Tl::new();
-    chat(&tl, &[], &["We decided to use Redis."]);
-    let screen = chat(&tl, &[], &["what was decided?"]);
+    run_chat(&tl, &[], &["We decided to use Redis."]);
+    let screen = run_chat(&tl, &[], &["what was decided?"]);
     assert!(screen.contains("- We decided to use Redis."), "{screen}");
-    assert_eq!(sessions(&tl).len(), 1);
+    assert_eq!(list_sessions(&tl).len(), 1);
 }
 
 #[test]
 fn new_sessions_can_be_started() {
     let tl = Tl::new();
-    chat(&tl, &[], &["One.", "/new other", "Two."]);
-    assert_eq!(card(&tl, "other")["messages"], 2);
-    assert_eq!(sessions(&tl).len(), 2);
+    run_chat(&tl, &[], &["One.", "/new other", "Two."]);
+    assert_eq!(session_info(&tl, "other")["messages"], 2);
+    assert_eq!(list_sessions(&tl).len(), 2);
 }
 
 #[test]
 fn the_context_stays_under_the_token_budget() {
     let tl = Tl::new();
-    let id = talked(&tl, "long", 400);
-    let request = rough_json(
+    let id = append_exchanges(&tl, "long", 400);
+    let request = run_rough_json(
         &tl,
         &["context", &id, "--policy", "aiarmy", "--budget", "5000"],
     );
@@ -234,9 +243,9 @@ fn the_context_stays_under_the_token_budget() {
 #[test]
 fn old_information_is_accessible_but_not_in_the_prompt() {
     let tl = Tl::new();
-    let id = talked(&tl, "long", 130);
-    rough(&tl, &["compact", &id, "--policy", "aiarmy"]).ok();
-    let request = rough_json(&tl, &["context", &id, "--policy", "aiarmy"]);
+    let id = append_exchanges(&tl, "long", 130);
+    run_rough(&tl, &["compact", &id, "--policy", "aiarmy"]).ok();
+    let request = run_rough_json(&tl, &["context", &id, "--policy", "aiarmy"]);
     assert!(!request.to_string().contains("Step 5:"));
     assert!(tl.ok(&["show", &id, "--all"]).contains("Step 5:"));
 }
@@ -244,7 +253,7 @@ fn old_information_is_accessible_but_not_in_the_prompt() {
 #[test]
 fn the_quality_of_the_summary_is_good() {
     let tl = Tl::new();
-    let id = talked(&tl, "long", 20);
+    let id = append_exchanges(&tl, "long", 20);
     for said in [
         "We renamed the package from airarmy to aiarmy, and decided to keep it so.",
         "TODO: fix the errors in claude_session.py",
@@ -255,8 +264,8 @@ fn the_quality_of_the_summary_is_good() {
     }
     tl.ok(&["pin", &id, "20 tools are implemented"]);
     tl.ok(&["decide", &id, "HITL for dangerous operations"]);
-    rough(&tl, &["compact", &id, "--policy", "chain"]).ok();
-    let request = rough_json(&tl, &["context", &id, "--policy", "chain"]);
+    run_rough(&tl, &["compact", &id, "--policy", "chain"]).ok();
+    let request = run_rough_json(&tl, &["context", &id, "--policy", "chain"]);
     let summary = section(&request, "checkpoint")["text"].to_string();
     for kept in [
         "20 tools are implemented",
@@ -272,10 +281,10 @@ fn the_quality_of_the_summary_is_good() {
 #[test]
 fn token_costs_are_reduced() {
     let tl = Tl::new();
-    let id = talked(&tl, "long", 130);
-    let full = rough_json(&tl, &["context", &id, "--policy", "agent"]);
-    rough(&tl, &["compact", &id, "--policy", "aiarmy"]).ok();
-    let compacted = rough_json(&tl, &["context", &id, "--policy", "aiarmy"]);
+    let id = append_exchanges(&tl, "long", 130);
+    let full = run_rough_json(&tl, &["context", &id, "--policy", "agent"]);
+    run_rough(&tl, &["compact", &id, "--policy", "aiarmy"]).ok();
+    let compacted = run_rough_json(&tl, &["context", &id, "--policy", "aiarmy"]);
     let tokens = |request: &serde_json::Value| request["tokens"].as_u64().unwrap();
     assert!(tokens(&compacted) * 3 < tokens(&full));
     assert!(
@@ -296,7 +305,7 @@ fn multi_session_workflows_are_smooth() {
         "What if not?",
         "/merge",
     ];
-    let screen = chat(&tl, &[], &lines);
+    let screen = run_chat(&tl, &[], &lines);
     assert!(screen.contains("Fast-forwarded"), "{screen}");
     let tagged = tl.json(&["sessions", "--all", "--tag", "backend"]);
     assert_eq!(tagged["sessions"].as_array().unwrap().len(), 2);

@@ -1,16 +1,18 @@
 //! The bot: one session a user that lasts, two messages of it in a request.
 
 use crate::harness::Tl;
-use crate::provider::{ANTHROPIC, For, answering, purpose};
-use crate::steps::{card, chat, rough, rough_json, section, sessions, talked};
+use crate::provider::{ANTHROPIC, RequestPurpose, purpose, start_provider};
+use crate::steps::{
+    append_exchanges, list_sessions, run_chat, run_rough, run_rough_json, section, session_info,
+};
 
 #[test]
 fn the_first_message_creates_a_session() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    assert_eq!(sessions(&tl).len(), 0);
-    chat.say("Hello");
-    assert_eq!(sessions(&tl).len(), 1);
+    assert_eq!(list_sessions(&tl).len(), 0);
+    chat.send_line("Hello");
+    assert_eq!(list_sessions(&tl).len(), 1);
 }
 
 #[test]
@@ -18,8 +20,8 @@ fn messages_are_added_to_the_history_on_each_interaction() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
     for (said, kept) in [("One.", 2), ("Two.", 4), ("Three.", 6)] {
-        chat.say(said);
-        assert_eq!(card(&tl, "last")["messages"], kept);
+        chat.send_line(said);
+        assert_eq!(session_info(&tl, "last")["messages"], kept);
     }
 }
 
@@ -27,10 +29,10 @@ fn messages_are_added_to_the_history_on_each_interaction() {
 fn the_last_activity_timestamp_is_updated() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("One.");
-    let before = card(&tl, "last");
-    chat.say("Two.");
-    let after = card(&tl, "last");
+    chat.send_line("One.");
+    let before = session_info(&tl, "last");
+    chat.send_line("Two.");
+    let after = session_info(&tl, "last");
     assert_eq!(before["created_at"], after["created_at"]);
     assert!(before["last_activity"].as_str() < after["last_activity"].as_str());
 }
@@ -39,7 +41,7 @@ fn the_last_activity_timestamp_is_updated() {
 fn the_session_is_persisted_to_disk_after_each_message() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("One.");
+    chat.send_line("One.");
     chat.kill();
     assert_eq!(tl.texts("last").len(), 2);
 }
@@ -47,22 +49,22 @@ fn the_session_is_persisted_to_disk_after_each_message() {
 #[test]
 fn the_session_survives_restarts() {
     let tl = Tl::new();
-    chat(&tl, &[], &["We decided to use Redis."]);
-    let screen = chat(&tl, &[], &["what was decided?"]);
+    run_chat(&tl, &[], &["We decided to use Redis."]);
+    let screen = run_chat(&tl, &[], &["what was decided?"]);
     assert!(screen.contains("- We decided to use Redis."), "{screen}");
 }
 
 #[test]
 fn clear_clears_the_history_and_keeps_the_session() {
     let tl = Tl::new();
-    let screen = chat(
+    let screen = run_chat(
         &tl,
         &[],
         &["We decided to use Redis.", "/clear", "what was decided?"],
     );
     assert!(screen.contains("Nothing was decided here yet."), "{screen}");
-    assert_eq!(sessions(&tl).len(), 1);
-    let request = rough_json(&tl, &["context", "last"]);
+    assert_eq!(list_sessions(&tl).len(), 1);
+    let request = run_rough_json(&tl, &["context", "last"]);
     assert!(
         !section(&request, "recent")["text"]
             .to_string()
@@ -81,20 +83,22 @@ fn the_session_persists_until_it_is_deleted_by_hand() {
     tl.ok(&["purge"]);
     assert_eq!(tl.texts("old"), ["long ago"]);
     tl.ok(&["delete", "old"]);
-    assert_eq!(sessions(&tl).len(), 0);
+    assert_eq!(list_sessions(&tl).len(), 0);
 }
 
 #[test]
 fn a_user_can_refer_to_what_was_said_before() {
     let tl = Tl::new();
-    let provider = answering([]);
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
-    chat.say("There is a bug in the parser.");
-    chat.say("Fix the bug I mentioned.");
+    let provider = start_provider([]);
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("There is a bug in the parser.");
+    chat.send_line("Fix the bug I mentioned.");
     let requests = provider.requests();
     let last = requests
         .iter()
-        .rfind(|r| purpose(r) == For::Answer)
+        .rfind(|r| purpose(r) == RequestPurpose::Answer)
         .unwrap();
     assert!(
         last.body
@@ -109,9 +113,9 @@ fn the_current_workspace_is_remembered() {
     std::fs::create_dir(tl.work().join("project")).unwrap();
     let folder = tl.work().join("project");
     let folder = folder.to_str().unwrap();
-    chat(&tl, &[], &["Hello", &format!("/workspace {folder}")]);
-    assert_eq!(card(&tl, "last")["workspace"], folder);
-    let request = rough_json(&tl, &["context", "last"]);
+    run_chat(&tl, &[], &["Hello", &format!("/workspace {folder}")]);
+    assert_eq!(session_info(&tl, "last")["workspace"], folder);
+    let request = run_rough_json(&tl, &["context", "last"]);
     assert!(
         section(&request, "context")["text"]
             .as_str()
@@ -137,16 +141,18 @@ fn each_user_has_an_independent_conversation() {
 fn the_model_gets_the_last_two_messages_of_500_characters_each() {
     let tl = Tl::new();
     let long = "x".repeat(2_000);
-    talked(&tl, "long", 25);
+    append_exchanges(&tl, "long", 25);
     tl.ok(&["append", "long", &long, "--role", "assistant"]);
-    let provider = answering([]);
+    let provider = start_provider([]);
     let args = ["--resume", "long", "--policy", "bot"];
-    let mut chat = tl.connected(&args, &provider, ANTHROPIC).ready();
-    chat.say("change that");
+    let mut chat = tl
+        .connected_terminal(&args, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("change that");
     let requests = provider.requests();
     let asked = requests
         .iter()
-        .rfind(|r| purpose(r) == For::Answer)
+        .rfind(|r| purpose(r) == RequestPurpose::Answer)
         .unwrap();
     let whole = asked.body["messages"].to_string();
     assert!(!whole.contains("Step 24:"), "{whole}");
@@ -158,8 +164,8 @@ fn the_model_gets_the_last_two_messages_of_500_characters_each() {
 #[test]
 fn the_user_can_view_the_full_history() {
     let tl = Tl::new();
-    let id = talked(&tl, "long", 25);
-    rough(
+    let id = append_exchanges(&tl, "long", 25);
+    run_rough(
         &tl,
         &["-p", "and then?", "--resume", "long", "--policy", "bot"],
     )

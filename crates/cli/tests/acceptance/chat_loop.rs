@@ -3,22 +3,24 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use throughline_stand_in::{Fault, Reply};
+use throughline_mock_provider::{Fault, Reply};
 
 use crate::harness::Tl;
-use crate::provider::{ANTHROPIC, For, answering, by_purpose, purpose, summary};
+use crate::provider::{
+    ANTHROPIC, RequestPurpose, purpose, start_provider, start_provider_by_purpose, summary_reply,
+};
 use crate::pty::Pty;
-use crate::steps::{card, entries, sessions};
+use crate::steps::{entries, list_sessions, session_info};
 
 const CHAIN: &[&str] = &["--new", "--policy", "chain"];
-const START: &str = "<!-- SESSION_SUMMARY_START -->";
-const END: &str = "<!-- SESSION_SUMMARY_END -->";
+const SUMMARY_START: &str = "<!-- SESSION_SUMMARY_START -->";
+const SUMMARY_END: &str = "<!-- SESSION_SUMMARY_END -->";
 
 /// A chat of a chain, with transcripts.
-fn chained(tl: &Tl) -> Pty {
+fn start_chained_chat(tl: &Tl) -> Pty {
     tl.terminal(CHAIN)
         .env("TL_TRANSCRIPTS", "transcripts")
-        .ready()
+        .start_ready()
 }
 
 /// The transcripts, oldest first.
@@ -34,19 +36,19 @@ fn transcript(tl: &Tl, index: usize) -> String {
 }
 
 /// Every summary block that is whole, in order.
-fn blocks(text: &str) -> Vec<&str> {
-    let starts = text.split(START).skip(1);
+fn summary_blocks(text: &str) -> Vec<&str> {
+    let starts = text.split(SUMMARY_START).skip(1);
     starts
-        .filter_map(|rest| rest.split_once(END))
+        .filter_map(|rest| rest.split_once(SUMMARY_END))
         .map(|(block, _)| block)
         .collect()
 }
 
 /// A session of two queries that was left; gives its id.
-fn left_behind(tl: &Tl) -> String {
-    let mut chat = chained(tl);
-    chat.say("We decided to use Redis for the session cache.");
-    chat.say("TODO: write the integration tests");
+fn create_summarized_session(tl: &Tl) -> String {
+    let mut chat = start_chained_chat(tl);
+    chat.send_line("We decided to use Redis for the session cache.");
+    chat.send_line("TODO: write the integration tests");
     chat.exit();
     let files = transcripts(tl);
     let name = files.last().unwrap().file_stem().unwrap();
@@ -60,7 +62,7 @@ fn screen_of(chat: &Pty) -> String {
 #[test]
 fn a_summary_is_generated_automatically_on_exit() {
     let tl = Tl::new();
-    let id = left_behind(&tl);
+    let id = create_summarized_session(&tl);
     let last = entries(&tl, &id).pop().unwrap();
     assert_eq!(last["kind"], "checkpoint");
     assert!(last["summary"].to_string().contains("Redis"), "{last}");
@@ -69,9 +71,9 @@ fn a_summary_is_generated_automatically_on_exit() {
 #[test]
 fn summaries_have_the_correct_structure_and_markers() {
     let tl = Tl::new();
-    left_behind(&tl);
+    create_summarized_session(&tl);
     let text = transcript(&tl, 0);
-    let blocks = blocks(&text);
+    let blocks = summary_blocks(&text);
     assert_eq!(blocks.len(), 1, "{text}");
     let mut rest = blocks[0];
     for part in [
@@ -90,13 +92,13 @@ fn summaries_have_the_correct_structure_and_markers() {
 fn summaries_are_generated_for_conversations_of_various_lengths() {
     for queries in [1, 5, 20] {
         let tl = Tl::new();
-        let mut chat = chained(&tl);
+        let mut chat = start_chained_chat(&tl);
         for n in 0..queries {
-            chat.say(&format!("We decided on step {n} of the plan."));
+            chat.send_line(&format!("We decided on step {n} of the plan."));
         }
         assert_eq!(chat.exit(), Some(0));
         let text = transcript(&tl, 0);
-        let block = blocks(&text)[0];
+        let block = summary_blocks(&text)[0];
         assert!(block.contains("We decided on step 0"), "{block}");
         let last = format!("We decided on step {}", queries - 1);
         assert!(block.contains(&last), "{block}");
@@ -110,13 +112,15 @@ fn summaries_are_generated_for_conversations_of_various_lengths() {
 #[test]
 fn failed_summaries_are_handled_gracefully() {
     let tl = Tl::new();
-    let provider = by_purpose(
+    let provider = start_provider_by_purpose(
         [],
         || Reply::text("limiter"),
         || Reply::fault(Fault::WrongKey),
     );
-    let mut chat = tl.connected(CHAIN, &provider, ANTHROPIC).ready();
-    chat.say("We decided to use a token bucket.");
+    let mut chat = tl
+        .connected_terminal(CHAIN, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("We decided to use a token bucket.");
     assert_eq!(chat.exit(), Some(0));
     let screen = screen_of(&chat);
     assert!(screen.contains("could not summarize"), "{screen}");
@@ -130,16 +134,20 @@ fn failed_summaries_are_handled_gracefully() {
 #[test]
 fn a_summary_is_tried_once_more() {
     let tl = Tl::new();
-    let provider = by_purpose(
+    let provider = start_provider_by_purpose(
         [],
         || Reply::text("limiter"),
         || Reply::text("no summary at all"),
     );
-    let mut chat = tl.connected(CHAIN, &provider, ANTHROPIC).ready();
-    chat.say("We decided to use a token bucket.");
+    let mut chat = tl
+        .connected_terminal(CHAIN, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("We decided to use a token bucket.");
     chat.exit();
     let requests = provider.requests();
-    let tried = requests.iter().filter(|r| purpose(r) == For::Summary);
+    let tried = requests
+        .iter()
+        .filter(|r| purpose(r) == RequestPurpose::Summary);
     assert_eq!(tried.count(), 2);
     let screen = screen_of(&chat);
     assert!(
@@ -151,12 +159,15 @@ fn a_summary_is_tried_once_more() {
 #[test]
 fn a_summary_that_takes_too_long_is_not_waited_for_and_nothing_is_lost() {
     let tl = Tl::new();
-    let provider = by_purpose([], || Reply::text("limiter"), || Reply::fault(Fault::Hangs));
-    let mut chat = tl.connected(CHAIN, &provider, ANTHROPIC).ready();
-    chat.say("We decided to use a token bucket.");
+    let provider =
+        start_provider_by_purpose([], || Reply::text("limiter"), || Reply::fault(Fault::Hang));
+    let mut chat = tl
+        .connected_terminal(CHAIN, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("We decided to use a token bucket.");
     chat.type_line("exit");
     chat.wait_for("summarizing");
-    chat.keys(crate::pty::CTRL_C);
+    chat.send_keys(crate::pty::CTRL_C);
     assert_eq!(chat.exit_code(), Some(0));
     let screen = screen_of(&chat);
     assert!(
@@ -169,14 +180,14 @@ fn a_summary_that_takes_too_long_is_not_waited_for_and_nothing_is_lost() {
 #[test]
 fn summarization_is_progressive() {
     let tl = Tl::new();
-    left_behind(&tl);
-    let mut chat = chained(&tl);
-    chat.say("/sessions");
-    chat.say("resume 1");
-    chat.say("We decided on a token bucket.");
+    create_summarized_session(&tl);
+    let mut chat = start_chained_chat(&tl);
+    chat.send_line("/sessions");
+    chat.send_line("resume 1");
+    chat.send_line("We decided on a token bucket.");
     chat.exit();
     let text = transcript(&tl, 1);
-    let block = *blocks(&text).last().unwrap();
+    let block = *summary_blocks(&text).last().unwrap();
     assert!(
         block.contains("Redis"),
         "what was known is condensed: {block}"
@@ -187,9 +198,11 @@ fn summarization_is_progressive() {
 #[test]
 fn the_exit_shows_the_session_its_queries_and_tokens() {
     let tl = Tl::new();
-    let provider = answering([]);
-    let mut chat = tl.connected(CHAIN, &provider, ANTHROPIC).ready();
-    chat.say("What is a token bucket?");
+    let provider = start_provider([]);
+    let mut chat = tl
+        .connected_terminal(CHAIN, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("What is a token bucket?");
     chat.exit();
     let screen = screen_of(&chat);
     let end: Vec<_> = screen
@@ -214,9 +227,9 @@ fn the_exit_shows_the_session_its_queries_and_tokens() {
 #[test]
 fn the_compact_command_works_end_to_end() {
     let tl = Tl::new();
-    let mut chat = chained(&tl);
-    chat.say("We decided to use Redis for the session cache.");
-    chat.say("compact");
+    let mut chat = start_chained_chat(&tl);
+    chat.send_line("We decided to use Redis for the session cache.");
+    chat.send_line("compact");
     let screen = screen_of(&chat);
     let flow: Vec<_> = screen
         .lines()
@@ -234,26 +247,26 @@ fn the_compact_command_works_end_to_end() {
             "offline:",
         ]
     );
-    chat.say("And on we go.");
-    assert_eq!(sessions(&tl).len(), 2);
-    assert_eq!(card(&tl, "last")["queries"], 1);
+    chat.send_line("And on we go.");
+    assert_eq!(list_sessions(&tl).len(), 2);
+    assert_eq!(session_info(&tl, "last")["queries"], 1);
 }
 
 #[test]
 fn compact_works_after_one_five_and_twenty_queries() {
     for queries in [1, 5, 20] {
         let tl = Tl::new();
-        let mut chat = chained(&tl);
+        let mut chat = start_chained_chat(&tl);
         for n in 0..queries {
-            chat.say(&format!("We decided on step {n} of the plan."));
+            chat.send_line(&format!("We decided on step {n} of the plan."));
         }
-        chat.say("compact");
+        chat.send_line("compact");
         let saved = match queries {
             1 => "(1 query, ".to_owned(),
             many => format!("({many} queries, "),
         };
         assert!(screen_of(&chat).contains(&saved), "{}", screen_of(&chat));
-        chat.say("what was decided?");
+        chat.send_line("what was decided?");
         assert!(
             screen_of(&chat).contains("step 0 of the plan"),
             "{}",
@@ -268,24 +281,24 @@ fn compact_works_with_different_agents() {
     std::fs::write(tl.work().join("sally.md"), "You answer simply.\n").unwrap();
     let mut chat = tl
         .terminal(&[CHAIN, &["--agent", "sally.md"]].concat())
-        .ready();
-    chat.say("We decided to use Redis.");
-    chat.say("compact");
+        .start_ready();
+    chat.send_line("We decided to use Redis.");
+    chat.send_line("compact");
     let screen = screen_of(&chat);
     assert!(
         screen.contains("\nsally:\nI have reviewed our previous conversation."),
         "{screen}"
     );
-    assert_eq!(card(&tl, "last")["agent"]["name"], "sally");
+    assert_eq!(session_info(&tl, "last")["agent"]["name"], "sally");
 }
 
 #[test]
 fn a_new_session_properly_references_its_parent() {
     let tl = Tl::new();
-    let mut chat = chained(&tl);
-    chat.say("We decided to use Redis.");
-    chat.say("compact");
-    chat.say("And on we go.");
+    let mut chat = start_chained_chat(&tl);
+    chat.send_line("We decided to use Redis.");
+    chat.send_line("compact");
+    chat.send_line("And on we go.");
     chat.exit();
     let files = transcripts(&tl);
     let first = files[0].file_stem().unwrap().to_str().unwrap().to_owned();
@@ -303,29 +316,34 @@ fn a_new_session_properly_references_its_parent() {
         text.contains(&format!("**Context:** Resumed from {first}")),
         "{text}"
     );
-    assert_eq!(card(&tl, "last")["lineage"]["session"], first.as_str());
+    assert_eq!(
+        session_info(&tl, "last")["lineage"]["session"],
+        first.as_str()
+    );
 }
 
 #[test]
 fn the_agents_acknowledgment_is_displayed() {
     let tl = Tl::new();
     let words = "I've reviewed our conversation about rate limits. Ready to continue!";
-    let provider = answering([Reply::text("A bucket."), Reply::text(words)]);
-    let mut chat = tl.connected(CHAIN, &provider, ANTHROPIC).ready();
-    chat.say("How do I limit the rate of requests?");
-    chat.say("compact");
+    let provider = start_provider([Reply::text("A bucket."), Reply::text(words)]);
+    let mut chat = tl
+        .connected_terminal(CHAIN, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("How do I limit the rate of requests?");
+    chat.send_line("compact");
     assert!(screen_of(&chat).contains(words), "{}", screen_of(&chat));
     let requests = provider.requests();
     let asked = requests
         .iter()
-        .rfind(|r| purpose(r) == For::Answer)
+        .rfind(|r| purpose(r) == RequestPurpose::Answer)
         .unwrap();
-    let prompt = asked.last_said();
+    let prompt = asked.last_user_text();
     for part in [
         "CONTEXT RESTORATION: You are continuing a previous conversation from",
         "1 query",
-        START,
-        END,
+        SUMMARY_START,
+        SUMMARY_END,
         "Main topics discussed",
         "Key decisions made",
         "ready to continue",
@@ -337,36 +355,40 @@ fn the_agents_acknowledgment_is_displayed() {
 #[test]
 fn an_acknowledgment_that_fails_does_not_keep_one_from_continuing() {
     let tl = Tl::new();
-    let provider = answering([Reply::text("A bucket."), Reply::fault(Fault::WrongKey)]);
-    let mut chat = tl.connected(CHAIN, &provider, ANTHROPIC).ready();
-    chat.say("How do I limit the rate of requests?");
-    chat.say("compact");
+    let provider = start_provider([Reply::text("A bucket."), Reply::fault(Fault::WrongKey)]);
+    let mut chat = tl
+        .connected_terminal(CHAIN, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("How do I limit the rate of requests?");
+    chat.send_line("compact");
     assert!(
         screen_of(&chat).contains("did not acknowledge"),
         "{}",
         screen_of(&chat)
     );
-    chat.say("And then?");
+    chat.send_line("And then?");
     assert!(screen_of(&chat).contains("There is nothing more to say."));
 }
 
 #[test]
 fn a_weird_acknowledgment_is_shown_as_it_is() {
     let tl = Tl::new();
-    let provider = answering([Reply::text("A bucket."), Reply::text("¯\\_(ツ)_/¯")]);
-    let mut chat = tl.connected(CHAIN, &provider, ANTHROPIC).ready();
-    chat.say("How do I limit the rate of requests?");
-    chat.say("compact");
+    let provider = start_provider([Reply::text("A bucket."), Reply::text("¯\\_(ツ)_/¯")]);
+    let mut chat = tl
+        .connected_terminal(CHAIN, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("How do I limit the rate of requests?");
+    chat.send_line("compact");
     assert!(screen_of(&chat).contains("(ツ)"), "{}", screen_of(&chat));
 }
 
 #[test]
 fn the_resume_command_loads_old_sessions_by_number() {
     let tl = Tl::new();
-    left_behind(&tl);
-    let mut chat = chained(&tl);
-    chat.say("/sessions");
-    chat.say("resume 1");
+    create_summarized_session(&tl);
+    let mut chat = start_chained_chat(&tl);
+    chat.send_line("/sessions");
+    chat.send_line("resume 1");
     let screen = screen_of(&chat);
     let flow: Vec<_> = screen
         .lines()
@@ -390,54 +412,54 @@ fn the_resume_command_loads_old_sessions_by_number() {
 #[test]
 fn the_resume_command_takes_a_session_id() {
     let tl = Tl::new();
-    let id = left_behind(&tl);
-    let mut chat = chained(&tl);
-    chat.say(&format!("resume {id}"));
-    chat.say("what tasks are open?");
+    let id = create_summarized_session(&tl);
+    let mut chat = start_chained_chat(&tl);
+    chat.send_line(&format!("resume {id}"));
+    chat.send_line("what tasks are open?");
     assert!(screen_of(&chat).contains("- TODO: write the integration tests"));
     chat.exit();
-    assert_eq!(card(&tl, "last")["lineage"]["session"], id.as_str());
+    assert_eq!(session_info(&tl, "last")["lineage"]["session"], id.as_str());
 }
 
 #[test]
 fn a_missing_parent_starts_fresh_with_a_warning() {
     let tl = Tl::new();
-    let id = left_behind(&tl);
-    let mut chat = chained(&tl);
-    chat.say("/sessions");
+    let id = create_summarized_session(&tl);
+    let mut chat = start_chained_chat(&tl);
+    chat.send_line("/sessions");
     tl.ok(&["delete", &id]);
     tl.ok(&["purge", "--older-than", "0d"]);
-    chat.say("resume 1");
+    chat.send_line("resume 1");
     let screen = screen_of(&chat);
     assert!(screen.contains("⚠ Parent session"), "{screen}");
     assert!(screen.contains("not found, starting fresh"), "{screen}");
-    chat.say("Hello all the same");
-    assert_eq!(card(&tl, "last")["queries"], 1);
+    chat.send_line("Hello all the same");
+    assert_eq!(session_info(&tl, "last")["queries"], 1);
 }
 
 #[test]
 fn a_corrupted_summary_starts_fresh_with_a_warning() {
     let tl = Tl::new();
-    let id = left_behind(&tl);
+    let id = create_summarized_session(&tl);
     let file = transcripts(&tl).remove(0);
     let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace(START, "")).unwrap();
+    std::fs::write(&file, text.replace(SUMMARY_START, "")).unwrap();
     tl.ok(&["delete", &id]);
     tl.ok(&["purge", "--older-than", "0d"]);
-    let mut chat = chained(&tl);
-    chat.say(&format!("resume {}", file.display()));
+    let mut chat = start_chained_chat(&tl);
+    chat.send_line(&format!("resume {}", file.display()));
     let warning = "⚠ Session can't be resumed (invalid summary format)";
     assert!(screen_of(&chat).contains(warning), "{}", screen_of(&chat));
-    chat.say("Hello all the same");
-    assert_eq!(card(&tl, "last")["queries"], 1);
+    chat.send_line("Hello all the same");
+    assert_eq!(session_info(&tl, "last")["queries"], 1);
 }
 
 #[test]
 fn a_session_without_a_summary_starts_fresh_with_a_warning() {
     let tl = Tl::new();
     tl.session("plain", &["Nobody has summarized this."]);
-    let mut chat = chained(&tl);
-    chat.say("/resume plain");
+    let mut chat = start_chained_chat(&tl);
+    chat.send_line("/resume plain");
     let warning = "⚠ Session can't be resumed (no summary), starting fresh";
     assert!(screen_of(&chat).contains(warning), "{}", screen_of(&chat));
 }
@@ -450,40 +472,40 @@ fn resuming_with_a_different_agent_asks() {
     }
     let mut chat = tl
         .terminal(&[CHAIN, &["--agent", "sally.md"]].concat())
-        .ready();
-    chat.say("We decided to use Redis.");
-    chat.say("/rename first");
+        .start_ready();
+    chat.send_line("We decided to use Redis.");
+    chat.send_line("/rename first");
     chat.exit();
     let mut chat = tl
         .terminal(&[CHAIN, &["--agent", "terse.md"]].concat())
-        .ready();
-    chat.say("/resume first");
+        .start_ready();
+    chat.send_line("/resume first");
     let screen = screen_of(&chat);
     assert!(screen.contains("⚠ Session created with"), "{screen}");
     assert!(screen.contains("Continue? (y/n)"), "{screen}");
-    chat.say("n");
+    chat.send_line("n");
     assert!(screen_of(&chat).contains("Staying here."));
-    chat.say("/resume first");
-    chat.say("y");
+    chat.send_line("/resume first");
+    chat.send_line("y");
     assert!(screen_of(&chat).contains("I have reviewed our previous conversation."));
 }
 
 #[test]
 fn sessions_are_chained_and_only_the_last_summary_is_loaded() {
     let tl = Tl::new();
-    let mut chat = chained(&tl);
+    let mut chat = start_chained_chat(&tl);
     for said in [
         "We decided to use Redis.",
         "We decided on a token bucket.",
         "We decided on tests.",
     ] {
-        chat.say(said);
-        chat.say("compact");
+        chat.send_line(said);
+        chat.send_line("compact");
     }
     let mut session = "last".to_owned();
     let mut chain = Vec::new();
     loop {
-        let card = card(&tl, &session);
+        let card = session_info(&tl, &session);
         chain.push(card["id"].as_str().unwrap().to_owned());
         match &card["lineage"]["session"] {
             Value::String(parent) => session.clone_from(parent),
@@ -494,7 +516,7 @@ fn sessions_are_chained_and_only_the_last_summary_is_loaded() {
     let restored = &entries(&tl, "last")[0];
     assert_eq!(restored["from"], chain[1].as_str());
     let prompt = restored["prompt"].as_str().unwrap();
-    assert_eq!(blocks(prompt).len(), 1, "{prompt}");
+    assert_eq!(summary_blocks(prompt).len(), 1, "{prompt}");
     assert!(
         prompt.contains(&chain[2]),
         "it tells what came before the one it is from"
@@ -505,15 +527,15 @@ fn sessions_are_chained_and_only_the_last_summary_is_loaded() {
 #[test]
 fn resuming_and_compacting_can_be_mixed() {
     let tl = Tl::new();
-    left_behind(&tl);
-    let mut chat = chained(&tl);
-    chat.say("/sessions");
-    chat.say("resume 1");
-    chat.say("We decided on a token bucket.");
-    chat.say("compact");
-    chat.say("/sessions");
-    chat.say("resume 2");
-    chat.say("what was decided?");
+    create_summarized_session(&tl);
+    let mut chat = start_chained_chat(&tl);
+    chat.send_line("/sessions");
+    chat.send_line("resume 1");
+    chat.send_line("We decided on a token bucket.");
+    chat.send_line("compact");
+    chat.send_line("/sessions");
+    chat.send_line("resume 2");
+    chat.send_line("what was decided?");
     let screen = chat.screen();
     assert!(
         screen.contains("Redis") && screen.contains("token bucket"),
@@ -524,11 +546,13 @@ fn resuming_and_compacting_can_be_mixed() {
 #[test]
 fn the_restoration_counts_as_tokens_and_not_as_a_query() {
     let tl = Tl::new();
-    let provider = answering([]);
-    let mut chat = tl.connected(CHAIN, &provider, ANTHROPIC).ready();
-    chat.say("How do I limit the rate of requests?");
-    chat.say("compact");
-    chat.say("And then?");
+    let provider = start_provider([]);
+    let mut chat = tl
+        .connected_terminal(CHAIN, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("How do I limit the rate of requests?");
+    chat.send_line("compact");
+    chat.send_line("And then?");
     chat.exit();
     let screen = screen_of(&chat);
     for line in [
@@ -545,34 +569,36 @@ fn the_restoration_counts_as_tokens_and_not_as_a_query() {
 fn no_configuration_is_needed() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("We decided to use Redis.");
+    chat.send_line("We decided to use Redis.");
     chat.exit();
     let last = entries(&tl, "last").pop().unwrap();
     assert_eq!(last["kind"], "summarized", "{last}");
     let transcript = tl.ok(&["export", "last"]);
-    assert_eq!(blocks(&transcript).len(), 1, "{transcript}");
+    assert_eq!(summary_blocks(&transcript).len(), 1, "{transcript}");
 }
 
 #[test]
 fn very_long_summaries_are_accepted() {
     let tl = Tl::new();
     let long = || {
-        let text = match &summary().said[0] {
-            throughline_stand_in::Said::Text(text) => text.clone(),
+        let text = match &summary_reply().blocks[0] {
+            throughline_mock_provider::ReplyBlock::Text(text) => text.clone(),
             other => panic!("{other:?}"),
         };
         let words = "and so on ".repeat(600);
         Reply::text(text.replace("A rate limiter", &format!("A rate limiter {words}")))
     };
-    let provider = by_purpose([], || Reply::text("limiter"), long);
-    let mut chat = tl.connected(CHAIN, &provider, ANTHROPIC).ready();
-    chat.say("How do I limit the rate of requests?");
-    chat.say("compact");
-    chat.say("And then?");
+    let provider = start_provider_by_purpose([], || Reply::text("limiter"), long);
+    let mut chat = tl
+        .connected_terminal(CHAIN, &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("How do I limit the rate of requests?");
+    chat.send_line("compact");
+    chat.send_line("And then?");
     let requests = provider.requests();
     let asked = requests
         .iter()
-        .rfind(|r| purpose(r) == For::Answer)
+        .rfind(|r| purpose(r) == RequestPurpose::Answer)
         .unwrap();
     assert!(asked.body.to_string().contains("and so on and so on"));
 }

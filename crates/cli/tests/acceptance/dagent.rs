@@ -3,11 +3,15 @@
 use serde_json::{Value, json};
 use throughline::context::{Encoding, Policy};
 use throughline::{
-    Compacted, Compacting, CompactionEvent, Key, Message, NewSession, Role, Throughline, Usage,
+    CompactOptions, CompactOutcome, CompactionEvent, Key, Message, NewSession, Role, Throughline,
+    Usage,
 };
 
 use crate::harness::Tl;
-use crate::steps::{card, chat, entries, rough, rough_json, section, sessions, talked};
+use crate::steps::{
+    append_exchanges, entries, list_sessions, run_chat, run_rough, run_rough_json, section,
+    session_info,
+};
 
 const DAGENT: &str = "dagent";
 
@@ -33,7 +37,7 @@ fn the_same_options_always_give_the_same_session() {
     assert_eq!(tl.ok(&feature), tl.ok(&feature));
     assert_eq!(tl.ok(&task), tl.ok(&task));
     assert_ne!(tl.ok(&feature), tl.ok(&task));
-    let keys: Vec<_> = sessions(&tl)
+    let keys: Vec<_> = list_sessions(&tl)
         .iter()
         .map(|card| card["key"].clone())
         .collect();
@@ -51,16 +55,16 @@ fn every_type_of_agent_has_sessions_of_its_own() {
         let id = tl.ok(&["open", "--feature", "f", "--agent", agent]);
         tl.ok(&["append", id.trim(), &format!("said to {agent}")]);
     }
-    assert_eq!(sessions(&tl).len(), 5);
+    assert_eq!(list_sessions(&tl).len(), 5);
     assert_eq!(tl.texts("qa-feature-f"), ["said to qa"]);
-    assert_eq!(card(&tl, "qa-feature-f")["agent"]["name"], "qa");
+    assert_eq!(session_info(&tl, "qa-feature-f")["agent"]["name"], "qa");
 }
 
 #[test]
 fn a_new_session_has_no_messages_and_an_empty_checkpoint() {
     let tl = Tl::new();
     let id = tl.ok(&["open", "--feature", "f", "--agent", "pm"]);
-    assert_eq!(card(&tl, id.trim())["messages"], 0);
+    assert_eq!(session_info(&tl, id.trim())["messages"], 0);
     let checkpoint = checkpoint(&tl, id.trim());
     for list in [
         "completed",
@@ -77,7 +81,7 @@ fn a_new_session_has_no_messages_and_an_empty_checkpoint() {
 #[test]
 fn messages_are_added_with_ids_timestamps_and_token_metadata() {
     let tl = Tl::new();
-    let id = talked(&tl, "s", 0);
+    let id = append_exchanges(&tl, "s", 0);
     let line = json!({
         "role": "assistant",
         "content": "I created a new task...",
@@ -93,13 +97,17 @@ fn messages_are_added_with_ids_timestamps_and_token_metadata() {
     );
     assert_eq!(entry["author"], "pm");
     assert_eq!(entry["usage"]["input"], 1_000);
-    assert_eq!(card(&tl, &id)["tokens"]["output"], 500, "the stats follow");
+    assert_eq!(
+        session_info(&tl, &id)["tokens"]["output"],
+        500,
+        "the stats follow"
+    );
 }
 
 #[test]
 fn recent_messages_are_read_for_display() {
     let tl = Tl::new();
-    let id = talked(&tl, "s", 40);
+    let id = append_exchanges(&tl, "s", 40);
     let shown = tl.json(&["show", &id, "--last", "50"]);
     let shown = shown["entries"].as_array().unwrap();
     assert_eq!(shown.len(), 50);
@@ -109,9 +117,9 @@ fn recent_messages_are_read_for_display() {
 #[test]
 fn a_request_is_assembled_of_agent_context_checkpoint_and_messages() {
     let tl = Tl::new();
-    let id = talked(&tl, "s", 20);
+    let id = append_exchanges(&tl, "s", 20);
     tl.ok(&["context", "set", &id, "task", "Implement the OAuth flow"]);
-    rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
+    run_rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
     tl.ok(&["append", &id, "What is next?"]);
     let args = [
         "context",
@@ -121,7 +129,7 @@ fn a_request_is_assembled_of_agent_context_checkpoint_and_messages() {
         "--message",
         "Please go on",
     ];
-    let request = rough_json(&tl, &args);
+    let request = run_rough_json(&tl, &args);
     assert!(
         section(&request, "context")["text"]
             .to_string()
@@ -149,19 +157,20 @@ fn a_request_is_assembled_of_agent_context_checkpoint_and_messages() {
 #[test]
 fn a_request_can_be_previewed_without_a_trace() {
     let tl = Tl::new();
-    let id = talked(&tl, "s", 2);
-    let before = card(&tl, &id);
-    rough_json(&tl, &["context", &id, "--message", "what if?"]);
-    assert_eq!(card(&tl, &id), before);
+    let id = append_exchanges(&tl, "s", 2);
+    let before = session_info(&tl, &id);
+    run_rough_json(&tl, &["context", &id, "--message", "what if?"]);
+    assert_eq!(session_info(&tl, &id), before);
 }
 
 #[test]
 fn compaction_happens_at_90_percent_of_100_000_tokens() {
     let tl = Tl::new();
-    let id = talked(&tl, "s", 500);
-    let asked = |said: &str| rough(&tl, &["-p", said, "--resume", "s", "--policy", DAGENT]).ok();
+    let id = append_exchanges(&tl, "s", 500);
+    let asked =
+        |said: &str| run_rough(&tl, &["-p", said, "--resume", "s", "--policy", DAGENT]).ok();
     asked("is there room?");
-    assert_eq!(card(&tl, &id)["compactions"], 0);
+    assert_eq!(session_info(&tl, &id)["compactions"], 0);
     let lines: String = (0..150)
         .map(|n| {
             format!(
@@ -173,15 +182,15 @@ fn compaction_happens_at_90_percent_of_100_000_tokens() {
     tl.run_with(&["append", &id, "--json"], lines.as_bytes())
         .ok();
     asked("and now?");
-    assert_eq!(card(&tl, &id)["compactions"], 1);
-    let request = rough_json(&tl, &["context", &id, "--policy", DAGENT]);
+    assert_eq!(session_info(&tl, &id)["compactions"], 1);
+    let request = run_rough_json(&tl, &["context", &id, "--policy", DAGENT]);
     assert!(request["tokens"].as_u64().unwrap() < 90_000);
 }
 
 #[test]
 fn a_checkpoint_lists_what_is_done_in_progress_pending_blocked_and_decided() {
     let tl = Tl::new();
-    let id = talked(&tl, "s", 10);
+    let id = append_exchanges(&tl, "s", 10);
     for said in [
         "We decided to use JWT for session tokens.",
         "Done: reviewed the feature requirements.",
@@ -191,7 +200,7 @@ fn a_checkpoint_lists_what_is_done_in_progress_pending_blocked_and_decided() {
         tl.ok(&["append", &id, said]);
     }
     tl.ok(&["append", &id, "Noted.", "--role", "assistant"]);
-    rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
+    run_rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
     let checkpoint = checkpoint(&tl, &id);
     let lists = checkpoint["summary"].to_string();
     assert!(
@@ -218,8 +227,8 @@ fn a_checkpoint_lists_what_is_done_in_progress_pending_blocked_and_decided() {
 #[test]
 fn a_checkpoint_tells_of_the_compaction() {
     let tl = Tl::new();
-    let id = talked(&tl, "s", 10);
-    rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
+    let id = append_exchanges(&tl, "s", 10);
+    run_rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
     let checkpoint = checkpoint(&tl, &id);
     assert_eq!(checkpoint["version"], 1);
     assert_eq!(checkpoint["compactionInfo"]["messagesCompacted"], 20);
@@ -230,9 +239,9 @@ fn a_checkpoint_tells_of_the_compaction() {
 #[test]
 fn the_old_checkpoint_is_merged_into_the_new_one() {
     let tl = Tl::new();
-    let id = talked(&tl, "s", 10);
+    let id = append_exchanges(&tl, "s", 10);
     tl.ok(&["append", &id, "We decided to use JWT for session tokens."]);
-    rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
+    run_rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
     let lines: String = (0..20)
         .map(|n| {
             format!(
@@ -245,7 +254,7 @@ fn the_old_checkpoint_is_merged_into_the_new_one() {
         .ok();
     tl.ok(&["append", &id, "We decided on GitHub as the only provider."]);
     tl.ok(&["append", &id, "Noted.", "--role", "assistant"]);
-    rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
+    run_rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
     let checkpoint = checkpoint(&tl, &id);
     let decisions = checkpoint["summary"]["decisions"].to_string();
     assert!(
@@ -258,9 +267,9 @@ fn the_old_checkpoint_is_merged_into_the_new_one() {
 #[test]
 fn compacted_messages_are_cleared_from_the_request_and_kept_in_the_log() {
     let tl = Tl::new();
-    let id = talked(&tl, "s", 10);
-    rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
-    let request = rough_json(&tl, &["context", &id, "--policy", DAGENT]);
+    let id = append_exchanges(&tl, "s", 10);
+    run_rough(&tl, &["compact", &id, "--policy", DAGENT]).ok();
+    let request = run_rough_json(&tl, &["context", &id, "--policy", DAGENT]);
     assert_eq!(section(&request, "recent")["text"], "");
     assert_eq!(tl.texts(&id).len(), 20);
 }
@@ -268,8 +277,8 @@ fn compacted_messages_are_cleared_from_the_request_and_kept_in_the_log() {
 #[test]
 fn compaction_can_be_forced_and_messages_cleared_from_the_chat() {
     let tl = Tl::new();
-    talked(&tl, "s", 10);
-    let screen = chat(
+    append_exchanges(&tl, "s", 10);
+    let screen = run_chat(
         &tl,
         &["--resume", "s", "--policy", DAGENT],
         &["/compact", "/clear", "/context"],
@@ -279,15 +288,15 @@ fn compaction_can_be_forced_and_messages_cleared_from_the_chat() {
         "{screen}"
     );
     assert!(screen.contains("Cleared"), "{screen}");
-    assert_eq!(card(&tl, "s")["compactions"], 1);
+    assert_eq!(session_info(&tl, "s")["compactions"], 1);
 }
 
 #[test]
 fn an_archived_session_can_be_viewed_and_is_no_longer_active() {
     let tl = Tl::new();
-    talked(&tl, "s", 2);
+    append_exchanges(&tl, "s", 2);
     tl.ok(&["archive", "s"]);
-    assert_eq!(card(&tl, "s")["status"], "archived");
+    assert_eq!(session_info(&tl, "s")["status"], "archived");
     assert_eq!(tl.texts("s").len(), 4);
     assert_eq!(tl.json(&["sessions"])["sessions"], json!([]));
     let screen = tl.chat(&[]).screen();
@@ -300,12 +309,12 @@ fn the_agents_description_is_part_of_every_request() {
     let agent = "---\nname: PM\ntools: Available tools are CreateTask and UpdateTask.\n---\n\
                  You are a Project Manager agent.\n";
     std::fs::write(tl.work().join("pm.md"), agent).unwrap();
-    let provider = crate::provider::answering([]);
+    let provider = crate::provider::start_provider([]);
     let args = ["--agent", "pm.md", "--policy", DAGENT];
     let mut chat = tl
-        .connected(&args, &provider, crate::provider::ANTHROPIC)
-        .ready();
-    chat.say("Create a task for auth");
+        .connected_terminal(&args, &provider, crate::provider::ANTHROPIC)
+        .start_ready();
+    chat.send_line("Create a task for auth");
     let system = provider.requests()[0].system();
     assert!(
         system.contains("You are a Project Manager agent."),
@@ -340,20 +349,23 @@ fn compaction_tells_of_its_start_and_completion() {
         let tell = |event: CompactionEvent| told.lock().unwrap().push(event.name());
         let policy = Policy::preset(DAGENT).unwrap();
         let compacted = session
-            .compact(&Compacting {
+            .compact(&CompactOptions {
                 policy: &policy,
                 window: 100_000,
                 encoding: Encoding::Rough,
-                fixed: 0,
+                fixed_tokens: 0,
                 before: None,
                 force: true,
-                even_if_larger: false,
-                model: None,
-                tell: Some(&tell),
+                allow_larger: false,
+                summarizer: None,
+                on_event: Some(&tell),
             })
             .await
             .unwrap();
-        assert!(matches!(compacted, Compacted::Done(_)), "{compacted:?}");
+        assert!(
+            matches!(compacted, CompactOutcome::Done(_)),
+            "{compacted:?}"
+        );
         assert_eq!(
             *told.lock().unwrap(),
             ["session:compaction-start", "session:compaction-complete"]

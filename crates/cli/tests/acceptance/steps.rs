@@ -2,35 +2,35 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Said, Tl, finish};
+use crate::harness::{CommandOutput, Tl, run_to_end};
 
 /// A chat in which these lines are typed, and which is left.
 #[track_caller]
-pub(crate) fn chat(tl: &Tl, args: &[&str], lines: &[&str]) -> String {
+pub(crate) fn run_chat(tl: &Tl, args: &[&str], lines: &[&str]) -> String {
     let mut chat = tl.chat(args);
     for line in lines {
-        chat.say(line);
+        chat.send_line(line);
     }
     assert_eq!(chat.exit(), Some(0), "{}", chat.scrollback());
     chat.scrollback()
 }
 
 /// A command that counts tokens roughly.
-pub(crate) fn rough(tl: &Tl, args: &[&str]) -> Said {
+pub(crate) fn run_rough(tl: &Tl, args: &[&str]) -> CommandOutput {
     let mut command = tl.command(args);
     command.env("TL_ENCODING", "rough");
-    finish(command, args, b"")
+    run_to_end(command, args, b"")
 }
 
 /// The same, with the result as JSON.
 #[track_caller]
-pub(crate) fn rough_json(tl: &Tl, args: &[&str]) -> Value {
+pub(crate) fn run_rough_json(tl: &Tl, args: &[&str]) -> Value {
     let args: Vec<_> = args.iter().copied().chain(["--json"]).collect();
-    serde_json::from_str(&rough(tl, &args).ok()).unwrap()
+    serde_json::from_str(&run_rough(tl, &args).ok()).unwrap()
 }
 
 /// A session with so many exchanges; gives its id.
-pub(crate) fn talked(tl: &Tl, name: &str, exchanges: usize) -> String {
+pub(crate) fn append_exchanges(tl: &Tl, name: &str, exchanges: usize) -> String {
     let id = tl.ok(&["new", "--name", name]).trim().to_owned();
     let lines: String = (1..=exchanges)
         .flat_map(|n| {
@@ -49,7 +49,7 @@ pub(crate) fn talked(tl: &Tl, name: &str, exchanges: usize) -> String {
 }
 
 /// The sessions there are, as cards.
-pub(crate) fn sessions(tl: &Tl) -> Vec<Value> {
+pub(crate) fn list_sessions(tl: &Tl) -> Vec<Value> {
     tl.json(&["sessions", "--all"])["sessions"]
         .as_array()
         .unwrap()
@@ -57,7 +57,7 @@ pub(crate) fn sessions(tl: &Tl) -> Vec<Value> {
 }
 
 /// The card of a session.
-pub(crate) fn card(tl: &Tl, session: &str) -> Value {
+pub(crate) fn session_info(tl: &Tl, session: &str) -> Value {
     tl.json(&["show", session])["session"].clone()
 }
 

@@ -6,19 +6,19 @@
 
 #![allow(clippy::unwrap_used, reason = "tests say what they expect")]
 
-mod handed;
-#[path = "../../../server/tests/it/installed.rs"]
-mod installed;
-mod refused;
+#[path = "../../../server/tests/it/client_packages.rs"]
+mod client_packages;
+mod handoff;
+mod invalid_input;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use installed::{node, python, run};
+use client_packages::{node, python, run_command};
 
-fn sources() -> PathBuf {
+fn clients_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents/clients")
 }
 
@@ -35,11 +35,15 @@ impl Home {
         Self { folder, server }
     }
 
-    fn serving() -> Self {
+    fn with_server() -> Self {
         let mut home = Self::new();
         let mut serve = Command::new(env!("CARGO_BIN_EXE_tl"));
         serve.args(["serve", "--listen", "127.0.0.1:0", "--log", "error"]);
-        let mut server = home.put(&mut serve).stdout(Stdio::piped()).spawn().unwrap();
+        let mut server = home
+            .configure(&mut serve)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut url = String::new();
         let mut told = BufReader::new(server.stdout.take().unwrap());
         told.read_line(&mut url).unwrap();
@@ -48,7 +52,7 @@ impl Home {
     }
 
     /// The command, in this home.
-    fn put<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    fn configure<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         for proxy in ["http_proxy", "https_proxy", "all_proxy"] {
             command.env_remove(proxy).env_remove(proxy.to_uppercase());
         }
@@ -63,8 +67,8 @@ impl Home {
     }
 
     /// Runs a program that must be fine.
-    fn fine(&self, command: &mut Command) {
-        let told = run(self.put(command)).unwrap_or_else(|why| panic!("{why}"));
+    fn run_fine(&self, command: &mut Command) {
+        let told = run_command(self.configure(command)).unwrap_or_else(|why| panic!("{why}"));
         assert!(told.contains("fine"), "{told}");
     }
 }
@@ -79,22 +83,22 @@ impl Drop for Home {
 }
 
 fn python_client(home: &Home, way: &str) {
-    let Some(folder) = python(&sources()) else {
+    let Some(folder) = python(&clients_folder()) else {
         return;
     };
     let mut python = Command::new(folder.join("bin/python"));
-    home.fine(python.arg(sources().join("mcp_client.py")).arg(way));
+    home.run_fine(python.arg(clients_folder().join("mcp_client.py")).arg(way));
 }
 
 fn javascript_client(home: &Home, way: &str) {
-    let Some(folder) = node(&sources()) else {
+    let Some(folder) = node(&clients_folder()) else {
         return;
     };
     // Packages are looked for from where a program is.
     let program = folder.join(format!("mcp_client_{way}.mjs"));
-    fs::copy(sources().join("mcp_client.mjs"), &program).unwrap();
+    fs::copy(clients_folder().join("mcp_client.mjs"), &program).unwrap();
     let mut node = Command::new(folder.join("node_modules/.bin/node"));
-    home.fine(node.arg(program).arg(way));
+    home.run_fine(node.arg(program).arg(way));
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn the_python_mcp_client_talks_over_stdio() {
 
 #[test]
 fn the_python_mcp_client_talks_over_http() {
-    python_client(&Home::serving(), "http");
+    python_client(&Home::with_server(), "http");
 }
 
 #[test]
@@ -114,17 +118,17 @@ fn the_javascript_mcp_client_talks_over_stdio() {
 
 #[test]
 fn the_javascript_mcp_client_talks_over_http() {
-    javascript_client(&Home::serving(), "http");
+    javascript_client(&Home::with_server(), "http");
 }
 
 /// The runner's other scenarios ask for tools, prompts and resources of its own that only a
 /// server made for it has.
 #[test]
 fn the_conformance_runner_finds_nothing_wrong() {
-    let Some(folder) = node(&sources()) else {
+    let Some(folder) = node(&clients_folder()) else {
         return;
     };
-    let home = Home::serving();
+    let home = Home::with_server();
     let url = &home.server.as_ref().unwrap().1;
     for scenario in [
         "server-initialize",
@@ -144,14 +148,15 @@ fn the_conformance_runner_finds_nothing_wrong() {
                 "--scenario",
                 scenario,
             ]);
-        let told = run(home.put(&mut runner)).unwrap_or_else(|why| panic!("{scenario}: {why}"));
+        let told = run_command(home.configure(&mut runner))
+            .unwrap_or_else(|why| panic!("{scenario}: {why}"));
         assert!(told.contains("0 failed"), "{scenario}: {told}");
     }
 }
 
 #[test]
 fn the_python_package_works_with_what_it_is_for() {
-    let Some(folder) = python(&sources()) else {
+    let Some(folder) = python(&clients_folder()) else {
         return;
     };
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python");
@@ -162,7 +167,7 @@ fn the_python_package_works_with_what_it_is_for() {
         .arg(&package)
         .env("PYTHONPATH", package.join("src"))
         .env("PYTHONDONTWRITEBYTECODE", "1");
-    let told = run(home.put(&mut pytest)).unwrap_or_else(|why| panic!("{why}"));
+    let told = run_command(home.configure(&mut pytest)).unwrap_or_else(|why| panic!("{why}"));
     assert!(
         told.contains(" passed") && !told.contains("skipped"),
         "{told}"
@@ -170,10 +175,10 @@ fn the_python_package_works_with_what_it_is_for() {
 }
 
 /// Sends lines to `tl mcp` and gives what it said on stdout when they have ended.
-fn said_to(home: &Home, lines: &[&str]) -> (bool, Vec<serde_json::Value>) {
+fn send_to_mcp(home: &Home, lines: &[&str]) -> (bool, Vec<serde_json::Value>) {
     let mut mcp = Command::new(env!("CARGO_BIN_EXE_tl"));
     let mut mcp = home
-        .put(mcp.arg("mcp"))
+        .configure(mcp.arg("mcp"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -191,14 +196,14 @@ fn said_to(home: &Home, lines: &[&str]) -> (bool, Vec<serde_json::Value>) {
 
 #[test]
 fn whoever_leaves_before_a_word_is_let_go_in_peace() {
-    assert_eq!(said_to(&Home::new(), &[]), (true, Vec::new()));
+    assert_eq!(send_to_mcp(&Home::new(), &[]), (true, Vec::new()));
 }
 
 #[test]
 fn nothing_but_the_protocol_is_on_stdout() {
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
     let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-    let (fine, told) = said_to(&Home::new(), &[hello, ready]);
+    let (fine, told) = send_to_mcp(&Home::new(), &[hello, ready]);
     assert!(fine);
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0]["result"]["protocolVersion"], "2025-06-18");

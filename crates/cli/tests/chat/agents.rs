@@ -9,7 +9,7 @@ const SALLY: &str =
     "---\nname: Simple Sally\ndescription: Answers simply.\n---\nYou answer simply.\n";
 
 /// Writes an agent's file.
-fn agent(tl: &Tl, path: &str, text: &str) -> PathBuf {
+fn write_agent(tl: &Tl, path: &str, text: &str) -> PathBuf {
     let path = tl.work().join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, text).unwrap();
@@ -24,11 +24,11 @@ fn agent_of(tl: &Tl, session: &str) -> String {
 #[test]
 fn an_agent_of_the_project_is_found_by_name_and_taken_up_again() {
     let tl = Tl::new();
-    agent(&tl, ".throughline/agents/sally.md", SALLY);
+    write_agent(&tl, ".throughline/agents/sally.md", SALLY);
     let mut chat = tl.chat(&["--agent", "sally"]);
-    chat.say("Hello");
-    chat.say("/agent");
-    chat.say("/context");
+    chat.send_line("Hello");
+    chat.send_line("/agent");
+    chat.send_line("/context");
     chat.exit();
     let again = tl.chat(&[]);
     assert_screen!(
@@ -41,9 +41,9 @@ fn an_agent_of_the_project_is_found_by_name_and_taken_up_again() {
 #[test]
 fn an_agent_is_found_by_path() {
     let tl = Tl::new();
-    agent(&tl, "mine/terse.md", "You say little.\n");
+    write_agent(&tl, "mine/terse.md", "You say little.\n");
     let mut chat = tl.chat(&["--agent", "mine/terse.md"]);
-    chat.say("Hello");
+    chat.send_line("Hello");
     chat.exit();
     assert!(
         chat.scrollback().contains("\nterse:\n"),
@@ -58,10 +58,10 @@ fn an_agent_is_found_by_path() {
 #[test]
 fn resuming_with_another_agent_asks_first() {
     let tl = Tl::new();
-    agent(&tl, ".throughline/agents/sally.md", SALLY);
-    agent(&tl, ".throughline/agents/terse.md", "You say little.\n");
+    write_agent(&tl, ".throughline/agents/sally.md", SALLY);
+    write_agent(&tl, ".throughline/agents/terse.md", "You say little.\n");
     let mut chat = tl.chat(&["--agent", "sally"]);
-    chat.say("Hello");
+    chat.send_line("Hello");
     chat.exit();
 
     let mut no = tl.chat(&["--agent", "terse"]);
@@ -71,8 +71,8 @@ fn resuming_with_another_agent_asks_first() {
     assert_eq!(agent_of(&tl, "last"), "Simple Sally");
 
     let mut yes = tl.chat(&["--agent", "terse"]);
-    yes.say("y");
-    yes.say("Hello again");
+    yes.send_line("y");
+    yes.send_line("Hello again");
     yes.exit();
     assert_screen!("other_agent_yes", yes.scrollback());
     assert_eq!(agent_of(&tl, "last"), "terse");
@@ -81,8 +81,8 @@ fn resuming_with_another_agent_asks_first() {
 #[test]
 fn resuming_with_another_agent_is_refused_where_nobody_can_be_asked() {
     let tl = Tl::new();
-    agent(&tl, ".throughline/agents/sally.md", SALLY);
-    agent(&tl, ".throughline/agents/terse.md", "You say little.\n");
+    write_agent(&tl, ".throughline/agents/sally.md", SALLY);
+    write_agent(&tl, ".throughline/agents/terse.md", "You say little.\n");
     tl.ok(&["-p", "Hello", "--agent", "sally"]);
     let said = tl.run(&["-p", "Hello", "--agent", "terse"]);
     assert_eq!(said.code(), Some(5), "{said}");
@@ -96,28 +96,28 @@ fn resuming_with_another_agent_is_refused_where_nobody_can_be_asked() {
 #[test]
 fn going_to_a_session_of_another_agent_in_the_chat_asks_first() {
     let tl = Tl::new();
-    agent(&tl, ".throughline/agents/sally.md", SALLY);
-    agent(&tl, ".throughline/agents/terse.md", "You say little.\n");
+    write_agent(&tl, ".throughline/agents/sally.md", SALLY);
+    write_agent(&tl, ".throughline/agents/terse.md", "You say little.\n");
     let mut chat = tl.chat(&["--agent", "sally"]);
-    chat.say("Hello");
-    chat.say("/rename first");
-    chat.say("/new second");
-    chat.say("/agent terse");
-    chat.say("Hello");
-    chat.say("resume first_");
-    chat.say("/resume first");
-    chat.say("n");
-    chat.say("/resume first");
-    chat.say("y");
+    chat.send_line("Hello");
+    chat.send_line("/rename first");
+    chat.send_line("/new second");
+    chat.send_line("/agent terse");
+    chat.send_line("Hello");
+    chat.send_line("resume first_");
+    chat.send_line("/resume first");
+    chat.send_line("n");
+    chat.send_line("/resume first");
+    chat.send_line("y");
     assert_screen!("other_agent_in_chat", chat.scrollback());
 }
 
 #[test]
-fn an_agent_whose_file_is_gone_is_told() {
+fn an_agent_whose_file_is_gone_is_reported() {
     let tl = Tl::new();
-    let path = agent(&tl, ".throughline/agents/sally.md", SALLY);
+    let path = write_agent(&tl, ".throughline/agents/sally.md", SALLY);
     let mut chat = tl.chat(&["--agent", "sally"]);
-    chat.say("Hello");
+    chat.send_line("Hello");
     chat.exit();
     std::fs::remove_file(path).unwrap();
     let chat = tl.chat(&[]);
@@ -127,14 +127,14 @@ fn an_agent_whose_file_is_gone_is_told() {
 #[test]
 fn an_agent_may_choose_how_requests_are_made() {
     let tl = Tl::new();
-    agent(
+    write_agent(
         &tl,
         ".throughline/agents/sally.md",
         "---\nname: Sally\npolicy: chain\nmodel: offline\n---\nYou answer simply.\n",
     );
     let mut chat = tl.chat(&["--agent", "sally"]);
-    chat.say("We decided to use Redis for the session cache.");
-    chat.say("compact");
+    chat.send_line("We decided to use Redis for the session cache.");
+    chat.send_line("compact");
     let screen = chat.scrollback();
     assert!(
         screen.contains("🔄 Starting new session with summary..."),
@@ -146,7 +146,7 @@ fn an_agent_may_choose_how_requests_are_made() {
 #[test]
 fn an_agent_of_a_project_may_not_choose_where_keys_are_sent() {
     let tl = Tl::new();
-    agent(
+    write_agent(
         &tl,
         ".throughline/agents/sally.md",
         "---\nname: Sally\nmodel: gpt-5\nbase_url: https://example.org/v1\n---\nHello.\n",

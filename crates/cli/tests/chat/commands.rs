@@ -7,7 +7,7 @@ use crate::harness::Tl;
 fn help_fits_the_screen() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("/help");
+    chat.send_line("/help");
     assert_screen!("help", chat.scrollback());
 }
 
@@ -15,18 +15,18 @@ fn help_fits_the_screen() {
 fn a_session_is_named_tagged_and_told_facts() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("Let us look at src/limiter.rs, where the limiter lives.");
-    chat.say("/rename rate limiter");
-    chat.say("/tag urgent backend");
-    chat.say("/pin The port is 8080, not 80");
-    chat.say("/decide Use a token bucket");
-    chat.say("/facts");
-    chat.say("/tasks");
-    chat.say("TODO: test the burst");
-    chat.say("/tasks");
-    chat.say("/unpin 1");
-    chat.say("/unpin The port is 8080, not 80");
-    chat.say("/pin");
+    chat.send_line("Let us look at src/limiter.rs, where the limiter lives.");
+    chat.send_line("/rename rate limiter");
+    chat.send_line("/tag urgent backend");
+    chat.send_line("/pin The port is 8080, not 80");
+    chat.send_line("/decide Use a token bucket");
+    chat.send_line("/facts");
+    chat.send_line("/tasks");
+    chat.send_line("TODO: test the burst");
+    chat.send_line("/tasks");
+    chat.send_line("/unpin 1");
+    chat.send_line("/unpin The port is 8080, not 80");
+    chat.send_line("/pin");
     assert_screen!("noting", chat.scrollback());
 }
 
@@ -34,28 +34,28 @@ fn a_session_is_named_tagged_and_told_facts() {
 fn a_session_is_looked_at() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("Let us look at src/limiter.rs, where the limiter lives.");
-    chat.say("/history 1");
-    chat.say("/tree");
-    chat.say("/workspace");
-    chat.say("/stats");
-    chat.say("/context");
-    chat.say("/export -o session.md");
-    chat.say("/doctor");
+    chat.send_line("Let us look at src/limiter.rs, where the limiter lives.");
+    chat.send_line("/history 1");
+    chat.send_line("/tree");
+    chat.send_line("/workspace");
+    chat.send_line("/stats");
+    chat.send_line("/context");
+    chat.send_line("/export -o session.md");
+    chat.send_line("/doctor");
     assert_screen!("looking", chat.scrollback());
     assert!(tl.work().join("session.md").exists());
 }
 
 #[test]
-fn the_model_and_the_agent_are_told() {
+fn the_model_and_the_agent_are_shown() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("/model");
-    chat.say("/agent");
-    chat.say("/model nobody/nothing");
-    chat.say("/model anthropic");
-    chat.say("/model offline");
-    chat.say("/agent nobody");
+    chat.send_line("/model");
+    chat.send_line("/agent");
+    chat.send_line("/model nobody/nothing");
+    chat.send_line("/model anthropic");
+    chat.send_line("/model offline");
+    chat.send_line("/agent nobody");
     assert_screen!("who_answers", chat.scrollback());
 }
 
@@ -63,25 +63,25 @@ fn the_model_and_the_agent_are_told() {
 fn what_was_said_is_taken_back_and_put_away() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("One thing.");
-    chat.say("Another thing.");
-    chat.say("/rewind 2");
-    chat.say("/rewind");
-    chat.say("/retry");
-    chat.say("/archive");
+    chat.send_line("One thing.");
+    chat.send_line("Another thing.");
+    chat.send_line("/rewind 2");
+    chat.send_line("/rewind");
+    chat.send_line("/retry");
+    chat.send_line("/archive");
     assert_eq!(chat.exit(), Some(0));
     assert_screen!("taking_back", chat.scrollback());
 }
 
 #[test]
-fn a_command_that_does_not_exist_is_told_with_one_that_does() {
+fn an_unknown_command_is_reported_with_a_suggestion() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("/serach redis");
-    chat.say("/frobnicate");
-    chat.say("/usr/bin/env is missing");
-    chat.say("/tag 'open quote");
-    chat.say("/compact --everything");
+    chat.send_line("/serach redis");
+    chat.send_line("/frobnicate");
+    chat.send_line("/usr/bin/env is missing");
+    chat.send_line("/tag 'open quote");
+    chat.send_line("/compact --everything");
     assert_screen!("unknown_command", chat.scrollback());
 }
 
@@ -102,17 +102,17 @@ fn before_anything_was_said_commands_make_no_trouble() {
         "resume 1",
         "/tasks",
     ] {
-        chat.say(line);
+        chat.send_line(line);
     }
     assert_eq!(chat.exit(), Some(0));
     assert_screen!("before_anything", chat.scrollback());
 }
 
 #[test]
-fn what_is_wrong_with_a_command_is_told_with_how_to_write_it() {
+fn a_usage_error_is_reported_with_the_right_usage() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.say("One thing.");
+    chat.send_line("One thing.");
     for line in [
         "/tag",
         "/decide",
@@ -126,7 +126,7 @@ fn what_is_wrong_with_a_command_is_told_with_how_to_write_it() {
         "/rewind 99",
         "/unpin nothing",
     ] {
-        chat.say(line);
+        chat.send_line(line);
     }
     assert_screen!("misused", chat.scrollback());
 }
@@ -135,9 +135,9 @@ fn what_is_wrong_with_a_command_is_told_with_how_to_write_it() {
 fn what_is_pasted_in_several_lines_is_one_message() {
     let tl = Tl::new();
     let mut chat = tl.chat(&[]);
-    chat.keys("\x1b[200~first line\nsecond line\n\x1b[201~");
+    chat.send_keys("\x1b[200~first line\nsecond line\n\x1b[201~");
     chat.wait_for("second line");
     chat.enter();
-    chat.ready();
+    chat.wait_for_prompt();
     assert_eq!(tl.texts("last")[0], "first line\nsecond line");
 }

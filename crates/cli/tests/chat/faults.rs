@@ -4,36 +4,36 @@
 
 use std::net::TcpListener;
 
-use throughline_stand_in::{Fault, Reply};
+use throughline_mock_provider::{Fault, Reply};
 
 use crate::assert_screen;
 use crate::harness::Tl;
-use crate::provider::{ANTHROPIC, BOTH, KEY, answering, wait_until_asked};
+use crate::provider::{ANTHROPIC, KEY, WIRE_FORMATS, start_provider, wait_for_request};
 use crate::pty::Pty;
 
 const QUESTION: &str = "What is a token bucket?";
 
 /// For each wire, a chat in which the question was asked of a provider that replies so.
-fn asked(replies: impl Fn() -> Vec<Reply>) -> Vec<(&'static str, Tl, Pty)> {
+fn ask_each_provider(replies: impl Fn() -> Vec<Reply>) -> Vec<(&'static str, Tl, Pty)> {
     let mut chats = Vec::new();
-    for wire in BOTH {
+    for wire in WIRE_FORMATS {
         let tl = Tl::new();
-        let provider = answering(replies());
-        let mut chat = tl.connected(&[], &provider, wire).ready();
+        let provider = start_provider(replies());
+        let mut chat = tl.connected_terminal(&[], &provider, wire).start_ready();
         chat.type_line("/rename limiter");
         chat.type_line(QUESTION);
         chats.push((wire.name, tl, chat, provider));
     }
     // They wait together.
     let waited = chats.into_iter().map(|(name, tl, chat, provider)| {
-        chat.ready();
+        chat.wait_for_prompt();
         drop(provider);
         (name, tl, chat)
     });
     waited.collect()
 }
 
-fn first_said(tl: &Tl) -> String {
+fn first_text(tl: &Tl) -> String {
     tl.texts("limiter").remove(0)
 }
 
@@ -41,11 +41,11 @@ fn first_said(tl: &Tl) -> String {
 fn a_stream_that_breaks_is_kept_as_far_as_it_came() {
     let cut = || {
         vec![Reply {
-            fault: Some(Fault::Cut { after: 5 }),
+            fault: Some(Fault::Disconnect { after: 5 }),
             ..Reply::text("A token bucket holds tokens and gives them out.")
         }]
     };
-    for (name, tl, chat) in asked(cut) {
+    for (name, tl, chat) in ask_each_provider(cut) {
         assert_screen!(format!("cut_{name}"), chat.screen());
         let shown = tl.json(&["show", "limiter", "--all"]);
         let entries = shown["entries"].as_array().unwrap();
@@ -57,21 +57,21 @@ fn a_stream_that_breaks_is_kept_as_far_as_it_came() {
 }
 
 #[test]
-fn too_many_requests_are_told_and_tried_again() {
+fn rate_limiting_is_reported_and_retried() {
     let busy = || {
         let fault = Fault::RateLimited {
             retry_after: Some("0".to_owned()),
         };
         vec![Reply::fault(fault), Reply::text("It holds tokens.")]
     };
-    for (name, _, chat) in asked(busy) {
+    for (name, _, chat) in ask_each_provider(busy) {
         assert_screen!(format!("rate_limited_{name}"), chat.screen());
     }
 }
 
 #[test]
 fn a_broken_server_is_tried_again() {
-    for (name, _, chat) in asked(|| {
+    for (name, _, chat) in ask_each_provider(|| {
         vec![
             Reply::fault(Fault::Status(500)),
             Reply::text("It holds tokens."),
@@ -82,51 +82,51 @@ fn a_broken_server_is_tried_again() {
 }
 
 #[test]
-fn a_server_that_stays_broken_is_told_and_what_was_said_is_kept() {
+fn a_server_that_stays_broken_is_reported_and_the_message_is_kept() {
     let broken = || (0..8).map(|_| Reply::fault(Fault::Status(503))).collect();
-    for (name, tl, chat) in asked(broken) {
+    for (name, tl, chat) in ask_each_provider(broken) {
         assert_screen!(format!("broken_for_good_{name}"), chat.screen());
-        assert_eq!(first_said(&tl), QUESTION);
+        assert_eq!(first_text(&tl), QUESTION);
     }
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn what_cannot_be_read_is_reported() {
     let bad = || (0..8).map(|_| Reply::fault(Fault::BadJson)).collect();
-    for (name, tl, chat) in asked(bad) {
+    for (name, tl, chat) in ask_each_provider(bad) {
         assert_screen!(format!("bad_json_{name}"), chat.screen());
-        assert_eq!(first_said(&tl), QUESTION);
+        assert_eq!(first_text(&tl), QUESTION);
     }
 }
 
 #[test]
-fn an_answer_that_is_a_page_for_people_is_told() {
-    let page = || (0..8).map(|_| Reply::fault(Fault::NotEvents)).collect();
-    for (name, tl, chat) in asked(page) {
+fn an_html_answer_is_reported() {
+    let page = || (0..8).map(|_| Reply::fault(Fault::HtmlPage)).collect();
+    for (name, tl, chat) in ask_each_provider(page) {
         assert_screen!(format!("a_page_{name}"), chat.screen());
-        assert_eq!(first_said(&tl), QUESTION);
+        assert_eq!(first_text(&tl), QUESTION);
     }
 }
 
 #[test]
-fn a_wrong_key_is_told_and_the_right_one_goes_on() {
-    for wire in BOTH {
+fn a_wrong_key_is_reported_and_the_right_one_goes_on() {
+    for wire in WIRE_FORMATS {
         let tl = Tl::new();
-        let provider = answering([Reply::text("It holds tokens.")]);
+        let provider = start_provider([Reply::text("It holds tokens.")]);
         // Also for those whose key is wrong there is a reply, which they do not get.
         let mut chat = tl
-            .connected(&[], &provider, wire)
+            .connected_terminal(&[], &provider, wire)
             .env(wire.key, "sk-wrong")
-            .ready();
-        chat.say("/rename limiter");
-        chat.say(QUESTION);
+            .start_ready();
+        chat.send_line("/rename limiter");
+        chat.send_line(QUESTION);
         chat.exit();
         assert_screen!(format!("wrong_key_{}", wire.name), chat.scrollback());
         drop(provider);
 
-        let provider = answering([Reply::text("It holds tokens.")]);
-        let mut chat = tl.connected(&[], &provider, wire).ready();
-        chat.say("/retry");
+        let provider = start_provider([Reply::text("It holds tokens.")]);
+        let mut chat = tl.connected_terminal(&[], &provider, wire).start_ready();
+        chat.send_line("/retry");
         let screen = chat.screen();
         assert!(screen.contains("It holds tokens."), "{screen}");
         assert_eq!(tl.texts("limiter"), [QUESTION, "It holds tokens."]);
@@ -134,33 +134,33 @@ fn a_wrong_key_is_told_and_the_right_one_goes_on() {
 }
 
 #[test]
-fn a_model_that_does_not_exist_is_told() {
-    for (name, tl, mut chat) in asked(|| vec![Reply::fault(Fault::NoSuchModel)]) {
+fn a_model_that_does_not_exist_is_reported() {
+    for (name, tl, mut chat) in ask_each_provider(|| vec![Reply::fault(Fault::NoSuchModel)]) {
         assert_screen!(format!("no_such_model_{name}"), chat.screen());
-        chat.say("/model offline");
-        chat.say("/retry");
+        chat.send_line("/model offline");
+        chat.send_line("/retry");
         assert_eq!(tl.texts("limiter").len(), 2);
     }
 }
 
 #[test]
 fn a_request_that_is_too_long_is_made_shorter_and_sent_once_more() {
-    for wire in BOTH {
+    for wire in WIRE_FORMATS {
         let tl = Tl::new();
         let long = "A token bucket holds tokens, and gives them out one by one. ".repeat(30);
-        let provider = answering([
+        let provider = start_provider([
             Reply::text(&long),
             Reply::text(&long),
             Reply::fault(Fault::TooLong),
             Reply::text("In short: it holds tokens."),
         ]);
         let mut chat = tl
-            .connected(&["--with", "keep=1 messages"], &provider, wire)
-            .ready();
-        chat.say("What is a token bucket?");
-        chat.say("Say that again.");
+            .connected_terminal(&["--with", "keep=1 messages"], &provider, wire)
+            .start_ready();
+        chat.send_line("What is a token bucket?");
+        chat.send_line("Say that again.");
         let before = chat.scrollback().lines().count();
-        chat.say("In short?");
+        chat.send_line("In short?");
         let after: Vec<_> = chat
             .scrollback()
             .lines()
@@ -178,18 +178,18 @@ fn a_request_that_is_too_long_is_made_shorter_and_sent_once_more() {
 }
 
 #[test]
-fn a_request_that_stays_too_long_is_told() {
+fn a_request_that_stays_too_long_is_reported() {
     let too_long = || vec![Reply::fault(Fault::TooLong), Reply::fault(Fault::TooLong)];
-    for (name, tl, chat) in asked(too_long) {
+    for (name, tl, chat) in ask_each_provider(too_long) {
         assert_screen!(format!("too_long_for_good_{name}"), chat.screen());
-        assert_eq!(first_said(&tl), QUESTION);
+        assert_eq!(first_text(&tl), QUESTION);
     }
 }
 
 #[test]
-fn nobody_at_the_address_is_told() {
+fn an_unreachable_address_is_reported() {
     let mut chats = Vec::new();
-    for wire in BOTH {
+    for wire in WIRE_FORMATS {
         let tl = Tl::new();
         // A port that was free a moment ago.
         let port = TcpListener::bind("127.0.0.1:0")
@@ -200,29 +200,33 @@ fn nobody_at_the_address_is_told() {
             .terminal(&[])
             .env(wire.key, KEY)
             .env(wire.address, &format!("http://{port}"))
-            .ready();
+            .start_ready();
         chat.type_line("/rename limiter");
         chat.type_line(QUESTION);
         chats.push((wire.name, tl, chat));
     }
     for (name, tl, chat) in chats {
-        chat.ready();
+        chat.wait_for_prompt();
         assert_screen!(format!("no_network_{name}"), chat.screen());
-        assert_eq!(first_said(&tl), QUESTION);
+        assert_eq!(first_text(&tl), QUESTION);
     }
 }
 
 #[test]
 fn a_killed_chat_is_told_what_has_no_answer() {
     let tl = Tl::new();
-    let provider = answering([Reply::fault(Fault::Hangs), Reply::text("It holds tokens.")]);
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
+    let provider = start_provider([Reply::fault(Fault::Hang), Reply::text("It holds tokens.")]);
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
     chat.type_line(QUESTION);
-    wait_until_asked(&provider);
+    wait_for_request(&provider);
     chat.kill();
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
     assert_screen!("killed_while_answering", chat.screen());
-    chat.say("/retry");
+    chat.send_line("/retry");
     assert!(
         chat.screen().contains("It holds tokens."),
         "{}",

@@ -3,13 +3,13 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use throughline_stand_in::{Fault, Reply};
+use throughline_mock_provider::{Fault, Reply};
 
 use crate::assert_screen;
 use crate::harness::Tl;
-use crate::provider::{ANTHROPIC, BOTH, KEY, answering};
+use crate::provider::{ANTHROPIC, KEY, WIRE_FORMATS, start_provider};
 
-fn keys_file(tl: &Tl, mode: u32) -> PathBuf {
+fn write_keys_file(tl: &Tl, mode: u32) -> PathBuf {
     std::fs::create_dir_all(tl.home()).unwrap();
     let file = tl.home().join("keys.toml");
     std::fs::write(&file, format!("anthropic = \"{KEY}\"\n")).unwrap();
@@ -18,13 +18,13 @@ fn keys_file(tl: &Tl, mode: u32) -> PathBuf {
 }
 
 /// The files under a folder that hold a text.
-fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
+fn files_containing(folder: &Path, text: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     paths
         .flat_map(|path| {
             if path.is_dir() {
-                return holding(&path, text);
+                return files_containing(&path, text);
             }
             let bytes = std::fs::read(&path).unwrap();
             let found = bytes
@@ -38,7 +38,7 @@ fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
 #[test]
 fn a_file_of_keys_that_others_can_read_is_refused() {
     let tl = Tl::new();
-    keys_file(&tl, 0o644);
+    write_keys_file(&tl, 0o644);
     let mut chat = tl.terminal(&[]).start();
     assert_eq!(chat.exit_code(), Some(5));
     assert_screen!("keys_readable", chat.scrollback());
@@ -47,13 +47,13 @@ fn a_file_of_keys_that_others_can_read_is_refused() {
 #[test]
 fn a_file_of_keys_of_ones_own_connects() {
     let tl = Tl::new();
-    let file = keys_file(&tl, 0o600);
-    let provider = answering([Reply::text("It holds tokens.")]);
+    let file = write_keys_file(&tl, 0o600);
+    let provider = start_provider([Reply::text("It holds tokens.")]);
     let mut chat = tl
         .terminal(&[])
         .env(ANTHROPIC.address, &provider.url())
-        .ready();
-    chat.say("What is a token bucket?");
+        .start_ready();
+    chat.send_line("What is a token bucket?");
     chat.exit();
     assert!(
         chat.scrollback().contains("It holds tokens."),
@@ -61,38 +61,38 @@ fn a_file_of_keys_of_ones_own_connects() {
         chat.scrollback()
     );
     assert!(!chat.raw().contains(KEY));
-    assert_eq!(holding(&tl.home(), KEY), [file]);
+    assert_eq!(files_containing(&tl.home(), KEY), [file]);
 }
 
 #[test]
 fn a_key_is_never_on_the_screen_nor_in_any_file() {
-    for wire in BOTH {
+    for wire in WIRE_FORMATS {
         let tl = Tl::new();
-        let provider = answering([
+        let provider = start_provider([
             Reply::text("It holds tokens."),
             Reply::fault(Fault::WrongKey),
             Reply::fault(Fault::NoSuchModel),
         ]);
         let mut chat = tl
-            .connected(&["--policy", "chain"], &provider, wire)
+            .connected_terminal(&["--policy", "chain"], &provider, wire)
             .env("TL_TRANSCRIPTS", "transcripts")
-            .ready();
-        chat.say("What is a token bucket?");
-        chat.say("/model");
-        chat.say("And then?");
-        chat.say("/retry");
-        chat.say("/stats");
-        chat.say("/context");
-        chat.say("compact");
+            .start_ready();
+        chat.send_line("What is a token bucket?");
+        chat.send_line("/model");
+        chat.send_line("And then?");
+        chat.send_line("/retry");
+        chat.send_line("/stats");
+        chat.send_line("/context");
+        chat.send_line("compact");
         chat.exit();
         assert!(!chat.raw().contains(KEY), "{}", chat.scrollback());
         let folder = tl.work().parent().unwrap().to_owned();
-        assert_eq!(holding(&folder, KEY), Vec::<PathBuf>::new());
+        assert_eq!(files_containing(&folder, KEY), Vec::<PathBuf>::new());
     }
 }
 
 #[test]
-fn a_key_that_is_missing_is_told() {
+fn a_missing_key_is_reported() {
     let tl = Tl::new();
     let mut chat = tl.terminal(&["--model", "anthropic"]).start();
     assert_eq!(chat.exit_code(), Some(5));

@@ -5,6 +5,7 @@
 
 mod agents;
 mod commands;
+mod exit;
 mod faults;
 #[path = "../it/harness.rs"]
 #[allow(
@@ -13,18 +14,17 @@ mod faults;
     reason = "shared with the tests of the commands"
 )]
 mod harness;
+mod key_input;
 mod keys;
-mod leaving;
-mod life;
 mod models;
-mod once;
 mod picker;
+mod print_mode;
 mod provider;
 mod pty;
-mod resuming;
+mod resume;
 mod screen;
-mod typing;
-mod windows;
+mod session_lifecycle;
+mod two_windows;
 
 /// Compares a screen with the snapshot of that name.
 #[macro_export]

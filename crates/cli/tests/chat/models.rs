@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use throughline_stand_in::{Reply, Tokens};
+use throughline_mock_provider::{Reply, TokenUsage};
 
 use crate::assert_screen;
 use crate::harness::Tl;
 use crate::provider::{
-    ANTHROPIC, BOTH, For, OPENAI, answering, by_purpose, purpose, summary, wait_until_asked,
+    ANTHROPIC, OPENAI, RequestPurpose, WIRE_FORMATS, purpose, start_provider,
+    start_provider_by_purpose, summary_reply, wait_for_request,
 };
 use crate::pty::CTRL_C;
 
@@ -31,11 +32,11 @@ fn take(&mut self) -> bool {
 ";
 
 #[test]
-fn an_answer_is_rendered_while_it_comes_and_what_it_cost_is_told() {
-    for wire in BOTH {
+fn an_answer_is_rendered_while_it_comes_and_its_cost_is_shown() {
+    for wire in WIRE_FORMATS {
         let tl = Tl::new();
         let answer = Reply {
-            usage: Tokens {
+            usage: TokenUsage {
                 input: 12_000,
                 output: 345,
                 cache_read: 8_000,
@@ -43,9 +44,9 @@ fn an_answer_is_rendered_while_it_comes_and_what_it_cost_is_told() {
             },
             ..Reply::text(MARKDOWN)
         };
-        let provider = answering([answer]);
-        let mut chat = tl.connected(&[], &provider, wire).ready();
-        chat.say("What is a token bucket?");
+        let provider = start_provider([answer]);
+        let mut chat = tl.connected_terminal(&[], &provider, wire).start_ready();
+        chat.send_line("What is a token bucket?");
         assert_eq!(chat.exit(), Some(0));
         assert_screen!(format!("answer_{}", wire.name), chat.scrollback());
     }
@@ -56,15 +57,17 @@ fn an_answer_appears_as_it_comes() {
     let tl = Tl::new();
     let slow = "The first paragraph is here.\n\nThe second one never ends. ".to_owned()
         + &"And on and on. ".repeat(400);
-    let slow = Reply::text(slow).slowly(Duration::from_millis(30));
-    let provider = answering([slow]);
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
+    let slow = Reply::text(slow).with_delay(Duration::from_millis(30));
+    let provider = start_provider([slow]);
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
     chat.type_line("Tell me something long");
     chat.wait_for("The first paragraph is here.");
     // Not only whole paragraphs.
     chat.wait_for("The second one never ends. And on");
-    chat.keys(CTRL_C);
-    chat.ready();
+    chat.send_keys(CTRL_C);
+    chat.wait_for_prompt();
     let seen = chat.scrollback();
     assert!(seen.contains("Stopped; what came is kept."), "{seen}");
     // What was drawn while it came is not left behind.
@@ -73,21 +76,21 @@ fn an_answer_appears_as_it_comes() {
 
 #[test]
 fn ctrl_c_stops_an_answer_and_keeps_what_came() {
-    for wire in BOTH {
+    for wire in WIRE_FORMATS {
         let tl = Tl::new();
         let slow =
             "A token bucket holds tokens.\n\n".to_owned() + &"And on and on.\n\n".repeat(400);
-        let slow = Reply::text(slow).slowly(Duration::from_millis(40));
-        let provider = answering([slow, Reply::text("It holds tokens.")]);
-        let mut chat = tl.connected(&[], &provider, wire).ready();
-        chat.say("/rename limiter");
+        let slow = Reply::text(slow).with_delay(Duration::from_millis(40));
+        let provider = start_provider([slow, Reply::text("It holds tokens.")]);
+        let mut chat = tl.connected_terminal(&[], &provider, wire).start_ready();
+        chat.send_line("/rename limiter");
         chat.type_line("What is a token bucket?");
         chat.wait_for("A token bucket holds tokens.");
-        chat.keys(CTRL_C);
-        chat.ready();
+        chat.send_keys(CTRL_C);
+        chat.wait_for_prompt();
         let screen = chat.screen();
         assert!(screen.contains("Stopped; what came is kept."), "{screen}");
-        chat.say("In short?");
+        chat.send_line("In short?");
         assert!(
             chat.screen().contains("It holds tokens."),
             "{}",
@@ -112,12 +115,14 @@ fn ctrl_c_stops_an_answer_and_keeps_what_came() {
 fn what_is_typed_while_an_answer_comes_stands_at_the_next_prompt() {
     let tl = Tl::new();
     let slow = Reply::text("It holds tokens, and gives them out one by one.");
-    let provider = answering([slow.slowly(Duration::from_millis(30))]);
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
+    let provider = start_provider([slow.with_delay(Duration::from_millis(30))]);
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
     chat.type_line("What is a token bucket?");
-    wait_until_asked(&provider);
-    chat.keys("and then?");
-    chat.ready();
+    wait_for_request(&provider);
+    chat.send_keys("and then?");
+    chat.wait_for_prompt();
     chat.wait_for_end("You: and then?");
     let seen = chat.scrollback();
     assert_eq!(seen.matches("and then?").count(), 1, "{seen}");
@@ -126,15 +131,17 @@ fn what_is_typed_while_an_answer_comes_stands_at_the_next_prompt() {
 #[test]
 fn ctrl_c_before_a_word_came_leaves_the_question_to_be_asked_again() {
     let tl = Tl::new();
-    let slow = Reply::text("Too late.").slowly(Duration::from_secs(60));
-    let provider = answering([slow, Reply::text("It holds tokens.")]);
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
+    let slow = Reply::text("Too late.").with_delay(Duration::from_secs(60));
+    let provider = start_provider([slow, Reply::text("It holds tokens.")]);
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
     chat.type_line("What is a token bucket?");
     chat.wait_for("thinking");
-    wait_until_asked(&provider);
-    chat.keys(CTRL_C);
-    chat.ready();
-    chat.say("/retry");
+    wait_for_request(&provider);
+    chat.send_keys(CTRL_C);
+    chat.wait_for_prompt();
+    chat.send_line("/retry");
     chat.exit();
     assert_screen!("stopped_before", chat.scrollback());
 }
@@ -142,26 +149,26 @@ fn ctrl_c_before_a_word_came_leaves_the_question_to_be_asked_again() {
 #[test]
 fn the_model_is_changed_in_the_chat() {
     let tl = Tl::new();
-    let provider = answering([
+    let provider = start_provider([
         Reply::text("From the first."),
         Reply::text("From the second."),
     ]);
     let mut chat = tl
-        .connected(&[], &provider, ANTHROPIC)
+        .connected_terminal(&[], &provider, ANTHROPIC)
         .env(OPENAI.key, crate::provider::KEY)
         .env(OPENAI.address, &provider.url())
-        .ready();
-    chat.say("Hello");
-    chat.say("/model");
-    chat.say("/model openai/gpt-5");
-    chat.say("Hello");
-    chat.say("/model offline");
-    chat.say("what tasks are open?");
+        .start_ready();
+    chat.send_line("Hello");
+    chat.send_line("/model");
+    chat.send_line("/model openai/gpt-5");
+    chat.send_line("Hello");
+    chat.send_line("/model offline");
+    chat.send_line("what tasks are open?");
     assert_screen!("model_changed", chat.scrollback());
     let models: Vec<_> = provider
         .requests()
         .iter()
-        .filter(|request| purpose(request) == For::Answer)
+        .filter(|request| purpose(request) == RequestPurpose::Answer)
         .map(|request| request.model().to_owned())
         .collect();
     assert_eq!(models, ["claude-sonnet-5-5", "gpt-5"]);
@@ -170,16 +177,18 @@ fn the_model_is_changed_in_the_chat() {
 #[test]
 fn a_session_is_named_by_the_model_once() {
     let tl = Tl::new();
-    let provider = answering([]);
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
-    chat.say("How do I limit the rate of requests?");
-    chat.say("And how do I test it?");
-    chat.say("And then?");
+    let provider = start_provider([]);
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("How do I limit the rate of requests?");
+    chat.send_line("And how do I test it?");
+    chat.send_line("And then?");
     chat.exit();
     let asked = provider.requests();
     let titles = asked
         .iter()
-        .filter(|request| purpose(request) == For::Title);
+        .filter(|request| purpose(request) == RequestPurpose::Title);
     assert_eq!(titles.count(), 1);
     assert_eq!(
         tl.json(&["show", "last"])["session"]["name"],
@@ -189,16 +198,18 @@ fn a_session_is_named_by_the_model_once() {
 
 #[test]
 fn a_session_is_named_by_its_words_where_the_model_fails_or_rambles() {
-    use throughline_stand_in::Fault;
+    use throughline_mock_provider::Fault;
     let titles: [fn() -> Reply; 2] = [
         || Reply::fault(Fault::WrongKey),
         || Reply::text("Certainly! Here is a good name for the conversation you gave me."),
     ];
     for title in titles {
         let tl = Tl::new();
-        let provider = by_purpose([], title, summary);
-        let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
-        chat.say("How do I limit the rate of requests?");
+        let provider = start_provider_by_purpose([], title, summary_reply);
+        let mut chat = tl
+            .connected_terminal(&[], &provider, ANTHROPIC)
+            .start_ready();
+        chat.send_line("How do I limit the rate of requests?");
         chat.exit();
         let name = &tl.json(&["show", "last"])["session"]["name"];
         assert_eq!(name, "limit-rate-requests");
@@ -208,28 +219,31 @@ fn a_session_is_named_by_its_words_where_the_model_fails_or_rambles() {
 #[test]
 fn a_name_that_a_person_gave_stays() {
     let tl = Tl::new();
-    let provider = answering([]);
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
-    chat.say("/rename my own");
-    chat.say("How do I limit the rate of requests?");
-    chat.say("/fork");
-    chat.say("What about bursts?");
-    chat.say("/merge");
+    let provider = start_provider([]);
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("/rename my own");
+    chat.send_line("How do I limit the rate of requests?");
+    chat.send_line("/fork");
+    chat.send_line("What about bursts?");
+    chat.send_line("/merge");
     chat.exit();
     assert_eq!(tl.json(&["show", "last"])["session"]["name"], "my-own");
 }
 
 #[test]
 fn the_model_summarizes_on_exit_and_in_compaction() {
-    for wire in BOTH {
+    for wire in WIRE_FORMATS {
         let tl = Tl::new();
-        let provider = answering([Reply::text("A bucket."), Reply::text("Ready to continue.")]);
+        let provider =
+            start_provider([Reply::text("A bucket."), Reply::text("Ready to continue.")]);
         let mut chat = tl
-            .connected(&["--policy", "chain"], &provider, wire)
-            .ready();
-        chat.say("How do I limit the rate of requests?");
-        chat.say("compact");
-        chat.say("And then?");
+            .connected_terminal(&["--policy", "chain"], &provider, wire)
+            .start_ready();
+        chat.send_line("How do I limit the rate of requests?");
+        chat.send_line("compact");
+        chat.send_line("And then?");
         assert_eq!(chat.exit(), Some(0));
         assert_screen!(format!("model_summaries_{}", wire.name), chat.scrollback());
         let shown = tl.ok(&["show", "last", "--all"]);
@@ -238,16 +252,18 @@ fn the_model_summarizes_on_exit_and_in_compaction() {
 }
 
 #[test]
-fn a_summary_that_fails_is_made_without_the_model_and_told() {
-    use throughline_stand_in::Fault;
+fn a_summary_that_fails_is_made_without_the_model_and_reported() {
+    use throughline_mock_provider::Fault;
     let tl = Tl::new();
-    let provider = by_purpose(
+    let provider = start_provider_by_purpose(
         [],
         || Reply::text("rate limiter"),
         || Reply::fault(Fault::Status(400)),
     );
-    let mut chat = tl.connected(&[], &provider, ANTHROPIC).ready();
-    chat.say("We decided to use a token bucket for the limiter.");
+    let mut chat = tl
+        .connected_terminal(&[], &provider, ANTHROPIC)
+        .start_ready();
+    chat.send_line("We decided to use a token bucket for the limiter.");
     assert_eq!(chat.exit(), Some(0));
     assert_screen!("summary_failed", chat.scrollback());
     assert!(tl.ok(&["show", "last", "--all"]).contains("by extractive"));
@@ -255,30 +271,32 @@ fn a_summary_that_fails_is_made_without_the_model_and_told() {
 
 #[test]
 fn ctrl_c_stops_a_summary_and_the_chat_goes_on() {
-    use throughline_stand_in::Fault;
+    use throughline_mock_provider::Fault;
     let tl = Tl::new();
-    let provider = by_purpose(
+    let provider = start_provider_by_purpose(
         [],
         || Reply::text("rate limiter"),
-        || Reply::fault(Fault::Hangs),
+        || Reply::fault(Fault::Hang),
     );
     let args = ["--with", "keep=1 messages"];
-    let mut chat = tl.connected(&args, &provider, ANTHROPIC).ready();
+    let mut chat = tl
+        .connected_terminal(&args, &provider, ANTHROPIC)
+        .start_ready();
     for n in 0..4 {
-        chat.say(&format!(
+        chat.send_line(&format!(
             "We decided on step {n} of the plan, of which there are many."
         ));
     }
     chat.type_line("/compact");
     chat.wait_for("summarizing");
-    chat.keys(CTRL_C);
-    chat.ready();
+    chat.send_keys(CTRL_C);
+    chat.wait_for_prompt();
     let screen = chat.screen();
     assert!(
         screen.contains("Stopped; nothing is summarized."),
         "{screen}"
     );
     assert!(!screen.contains("⠁ summarizing"), "{screen}");
-    chat.say("And then?");
+    chat.send_line("And then?");
     assert_eq!(tl.json(&["show", "last"])["session"]["compactions"], 0);
 }

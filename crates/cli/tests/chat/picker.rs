@@ -22,11 +22,11 @@ fn a_session_is_found_by_a_few_letters_and_opened() {
     let mut chat = tl.terminal(&["--resume"]).start();
     chat.wait_for("3 · Enter opens");
     assert_screen!("picker", chat.screen());
-    chat.keys("invc");
+    chat.send_keys("invc");
     chat.wait_for("1 · Enter opens");
     assert_screen!("picker_narrowed", chat.screen());
-    chat.keys(ENTER);
-    chat.ready();
+    chat.send_keys(ENTER);
+    chat.wait_for_prompt();
     assert_screen!("picker_opened", chat.screen());
 }
 
@@ -35,10 +35,10 @@ fn a_list_that_nothing_fits_says_so_and_escape_leaves() {
     let tl = three_sessions();
     let mut chat = tl.terminal(&["resume"]).start();
     chat.wait_for("3 · Enter opens");
-    chat.keys("zzz");
+    chat.send_keys("zzz");
     chat.wait_for("nothing fits");
-    chat.keys(ENTER);
-    chat.keys(ESCAPE);
+    chat.send_keys(ENTER);
+    chat.send_keys(ESCAPE);
     assert_eq!(chat.exit_code(), Some(0));
     assert_eq!(chat.screen(), "");
 }
@@ -49,9 +49,9 @@ fn resume_in_the_chat_opens_the_list_too() {
     let mut chat = tl.chat(&[]);
     chat.type_line("/resume");
     chat.wait_for("3 · Enter opens");
-    chat.keys(DOWN);
+    chat.send_keys(DOWN);
     chat.wait_for("▌ cache");
-    chat.keys(ENTER);
-    chat.ready();
+    chat.send_keys(ENTER);
+    chat.wait_for_prompt();
     assert_screen!("picker_in_chat", chat.scrollback());
 }

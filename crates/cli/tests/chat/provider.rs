@@ -4,95 +4,95 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use throughline_stand_in::{Reply, Request, Script, StandIn};
+use throughline_mock_provider::{MockProvider, Reply, Request, Script};
 
 use crate::harness::Tl;
-use crate::pty::{PATIENCE, Terminal};
+use crate::pty::{PtyCommand, TIMEOUT};
 
 /// A key that must never be seen anywhere.
 pub(crate) const KEY: &str = "sk-not-to-be-seen-anywhere";
 
 /// A wire format, and the variables that lead to it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
+pub(crate) struct WireFormat {
     pub(crate) name: &'static str,
     pub(crate) key: &'static str,
     pub(crate) address: &'static str,
     pub(crate) model: &'static str,
 }
 
-pub(crate) const ANTHROPIC: Wire = Wire {
+pub(crate) const ANTHROPIC: WireFormat = WireFormat {
     name: "anthropic",
     key: "ANTHROPIC_API_KEY",
     address: "ANTHROPIC_BASE_URL",
     model: "claude-sonnet-5-5",
 };
 
-pub(crate) const OPENAI: Wire = Wire {
+pub(crate) const OPENAI: WireFormat = WireFormat {
     name: "openai",
     key: "OPENAI_API_KEY",
     address: "OPENAI_BASE_URL",
     model: "gpt-6.1-sol",
 };
 
-pub(crate) const BOTH: [Wire; 2] = [ANTHROPIC, OPENAI];
+pub(crate) const WIRE_FORMATS: [WireFormat; 2] = [ANTHROPIC, OPENAI];
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum For {
+pub(crate) enum RequestPurpose {
     Answer,
     Title,
     Summary,
 }
 
-pub(crate) fn purpose(request: &Request) -> For {
+pub(crate) fn purpose(request: &Request) -> RequestPurpose {
     let system = request.system();
     if system.starts_with("Name the conversation") {
-        For::Title
+        RequestPurpose::Title
     } else if system.contains("\"open_tasks\"") {
-        For::Summary
+        RequestPurpose::Summary
     } else {
-        For::Answer
+        RequestPurpose::Answer
     }
 }
 
 /// A provider that answers so, in turn, and names and summarizes as it is asked to.
-pub(crate) fn answering(replies: impl IntoIterator<Item = Reply>) -> StandIn {
-    by_purpose(replies, || Reply::text("rate limiter"), summary)
+pub(crate) fn start_provider(replies: impl IntoIterator<Item = Reply>) -> MockProvider {
+    start_provider_by_purpose(replies, || Reply::text("rate limiter"), summary_reply)
 }
 
 /// A provider that answers so, in turn, and names and summarizes so.
-pub(crate) fn by_purpose(
+pub(crate) fn start_provider_by_purpose(
     replies: impl IntoIterator<Item = Reply>,
     title: fn() -> Reply,
     summary: fn() -> Reply,
-) -> StandIn {
-    StandIn::start_with_key(script(replies, title, summary), KEY).unwrap()
+) -> MockProvider {
+    MockProvider::start_with_key(build_script(replies, title, summary), KEY).unwrap()
 }
 
-fn script(
+fn build_script(
     replies: impl IntoIterator<Item = Reply>,
     title: fn() -> Reply,
     summary: fn() -> Reply,
 ) -> Script {
     let mut replies: VecDeque<Reply> = replies.into_iter().collect();
-    Script::by(move |request| match purpose(request) {
-        For::Title => title(),
-        For::Summary => summary(),
-        For::Answer => replies
+    Script::from_fn(move |request| match purpose(request) {
+        RequestPurpose::Title => title(),
+        RequestPurpose::Summary => summary(),
+        RequestPurpose::Answer => replies
             .pop_front()
             .unwrap_or_else(|| Reply::text("There is nothing more to say.")),
     })
 }
 
 /// Waits until the provider was asked for an answer.
-pub(crate) fn wait_until_asked(provider: &StandIn) {
-    let end = Instant::now() + PATIENCE;
+pub(crate) fn wait_for_request(provider: &MockProvider) {
+    let end = Instant::now() + TIMEOUT;
     let asked = || {
         let requests = provider.requests();
         requests
             .iter()
-            .any(|request| purpose(request) == For::Answer)
+            .any(|request| purpose(request) == RequestPurpose::Answer)
     };
     while !asked() {
         assert!(Instant::now() < end, "nobody asked the provider");
@@ -101,7 +101,7 @@ pub(crate) fn wait_until_asked(provider: &StandIn) {
 }
 
 /// A summary as a model writes it.
-pub(crate) fn summary() -> Reply {
+pub(crate) fn summary_reply() -> Reply {
     let summary = json!({
         "background": "",
         "topics": ["A rate limiter, in the model's words"],
@@ -119,7 +119,12 @@ pub(crate) fn summary() -> Reply {
 
 impl Tl {
     /// `tl` with these arguments, for a terminal, with a key for the provider.
-    pub(crate) fn connected(&self, args: &[&str], to: &StandIn, wire: Wire) -> Terminal {
+    pub(crate) fn connected_terminal(
+        &self,
+        args: &[&str],
+        to: &MockProvider,
+        wire: WireFormat,
+    ) -> PtyCommand {
         self.terminal(args)
             .env(wire.key, KEY)
             .env(wire.address, &to.url())

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use pty_process::Size;
 
 use crate::harness::Tl;
-use crate::screen::{COLUMNS, ROWS, normal, rows};
+use crate::screen::{COLUMNS, ROWS, normalize, rows};
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 const SCROLLBACK: usize = 5_000;
 /// What the line editor says when it begins to read a line.
-const PROMPTS: &[u8] = b"\x1b[?2004h";
+const PROMPT_SEQUENCE: &[u8] = b"\x1b[?2004h";
 
 pub(crate) const ENTER: &str = "\r";
 pub(crate) const ALT_ENTER: &str = "\x1b\r";
@@ -33,7 +33,7 @@ pub(crate) const CTRL_D: &str = "\x04";
 pub(crate) const CTRL_U: &str = "\x15";
 
 /// A `tl` that is about to be started.
-pub(crate) struct Terminal {
+pub(crate) struct PtyCommand {
     command: Command,
     folder: String,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Terminal {
 pub(crate) struct Pty {
     child: Child,
     keys: File,
-    seen: Arc<Seen>,
+    seen: Arc<SharedScreen>,
     reader: Option<JoinHandle<()>>,
     /// Lines that were typed: as many prompts are behind us.
     typed: usize,
@@ -50,18 +50,18 @@ pub(crate) struct Pty {
 }
 
 #[derive(Default)]
-struct Seen {
-    state: Mutex<State>,
+struct SharedScreen {
+    state: Mutex<ScreenState>,
     changed: Condvar,
 }
 
-struct State {
+struct ScreenState {
     parser: vt100::Parser,
     raw: Vec<u8>,
     ended: bool,
 }
 
-impl Default for State {
+impl Default for ScreenState {
     fn default() -> Self {
         Self {
             parser: vt100::Parser::new(ROWS, COLUMNS, SCROLLBACK),
@@ -71,11 +71,11 @@ impl Default for State {
     }
 }
 
-impl State {
+impl ScreenState {
     /// How often a line was asked for.
     fn prompts(&self) -> usize {
-        let windows = self.raw.windows(PROMPTS.len());
-        windows.filter(|bytes| *bytes == PROMPTS).count()
+        let windows = self.raw.windows(PROMPT_SEQUENCE.len());
+        windows.filter(|bytes| *bytes == PROMPT_SEQUENCE).count()
     }
 
     /// Whether the cursor stands behind a prompt.
@@ -87,13 +87,13 @@ impl State {
 
 impl Tl {
     /// `tl` with these arguments, for a terminal.
-    pub(crate) fn terminal(&self, args: &[&str]) -> Terminal {
+    pub(crate) fn terminal(&self, args: &[&str]) -> PtyCommand {
         let mut command = self.command(args);
         command
             .env("TERM", "xterm-256color")
             // The table of the default encoding takes longer to read than a test to run.
             .env("TL_ENCODING", "rough");
-        Terminal {
+        PtyCommand {
             command,
             folder: self.work().parent().unwrap().display().to_string(),
         }
@@ -101,11 +101,11 @@ impl Tl {
 
     /// `tl` with these arguments in a terminal, when it waits for the first line.
     pub(crate) fn chat(&self, args: &[&str]) -> Pty {
-        self.terminal(args).ready()
+        self.terminal(args).start_ready()
     }
 }
 
-impl Terminal {
+impl PtyCommand {
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
@@ -119,7 +119,7 @@ impl Terminal {
         let child = command.spawn(pts).unwrap();
         let keys = File::from(OwnedFd::from(pty));
         let mut output = keys.try_clone().unwrap();
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(SharedScreen::default());
         let seeing = Arc::clone(&seen);
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
@@ -146,17 +146,21 @@ impl Terminal {
     }
 
     /// Starts it and waits until it asks for a line.
-    pub(crate) fn ready(self) -> Pty {
+    pub(crate) fn start_ready(self) -> Pty {
         let pty = self.start();
-        pty.ready();
+        pty.wait_for_prompt();
         pty
     }
 }
 
 impl Pty {
     #[track_caller]
-    fn wait(&self, what: &str, until: impl Fn(&mut State) -> bool) -> MutexGuard<'_, State> {
-        let end = Instant::now() + PATIENCE;
+    fn wait(
+        &self,
+        what: &str,
+        until: impl Fn(&mut ScreenState) -> bool,
+    ) -> MutexGuard<'_, ScreenState> {
+        let end = Instant::now() + TIMEOUT;
         let mut state = self.seen.state.lock().unwrap();
         while !until(&mut state) {
             let left = end.saturating_duration_since(Instant::now());
@@ -171,7 +175,7 @@ impl Pty {
 
     /// Waits until a line is asked for that was not typed yet.
     #[track_caller]
-    pub(crate) fn ready(&self) {
+    pub(crate) fn wait_for_prompt(&self) {
         let typed = self.typed;
         drop(self.wait("prompt", |state| {
             state.prompts() > typed && state.at_prompt()
@@ -181,32 +185,32 @@ impl Pty {
     /// Types a line at the prompt, and no more.
     #[track_caller]
     pub(crate) fn type_line(&mut self, line: &str) {
-        self.ready();
-        self.keys(line);
+        self.wait_for_prompt();
+        self.send_keys(line);
         self.enter();
     }
 
     /// Ends the line that was typed.
     pub(crate) fn enter(&mut self) {
         self.typed += 1;
-        self.keys(ENTER);
+        self.send_keys(ENTER);
     }
 
     /// Presses a key that ends the line.
     pub(crate) fn press(&mut self, key: &str) {
         self.typed += 1;
-        self.keys(key);
+        self.send_keys(key);
     }
 
     /// Types a line and waits until the next is asked for.
     #[track_caller]
-    pub(crate) fn say(&mut self, line: &str) {
+    pub(crate) fn send_line(&mut self, line: &str) {
         self.type_line(line);
-        self.ready();
+        self.wait_for_prompt();
     }
 
     /// Presses keys, whatever is on the screen.
-    pub(crate) fn keys(&mut self, keys: &str) {
+    pub(crate) fn send_keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
@@ -235,13 +239,13 @@ impl Pty {
             let wraps = screen.row_wrapped(u16::try_from(row).unwrap());
             (text, wraps)
         });
-        normal(&shown.collect::<Vec<_>>(), &self.folder)
+        normalize(&shown.collect::<Vec<_>>(), &self.folder)
     }
 
     /// Everything that was ever on the screen, with what differs from run to run replaced.
     pub(crate) fn scrollback(&self) -> String {
         let mut state = self.seen.state.lock().unwrap();
-        normal(&rows(&mut state.parser), &self.folder)
+        normalize(&rows(&mut state.parser), &self.folder)
     }
 
     /// Every byte that came, as text.

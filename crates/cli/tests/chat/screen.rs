@@ -52,7 +52,7 @@ pub(crate) fn rows(parser: &mut vt100::Parser) -> Vec<Row> {
 }
 
 /// Rows as text, with what differs from run to run replaced.
-pub(crate) fn normal(rows: &[Row], folder: &str) -> String {
+pub(crate) fn normalize(rows: &[Row], folder: &str) -> String {
     let mut text = String::new();
     let mut line = String::new();
     for (row, goes_on) in rows {
@@ -61,7 +61,7 @@ pub(crate) fn normal(rows: &[Row], folder: &str) -> String {
             continue;
         }
         let whole = std::mem::take(&mut line);
-        for row in folded(&masked(&whole.replace(folder, "/tmp/person"))) {
+        for row in wrap_line(&mask(&whole.replace(folder, "/tmp/person"))) {
             text.push_str(row.trim_end());
             text.push('\n');
         }
@@ -72,11 +72,11 @@ pub(crate) fn normal(rows: &[Row], folder: &str) -> String {
 }
 
 /// A text with what differs from run to run replaced.
-pub(crate) fn masked(text: &str) -> String {
+pub(crate) fn mask(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let found = MASKS.iter().find(|(mask, _)| fits(rest, mask));
+        let found = MASKS.iter().find(|(mask, _)| matches_mask(rest, mask));
         let (shown, length) = match found {
             Some((mask, shown)) => ((*shown).to_owned(), mask.len()),
             None => (first.to_string(), first.len_utf8()),
@@ -87,7 +87,7 @@ pub(crate) fn masked(text: &str) -> String {
     masked
 }
 
-fn fits(text: &str, mask: &str) -> bool {
+fn matches_mask(text: &str, mask: &str) -> bool {
     let mut chars = text.chars();
     mask.chars().all(|wanted| {
         chars.next().is_some_and(|c| match wanted {
@@ -101,7 +101,7 @@ fn fits(text: &str, mask: &str) -> bool {
 }
 
 /// A line as a terminal breaks it.
-fn folded(line: &str) -> Vec<String> {
+fn wrap_line(line: &str) -> Vec<String> {
     use unicode_width::UnicodeWidthChar;
     let mut rows = vec![String::new()];
     let mut used = 0;

@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::record::{Action, AppendAnswer, FeedEvent, History, Moment, Shown, Span};
+use crate::recorded_history::{
+    Action, AppendAnswer, FeedEvent, History, Moment, ObservedEntry, Span,
+};
 
 /// Something that must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +163,7 @@ impl<'h> Checker<'h> {
     /// The events of a stream before a restore could have touched it, and their epoch.
     fn events_of(
         &self,
-        stream: &'h crate::record::FeedStream,
+        stream: &'h crate::recorded_history::FeedStream,
     ) -> Option<(usize, impl Iterator<Item = &'h FeedEvent> + use<'h>)> {
         let opened = Span {
             start: stream.opened,
@@ -240,7 +242,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    fn check_genuine(&mut self, session: &str, shown: &Shown, by: &str) {
+    fn check_genuine(&mut self, session: &str, shown: &ObservedEntry, by: &str) {
         let detail = match self.history.intended.get(&shown.id) {
             None => format!("{by} shows {shown:?} in {session}, which nobody sent"),
             Some(intended) if intended.session != session || intended.text != shown.text => {
@@ -254,7 +256,7 @@ impl<'h> Checker<'h> {
     /// Finds out which entry has which number in each epoch.
     fn assign_numbers(&mut self) {
         self.epochs.push(Epoch::default());
-        self.learn(0);
+        self.add_observations(0);
         for (index, restore) in self.history.restores.iter().enumerate() {
             // What was surely in the backup.
             let mut next = Epoch::default();
@@ -267,12 +269,12 @@ impl<'h> Checker<'h> {
                 }
             }
             self.epochs.push(next);
-            self.learn(index + 1);
+            self.add_observations(index + 1);
         }
     }
 
     /// Adds what was observed in one epoch.
-    fn learn(&mut self, epoch: usize) {
+    fn add_observations(&mut self, epoch: usize) {
         let mut violations = Vec::new();
         let known = &mut self.epochs[epoch];
         for one in self.observations.iter().filter(|one| one.epoch == epoch) {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::checker::{Rule, check};
-use crate::record::{
-    Action, AppendAnswer, Call, FeedEvent, FeedStream, History, Hit, Intended, Moment, Restore,
-    Shown, Span,
+use crate::recorded_history::{
+    Action, AppendAnswer, Call, FeedEvent, FeedStream, History, Hit, IntendedAppend, Moment,
+    ObservedEntry, Restore, Span,
 };
 
 fn at(millis: u64) -> Moment {
@@ -19,8 +19,8 @@ fn span(start: u64, end: u64) -> Span {
     }
 }
 
-fn shown(seq: u64, id: &str) -> Shown {
-    Shown {
+fn observed_entry(seq: u64, id: &str) -> ObservedEntry {
+    ObservedEntry {
         seq,
         id: id.to_owned(),
         text: format!("text of {id}"),
@@ -29,11 +29,11 @@ fn shown(seq: u64, id: &str) -> Shown {
 
 /// A history of one session, made step by step.
 #[derive(Default)]
-struct Made(History);
+struct HistoryBuilder(History);
 
-impl Made {
+impl HistoryBuilder {
     fn intend(&mut self, id: &str) {
-        let intended = Intended {
+        let intended = IntendedAppend {
             session: "s".to_owned(),
             text: format!("text of {id}"),
         };
@@ -55,7 +55,7 @@ impl Made {
     }
 
     fn acknowledged(self, start: u64, end: u64, seq: u64, id: &str) -> Self {
-        let answer = AppendAnswer::Acknowledged(shown(seq, id));
+        let answer = AppendAnswer::Acknowledged(observed_entry(seq, id));
         self.append(start, end, id, answer)
     }
 
@@ -65,7 +65,10 @@ impl Made {
     }
 
     fn read(self, start: u64, end: u64, ids: &[&str]) -> Self {
-        let entries: Vec<_> = (1..).zip(ids).map(|(seq, id)| shown(seq, id)).collect();
+        let entries: Vec<_> = (1..)
+            .zip(ids)
+            .map(|(seq, id)| observed_entry(seq, id))
+            .collect();
         let action = Action::Read {
             session: "s".to_owned(),
             after: 0,
@@ -92,7 +95,7 @@ impl Made {
             received: at(opened + 1),
             position: *position,
             session: "s".to_owned(),
-            entry: shown(*seq, id),
+            entry: observed_entry(*seq, id),
         };
         self.0.feeds.push(FeedStream {
             follower: 0,
@@ -111,14 +114,17 @@ impl Made {
         self
     }
 
-    fn finally(mut self, ids: &[&str]) -> Self {
-        let log = (1..).zip(ids).map(|(seq, id)| shown(seq, id)).collect();
+    fn final_log(mut self, ids: &[&str]) -> Self {
+        let log = (1..)
+            .zip(ids)
+            .map(|(seq, id)| observed_entry(seq, id))
+            .collect();
         self.0.final_logs.push([("s".to_owned(), log)].into());
         self
     }
 
     #[track_caller]
-    fn violates(&self, rule: Rule) {
+    fn assert_violates(&self, rule: Rule) {
         let found = check(&self.0);
         assert!(
             found.iter().any(|violation| violation.rule == rule),
@@ -127,112 +133,122 @@ impl Made {
     }
 
     #[track_caller]
-    fn is_sound(&self) {
+    fn assert_sound(&self) {
         assert_eq!(check(&self.0), []);
     }
 }
 
 /// Two appends, one after the other.
-fn two() -> Made {
-    Made::default()
+fn two_appends() -> HistoryBuilder {
+    HistoryBuilder::default()
         .acknowledged(0, 10, 1, "a")
         .acknowledged(20, 30, 2, "b")
 }
 
 #[test]
 fn a_sound_history_is_accepted() {
-    two()
+    two_appends()
         .read(40, 50, &["a", "b"])
         .search(60, 70, "b", &[(2, "b")], 0)
         .refused(70, 80, "c")
         .append(70, 80, "d", AppendAnswer::Unknown)
         .feed(12, 0, &[(5, 1, "a")])
         .feed(85, 5, &[(6, 2, "b"), (9, 3, "d")])
-        .finally(&["a", "b", "d"])
-        .is_sound();
+        .final_log(&["a", "b", "d"])
+        .assert_sound();
 }
 
 #[test]
 fn an_acknowledged_entry_that_is_lost_is_found() {
-    two().finally(&["a"]).violates(Rule::Durable);
-    two().finally(&[]).violates(Rule::Durable);
+    two_appends()
+        .final_log(&["a"])
+        .assert_violates(Rule::Durable);
+    two_appends().final_log(&[]).assert_violates(Rule::Durable);
 }
 
 #[test]
 fn an_entry_that_is_there_twice_is_found() {
-    two().finally(&["a", "b", "a"]).violates(Rule::OneNumber);
+    two_appends()
+        .final_log(&["a", "b", "a"])
+        .assert_violates(Rule::OneNumber);
 }
 
 #[test]
 fn an_entry_that_two_servers_number_differently_is_found() {
-    two().read(40, 50, &["b", "a"]).violates(Rule::OneNumber);
-    Made::default()
+    two_appends()
+        .read(40, 50, &["b", "a"])
+        .assert_violates(Rule::OneNumber);
+    HistoryBuilder::default()
         .acknowledged(0, 10, 1, "a")
         .acknowledged(0, 10, 1, "b")
-        .violates(Rule::OneNumber);
+        .assert_violates(Rule::OneNumber);
 }
 
 #[test]
 fn an_entry_nobody_sent_is_found() {
-    two().finally(&["a", "b", "x"]).violates(Rule::Genuine);
-    let mut altered = two().read(40, 50, &["a", "b"]);
+    two_appends()
+        .final_log(&["a", "b", "x"])
+        .assert_violates(Rule::Genuine);
+    let mut altered = two_appends().read(40, 50, &["a", "b"]);
     altered.0.intended.get_mut("b").unwrap().text = "another text".to_owned();
-    altered.violates(Rule::Genuine);
+    altered.assert_violates(Rule::Genuine);
 }
 
 #[test]
 fn a_refused_append_that_is_committed_is_found() {
-    two()
+    two_appends()
         .refused(40, 50, "c")
-        .finally(&["a", "b", "c"])
-        .violates(Rule::RefusedIsAbsent);
+        .final_log(&["a", "b", "c"])
+        .assert_violates(Rule::RefusedIsAbsent);
     // Another attempt may have done it.
-    two()
+    two_appends()
         .refused(40, 50, "c")
         .append(60, 70, "c", AppendAnswer::Unknown)
-        .finally(&["a", "b", "c"])
-        .is_sound();
+        .final_log(&["a", "b", "c"])
+        .assert_sound();
 }
 
 #[test]
 fn an_entry_before_one_that_was_acknowledged_earlier_is_found() {
-    Made::default()
+    HistoryBuilder::default()
         .acknowledged(0, 10, 2, "b")
         .acknowledged(20, 30, 1, "a")
-        .violates(Rule::RealTimeOrder);
+        .assert_violates(Rule::RealTimeOrder);
     // Of two at once either may be first.
-    Made::default()
+    HistoryBuilder::default()
         .acknowledged(0, 25, 2, "b")
         .acknowledged(20, 30, 1, "a")
-        .is_sound();
+        .assert_sound();
 }
 
 #[test]
 fn a_read_that_goes_back_is_found() {
-    two().read(40, 50, &["a"]).violates(Rule::FreshRead);
+    two_appends()
+        .read(40, 50, &["a"])
+        .assert_violates(Rule::FreshRead);
     // While it is being appended it may be seen or not.
-    two().read(22, 28, &["a"]).is_sound();
+    two_appends().read(22, 28, &["a"]).assert_sound();
     // What one reader saw the next sees too, acknowledged or not.
-    Made::default()
+    HistoryBuilder::default()
         .append(0, 90, "a", AppendAnswer::Unknown)
         .read(10, 20, &["a"])
         .read(30, 40, &[])
-        .violates(Rule::FreshRead);
+        .assert_violates(Rule::FreshRead);
 }
 
 #[test]
 fn a_read_with_a_gap_is_found() {
-    let mut gap = two().read(40, 50, &["a", "b"]);
+    let mut gap = two_appends().read(40, 50, &["a", "b"]);
     let Action::Read { entries, .. } = &mut gap.0.calls[2].action else {
         panic!("a read");
     };
     entries.remove(0);
-    gap.violates(Rule::FreshRead);
+    gap.assert_violates(Rule::FreshRead);
 }
 
 #[test]
 fn a_feed_that_skips_repeats_or_reorders_is_found() {
-    let done = || two().finally(&["a", "b"]);
+    let done = || two_appends().final_log(&["a", "b"]);
     let wrong: [&[(u64, u64, &str)]; 4] = [
         &[(6, 2, "b")],
         &[(5, 1, "a")],
@@ -240,60 +256,60 @@ fn a_feed_that_skips_repeats_or_reorders_is_found() {
         &[(6, 2, "b"), (5, 1, "a")],
     ];
     for events in wrong {
-        done().feed(0, 0, events).violates(Rule::Feed);
+        done().feed(0, 0, events).assert_violates(Rule::Feed);
     }
     // After resuming, too.
     done()
         .feed(0, 0, &[(5, 1, "a"), (6, 2, "b")])
         .feed(50, 6, &[(6, 2, "b")])
-        .violates(Rule::Feed);
+        .assert_violates(Rule::Feed);
 }
 
 #[test]
 fn a_search_result_with_the_text_of_another_entry_is_found() {
-    two()
+    two_appends()
         .search(40, 50, "b", &[(1, "b"), (2, "b")], 0)
-        .violates(Rule::SearchResult);
-    two()
+        .assert_violates(Rule::SearchResult);
+    two_appends()
         .search(40, 50, "b", &[(2, "b"), (7, "x")], 0)
-        .violates(Rule::SearchResult);
+        .assert_violates(Rule::SearchResult);
 }
 
 #[test]
 fn an_acknowledged_entry_that_search_does_not_find_is_found() {
-    two()
+    two_appends()
         .search(40, 50, "b", &[], 0)
-        .violates(Rule::SearchComplete);
+        .assert_violates(Rule::SearchComplete);
     // It may say that it is not that far yet.
-    two().search(40, 50, "b", &[], 1).is_sound();
-    two().search(25, 50, "b", &[], 0).is_sound();
+    two_appends().search(40, 50, "b", &[], 1).assert_sound();
+    two_appends().search(25, 50, "b", &[], 0).assert_sound();
 }
 
 #[test]
 fn a_restore_takes_back_what_came_after_the_backup_and_nothing_else() {
     let restored = || {
-        two()
+        two_appends()
             .restore((12, 15), (40, 50))
             .acknowledged(60, 70, 2, "c")
     };
     restored()
         .read(80, 90, &["a", "c"])
-        .finally(&["a", "c"])
-        .is_sound();
+        .final_log(&["a", "c"])
+        .assert_sound();
     // What was acknowledged before the backup is there.
-    restored().finally(&["c"]).violates(Rule::Durable);
+    restored().final_log(&["c"]).assert_violates(Rule::Durable);
     // Search shows what was there before the restore.
     restored()
         .search(80, 90, "c", &[(2, "b"), (2, "c")], 0)
-        .violates(Rule::SearchResult);
+        .assert_violates(Rule::SearchResult);
     // What came after the backup does not return by itself.
-    two()
+    two_appends()
         .restore((12, 15), (40, 50))
-        .finally(&["a", "b"])
-        .violates(Rule::GoneAfterRestore);
+        .final_log(&["a", "b"])
+        .assert_violates(Rule::GoneAfterRestore);
     // A call that overlaps with the restore was answered from either history.
     restored()
         .read(45, 55, &["a", "b"])
-        .finally(&["a", "c"])
-        .is_sound();
+        .final_log(&["a", "c"])
+        .assert_sound();
 }

@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::chance::Chance;
-use crate::http::{self, NoAnswer};
-use crate::record::{
-    Action, AppendAnswer, Call, FeedEvent, FeedStream, History, Hit, Intended, Moment, Shown, Span,
+use crate::http::{self, NoResponse};
+use crate::recorded_history::{
+    Action, AppendAnswer, Call, FeedEvent, FeedStream, History, Hit, IntendedAppend, Moment,
+    ObservedEntry, Span,
 };
+use crate::seeded_rng::SeededRng;
 use crate::servers::Addresses;
 
 /// What all threads share.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) started: Instant,
     pub(crate) addresses: Addresses,
     pub(crate) history: Mutex<History>,
@@ -31,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) acknowledged: AtomicUsize,
 }
 
-impl Shared {
+impl SharedState {
     pub(crate) fn now(&self) -> Moment {
         self.started.elapsed()
     }
@@ -48,20 +49,20 @@ impl Shared {
             .push(Call { span, action });
     }
 
-    fn complain(&self, what: String) {
+    fn report_unexpected(&self, what: String) {
         self.unexpected.lock().unwrap().push(what);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
 
 /// Answers that promise that nothing was appended, now or later.
-const PROMISES: [&str; 4] = ["unavailable", "busy", "no_room", "read_only"];
+const NOT_APPENDED_CODES: [&str; 4] = ["unavailable", "busy", "no_room", "read_only"];
 
 /// The session that all clients append to.
-pub(crate) const COMMON: &str = "common";
+pub(crate) const COMMON_SESSION: &str = "common";
 
 /// A client's own session.
 pub(crate) fn own_session(client: usize) -> String {
@@ -71,8 +72,8 @@ pub(crate) fn own_session(client: usize) -> String {
 /// One client, which keeps to a server until that fails.
 pub(crate) struct Client {
     pub(crate) number: usize,
-    pub(crate) chance: Chance,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) rng: SeededRng,
+    pub(crate) shared: Arc<SharedState>,
     pub(crate) server: usize,
     /// What it had acknowledged, to search for.
     pub(crate) known: Vec<String>,
@@ -81,8 +82,8 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn run(mut self) {
         let mut count = 0;
-        while !self.shared.is_over() {
-            match self.chance.below(100) {
+        while !self.shared.is_stopped() {
+            match self.rng.below(100) {
                 0..55 => {
                     count += 1;
                     self.append(count);
@@ -90,13 +91,13 @@ impl Client {
                 55..85 => self.read(),
                 _ => self.search(),
             }
-            std::thread::sleep(Duration::from_millis(self.chance.below(20)));
+            std::thread::sleep(Duration::from_millis(self.rng.below(20)));
         }
     }
 
     fn session(&mut self) -> String {
-        if self.chance.percent(60) {
-            COMMON.to_owned()
+        if self.rng.percent(60) {
+            COMMON_SESSION.to_owned()
         } else {
             own_session(self.number)
         }
@@ -108,11 +109,11 @@ impl Client {
         method: &str,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<(u16, Value), NoAnswer> {
-        let timeout = Duration::from_millis(800 + self.chance.below(4_000));
+    ) -> Result<(u16, Value), NoResponse> {
+        let timeout = Duration::from_millis(800 + self.rng.below(4_000));
         let answer = match self.shared.addresses.get(self.server) {
             Some(address) => http::call(address, timeout, method, path, body),
-            None => Err(NoAnswer::NotSent),
+            None => Err(NoResponse::NotSent),
         };
         if answer.is_err() {
             self.server = (self.server + 1) % self.shared.addresses.len();
@@ -123,23 +124,23 @@ impl Client {
 
     /// Appends an entry, and again under the same id where that did not work.
     fn append(&mut self, count: usize) {
-        let id = self.chance.uuid();
+        let id = self.rng.uuid();
         let session = self.session();
-        let word = format!("c{}n{count}x{}", self.number, self.chance.below(1 << 20));
+        let word = format!("c{}n{count}x{}", self.number, self.rng.below(1 << 20));
         // Some are longer than a page of the file.
         let filler = if count.is_multiple_of(16) { 9_000 } else { 40 };
         let text = format!("{word} {}", "lorem ipsum ".repeat(filler / 12));
         let text = text.trim().to_owned();
         let body = json!({"entries": [{"id": id, "role": "user", "content": text}]});
         let path = format!("/api/sessions/{session}/entries");
-        let intended = Intended { session, text };
+        let intended = IntendedAppend { session, text };
         let mut history = self.shared.history.lock().unwrap();
         history.intended.insert(id.clone(), intended);
         drop(history);
-        while !self.shared.is_over() {
+        while !self.shared.is_stopped() {
             let start = self.shared.now();
             let answer = self.call("POST", &path, Some(&body));
-            let answer = self.judge(answer);
+            let answer = self.classify_answer(answer);
             let is_done = matches!(answer, AppendAnswer::Acknowledged(_));
             let action = Action::Append {
                 id: id.clone(),
@@ -152,25 +153,25 @@ impl Client {
                 return;
             }
             // One that is given up after a refusal must not be found later.
-            if self.chance.percent(35) {
+            if self.rng.percent(35) {
                 return;
             }
         }
     }
 
-    fn judge(&self, answer: Result<(u16, Value), NoAnswer>) -> AppendAnswer {
+    fn classify_answer(&self, answer: Result<(u16, Value), NoResponse>) -> AppendAnswer {
         match answer {
-            Ok((200 | 201, body)) => match shown(&body["entries"][0]) {
+            Ok((200 | 201, body)) => match parse_entry(&body["entries"][0]) {
                 Some(shown) => AppendAnswer::Acknowledged(shown),
                 None => {
                     self.shared
-                        .complain(format!("an append is answered {body}"));
+                        .report_unexpected(format!("an append is answered {body}"));
                     AppendAnswer::Unknown
                 }
             },
             Ok((503, body)) => {
                 let code = body["code"].as_str().unwrap_or_default();
-                if PROMISES.contains(&code) {
+                if NOT_APPENDED_CODES.contains(&code) {
                     AppendAnswer::Refused(format!("{code}: {}", body["detail"]))
                 } else {
                     AppendAnswer::Unknown
@@ -178,27 +179,27 @@ impl Client {
             }
             Ok((status, body)) => {
                 self.shared
-                    .complain(format!("an append is answered {status} {body}"));
+                    .report_unexpected(format!("an append is answered {status} {body}"));
                 AppendAnswer::Unknown
             }
-            Err(NoAnswer::NotSent) => AppendAnswer::Refused("not sent".to_owned()),
-            Err(NoAnswer::Lost) => AppendAnswer::Unknown,
+            Err(NoResponse::NotSent) => AppendAnswer::Refused("not sent".to_owned()),
+            Err(NoResponse::Lost) => AppendAnswer::Unknown,
         }
     }
 
     fn read(&mut self) {
         let session = self.session();
         let known = self.shared.acknowledged.load(Ordering::Relaxed) as u64;
-        let after = if self.chance.percent(20) {
+        let after = if self.rng.percent(20) {
             0
         } else {
-            self.chance.below(known + 1)
+            self.rng.below(known + 1)
         };
         self.read_page(&session, after, 40);
     }
 
     /// Reads a page; its entries, where there is an answer.
-    fn read_page(&mut self, session: &str, after: u64, limit: usize) -> Option<Vec<Shown>> {
+    fn read_page(&mut self, session: &str, after: u64, limit: usize) -> Option<Vec<ObservedEntry>> {
         let path = format!("/api/sessions/{session}/entries?after={after}&limit={limit}");
         let start = self.shared.now();
         let body = match self.call("GET", &path, None) {
@@ -206,13 +207,18 @@ impl Client {
             Ok((503, _)) | Err(_) => return None,
             Ok((status, body)) => {
                 self.shared
-                    .complain(format!("a read is answered {status} {body}"));
+                    .report_unexpected(format!("a read is answered {status} {body}"));
                 return None;
             }
         };
-        let entries: Option<Vec<_>> = body["entries"].as_array()?.iter().map(shown).collect();
+        let entries: Option<Vec<_>> = body["entries"]
+            .as_array()?
+            .iter()
+            .map(parse_entry)
+            .collect();
         let Some(entries) = entries else {
-            self.shared.complain(format!("a read is answered {body}"));
+            self.shared
+                .report_unexpected(format!("a read is answered {body}"));
             return None;
         };
         // A page that begins behind the end says nothing about what is before it.
@@ -233,12 +239,12 @@ impl Client {
         let Some(last) = self.known.len().checked_sub(1) else {
             return;
         };
-        let back = if self.chance.percent(70) {
+        let back = if self.rng.percent(70) {
             5
         } else {
             last as u64 + 1
         };
-        let back = usize::try_from(self.chance.below(back)).unwrap();
+        let back = usize::try_from(self.rng.below(back)).unwrap();
         let id = self.known[last.saturating_sub(back)].clone();
         self.search_for(&id);
     }
@@ -256,7 +262,7 @@ impl Client {
             Ok((503, _)) | Err(_) => return None,
             Ok((status, body)) => {
                 self.shared
-                    .complain(format!("a search is answered {status} {body}"));
+                    .report_unexpected(format!("a search is answered {status} {body}"));
                 return None;
             }
         };
@@ -283,7 +289,7 @@ impl Client {
     }
 
     /// Reads the whole log of a session, by one server.
-    pub(crate) fn whole_log(&mut self, session: &str) -> Vec<Shown> {
+    pub(crate) fn read_whole_log(&mut self, session: &str) -> Vec<ObservedEntry> {
         let server = self.server;
         let mut log = Vec::new();
         let started = Instant::now();
@@ -304,7 +310,7 @@ impl Client {
 
     /// Searches for an entry until the index has caught up.
     #[track_caller]
-    pub(crate) fn search_at_last(&mut self, id: &str) {
+    pub(crate) fn search_until_indexed(&mut self, id: &str) {
         let started = Instant::now();
         while self.search_for(id) != Some(true) {
             assert!(
@@ -315,8 +321,8 @@ impl Client {
     }
 }
 
-fn shown(entry: &Value) -> Option<Shown> {
-    Some(Shown {
+fn parse_entry(entry: &Value) -> Option<ObservedEntry> {
+    Some(ObservedEntry {
         seq: entry["seq"].as_u64()?,
         id: entry["id"].as_str()?.to_owned(),
         text: entry["content"].as_str()?.to_owned(),
@@ -324,13 +330,13 @@ fn shown(entry: &Value) -> Option<Shown> {
 }
 
 /// Follows the feed, resuming wherever a stream ends.
-pub(crate) struct Follower {
+pub(crate) struct FeedFollower {
     pub(crate) number: usize,
-    pub(crate) chance: Chance,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) rng: SeededRng,
+    pub(crate) shared: Arc<SharedState>,
 }
 
-impl Follower {
+impl FeedFollower {
     pub(crate) fn run(mut self) {
         let (mut after, mut restores) = (0, 0);
         let mut server = self.number;
@@ -347,7 +353,7 @@ impl Follower {
             };
             let opened = self.shared.now();
             let path = format!("/api/events?kind=message_added&after={after}");
-            let timeout = Duration::from_millis(500 + self.chance.below(1_500));
+            let timeout = Duration::from_millis(500 + self.rng.below(1_500));
             let Ok(stream) = http::send(address, timeout, "GET", &path, None) else {
                 continue;
             };
@@ -358,20 +364,20 @@ impl Follower {
             let resumed = after;
             let lines = BufReader::new(stream).lines();
             // A client goes away now and then, too.
-            let stay = Instant::now() + Duration::from_millis(self.chance.below(6_000));
+            let stay = Instant::now() + Duration::from_millis(self.rng.below(6_000));
             let (mut id, mut data) = (None, None);
             for line in lines.map_while(Result::ok) {
                 if let Some(position) = line.strip_prefix("id: ") {
                     id = position.parse().ok();
                 } else if line == "event: reset" {
                     let what = format!("a follower at {after} is reset");
-                    self.shared.complain(what);
+                    self.shared.report_unexpected(what);
                 } else if let Some(line) = line.strip_prefix("data: ") {
                     data = Some(line.to_owned());
                 } else if line.is_empty() {
                     // Only now the event is whole.
                     after = id.take().unwrap_or(after);
-                    events.extend(data.take().and_then(|data| self.event(&data)));
+                    events.extend(data.take().and_then(|data| self.parse_event(&data)));
                     if Instant::now() > stay {
                         break;
                     }
@@ -387,13 +393,13 @@ impl Follower {
     }
 
     /// The entry that an event is about; none for others, such as `ready`.
-    fn event(&self, data: &str) -> Option<FeedEvent> {
+    fn parse_event(&self, data: &str) -> Option<FeedEvent> {
         let data: Value = serde_json::from_str(data).ok()?;
         Some(FeedEvent {
             received: self.shared.now(),
             position: data["position"].as_u64()?,
             session: data["session"].as_str()?.to_owned(),
-            entry: Shown {
+            entry: ObservedEntry {
                 seq: data["seq"].as_u64()?,
                 id: data["entry"]["id"].as_str()?.to_owned(),
                 text: data["entry"]["content"].as_str()?.to_owned(),
@@ -403,7 +409,7 @@ impl Follower {
 }
 
 /// How many entries of each session a follower has got since the last restore.
-pub(crate) fn followed(history: &History, follower: usize) -> BTreeMap<String, u64> {
+pub(crate) fn followed_counts(history: &History, follower: usize) -> BTreeMap<String, u64> {
     let since = history
         .restores
         .last()

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use throughline_cluster::Cluster;
 
-use crate::chance::Chance;
-use crate::clients::Shared;
-use crate::record::{Restore, Span};
+use crate::clients::SharedState;
+use crate::recorded_history::{Restore, Span};
+use crate::seeded_rng::SeededRng;
 use crate::servers::Servers;
 
 /// How far off a clock is set, in seconds.
@@ -22,9 +22,9 @@ pub(crate) enum Database {
 }
 
 /// Makes one fault after another.
-pub(crate) struct Faults<'a> {
-    chance: Chance,
-    shared: &'a Shared,
+pub(crate) struct FaultInjector<'a> {
+    rng: SeededRng,
+    shared: &'a SharedState,
     servers: &'a mut Servers,
     database: &'a mut Database,
     /// The newest backup, and when it was made.
@@ -64,15 +64,15 @@ impl fmt::Display for FaultCounts {
     }
 }
 
-impl<'a> Faults<'a> {
+impl<'a> FaultInjector<'a> {
     pub(crate) fn new(
-        chance: Chance,
-        shared: &'a Shared,
+        rng: SeededRng,
+        shared: &'a SharedState,
         servers: &'a mut Servers,
         database: &'a mut Database,
     ) -> Self {
         Self {
-            chance,
+            rng,
             shared,
             servers,
             database,
@@ -83,45 +83,45 @@ impl<'a> Faults<'a> {
         }
     }
 
-    fn note(&mut self, what: impl fmt::Display) {
+    fn log_event(&mut self, what: impl fmt::Display) {
         let at = self.shared.now();
         self.log.push(format!("{at:.3?} {what}"));
     }
 
     /// Makes one fault, and lets the clients go on for a while.
-    pub(crate) fn make_one(&mut self) {
+    pub(crate) fn inject_one(&mut self) {
         self.relaunch_ended();
-        let server = self.pick();
+        let server = self.pick_server();
         let kinds = if self.servers.can_skew() { 100 } else { 85 };
-        match self.chance.below(kinds) {
+        match self.rng.below(kinds) {
             0..30 => self.kill(server),
             30..38 => self.stop(server),
             38..65 => self.pause(server),
-            65..85 => self.strike_database(),
+            65..85 => self.disturb_database(),
             _ => self.skew(server),
         }
-        self.rest(200, 700);
+        self.sleep_random(200, 700);
     }
 
-    fn pick(&mut self) -> usize {
-        usize::try_from(self.chance.below(self.servers.len() as u64)).unwrap()
+    fn pick_server(&mut self) -> usize {
+        usize::try_from(self.rng.below(self.servers.len() as u64)).unwrap()
     }
 
-    fn rest(&mut self, least: u64, more: u64) {
-        let pause = least + self.chance.below(more);
+    fn sleep_random(&mut self, least: u64, more: u64) {
+        let pause = least + self.rng.below(more);
         std::thread::sleep(Duration::from_millis(pause));
     }
 
     fn kill(&mut self, server: usize) {
-        self.note(format_args!("kill server {server}"));
+        self.log_event(format_args!("kill server {server}"));
         self.counts.kills += 1;
         self.servers.kill(server);
-        self.rest(0, 400);
+        self.sleep_random(0, 400);
         self.launch(server);
     }
 
     fn stop(&mut self, server: usize) {
-        self.note(format_args!("stop server {server}"));
+        self.log_event(format_args!("stop server {server}"));
         self.counts.stops += 1;
         // One that waits for a paused one would not end.
         self.resume_all();
@@ -130,20 +130,20 @@ impl<'a> Faults<'a> {
     }
 
     fn pause(&mut self, server: usize) {
-        self.note(format_args!("pause server {server}"));
+        self.log_event(format_args!("pause server {server}"));
         self.counts.pauses += 1;
         self.servers.pause(server);
-        self.rest(50, 2_000);
+        self.sleep_random(50, 2_000);
         // Sometimes it stays so while something else happens.
-        if self.chance.percent(60) {
-            self.note(format_args!("resume server {server}"));
+        if self.rng.percent(60) {
+            self.log_event(format_args!("resume server {server}"));
             self.servers.resume(server);
         }
     }
 
     fn skew(&mut self, server: usize) {
-        let at = usize::try_from(self.chance.below(SKEWS.len() as u64)).unwrap();
-        self.note(format_args!(
+        let at = usize::try_from(self.rng.below(SKEWS.len() as u64)).unwrap();
+        self.log_event(format_args!(
             "set the clock of server {server} {} s off",
             SKEWS[at]
         ));
@@ -152,19 +152,19 @@ impl<'a> Faults<'a> {
     }
 
     /// Restarts PostgreSQL, or makes or restores a backup of a SQLite file.
-    fn strike_database(&mut self) {
+    fn disturb_database(&mut self) {
         self.resume_all();
         if let Database::Postgres(cluster) = &mut *self.database {
             self.counts.database_stops += 1;
-            cluster.stop_at_once().unwrap();
-            let pause = self.chance.below(1_500);
+            cluster.stop_immediately().unwrap();
+            let pause = self.rng.below(1_500);
             std::thread::sleep(Duration::from_millis(pause));
-            cluster.start_again().unwrap();
-            self.note(format_args!("restarted PostgreSQL after {pause} ms"));
+            cluster.ensure_running().unwrap();
+            self.log_event(format_args!("restarted PostgreSQL after {pause} ms"));
             return;
         }
         match self.backup.take() {
-            Some((file, made)) if self.chance.percent(60) => self.restore(file, made),
+            Some((file, made)) if self.rng.percent(60) => self.restore(file, made),
             _ => self.back_up(),
         }
     }
@@ -179,13 +179,13 @@ impl<'a> Faults<'a> {
         self.servers.run(&["backup", file.to_str().unwrap()]);
         let end = self.shared.now();
         let number = self.backups;
-        self.note(format_args!("made backup {number}"));
+        self.log_event(format_args!("made backup {number}"));
         self.backup = Some((file, Span { start, end }));
     }
 
     /// Puts a backup in the place of the file while nobody uses it.
     fn restore(&mut self, file: PathBuf, made: Span) {
-        self.note("restore the backup");
+        self.log_event("restore the backup");
         self.counts.restores += 1;
         let start = self.shared.now();
         for server in 0..self.servers.len() {
@@ -212,7 +212,7 @@ impl<'a> Faults<'a> {
     }
 
     fn launch(&mut self, server: usize) {
-        if self.servers.can_skew() && self.chance.percent(20) {
+        if self.servers.can_skew() && self.rng.percent(20) {
             self.skew(server);
         }
         self.servers.launch(server);
@@ -228,7 +228,7 @@ impl<'a> Faults<'a> {
     fn relaunch_ended(&mut self) {
         for server in 0..self.servers.len() {
             if self.servers.has_ended(server) {
-                self.note(format_args!("server {server} had ended by itself"));
+                self.log_event(format_args!("server {server} had ended by itself"));
                 self.counts.exits += 1;
                 self.servers.kill(server);
                 self.servers.launch(server);
@@ -237,7 +237,7 @@ impl<'a> Faults<'a> {
     }
 
     /// Ends all faults: every server runs and has the right time.
-    pub(crate) fn heal(&mut self) {
+    pub(crate) fn end_faults(&mut self) {
         self.resume_all();
         for server in 0..self.servers.len() {
             self.servers.skew(server, 0);
@@ -247,6 +247,6 @@ impl<'a> Faults<'a> {
         for server in 0..self.servers.len() {
             self.servers.wait_until_up(server);
         }
-        self.note("all faults are over");
+        self.log_event("all faults are over");
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(crate) enum NoAnswer {
+pub(crate) enum NoResponse {
     /// Nothing was sent: the server cannot have acted on it.
     NotSent,
     /// It was sent, perhaps in part.
@@ -24,8 +24,8 @@ pub(crate) fn send(
     method: &str,
     path: &str,
     body: Option<&Value>,
-) -> Result<TcpStream, NoAnswer> {
-    let stream = TcpStream::connect_timeout(&address, timeout).map_err(|_| NoAnswer::NotSent)?;
+) -> Result<TcpStream, NoResponse> {
+    let stream = TcpStream::connect_timeout(&address, timeout).map_err(|_| NoResponse::NotSent)?;
     let body = body.map(Value::to_string).unwrap_or_default();
     let sent = (|| -> io::Result<()> {
         stream.set_read_timeout(Some(timeout))?;
@@ -37,7 +37,7 @@ pub(crate) fn send(
             body.len()
         )
     })();
-    sent.map_err(|_| NoAnswer::Lost)?;
+    sent.map_err(|_| NoResponse::Lost)?;
     Ok(stream)
 }
 
@@ -48,13 +48,13 @@ pub(crate) fn call(
     method: &str,
     path: &str,
     body: Option<&Value>,
-) -> Result<(u16, Value), NoAnswer> {
+) -> Result<(u16, Value), NoResponse> {
     let mut stream = send(address, timeout, method, path, body)?;
     let mut answer = String::new();
     stream
         .read_to_string(&mut answer)
-        .map_err(|_| NoAnswer::Lost)?;
-    parse(&answer).ok_or(NoAnswer::Lost)
+        .map_err(|_| NoResponse::Lost)?;
+    parse(&answer).ok_or(NoResponse::Lost)
 }
 
 fn parse(answer: &str) -> Option<(u16, Value)> {

@@ -9,13 +9,13 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod chance;
 mod checker;
 mod checker_tests;
 mod clients;
 mod faults;
 mod http;
-mod record;
+mod recorded_history;
+mod seeded_rng;
 mod servers;
 
 use std::collections::BTreeMap;
@@ -25,13 +25,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use throughline_cluster::{Cluster, Programs};
+use throughline_cluster::{Cluster, PostgresBinaries};
 use throughline_store::conformance::torture::TortureBudget;
 
-use crate::chance::Chance;
-use crate::clients::{COMMON, Client, Follower, Shared, followed, own_session};
-use crate::faults::{Database, FaultCounts, Faults};
-use crate::record::{History, Shown};
+use crate::clients::{
+    COMMON_SESSION, Client, FeedFollower, SharedState, followed_counts, own_session,
+};
+use crate::faults::{Database, FaultCounts, FaultInjector};
+use crate::recorded_history::{History, ObservedEntry};
+use crate::seeded_rng::SeededRng;
 use crate::servers::Servers;
 
 const SERVERS: usize = 3;
@@ -44,7 +46,7 @@ const MANY_FAULTS: usize = 40;
 #[test]
 fn servers_over_one_sqlite_file_give_one_history() {
     let budget = TortureBudget::from_env(1, 18);
-    for round in (0..).take_while(|round| budget.allows(*round)) {
+    for round in (0..).take_while(|round| budget.allows_round(*round)) {
         let mut servers = Servers::start(SERVERS, None);
         let mut database = Database::Sqlite;
         let counts = run("sqlite", budget, round, &mut servers, &mut database);
@@ -54,11 +56,11 @@ fn servers_over_one_sqlite_file_give_one_history() {
 
 #[test]
 fn servers_over_one_postgres_database_give_one_history() {
-    let Some(programs) = Programs::for_tests() else {
+    let Some(programs) = PostgresBinaries::for_tests() else {
         return;
     };
     let budget = TortureBudget::from_env(1, 18);
-    for round in (0..).take_while(|round| budget.allows(*round)) {
+    for round in (0..).take_while(|round| budget.allows_round(*round)) {
         // Stopping it is not a power cut, so nothing need be synced.
         let cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
         let mut servers = Servers::start(SERVERS, Some(cluster.url()));
@@ -76,7 +78,7 @@ fn run(
     database: &mut Database,
 ) -> FaultCounts {
     let seed = budget.seed.wrapping_add(round);
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedState {
         started: Instant::now(),
         addresses: servers.addresses(),
         history: Mutex::default(),
@@ -89,22 +91,22 @@ fn run(
     make_sessions(&shared);
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
-            let client = client(&shared, seed, number);
+            let client = new_client(&shared, seed, number);
             std::thread::spawn(move || client.run())
         })
         .collect();
     let followers: Vec<_> = (0..FOLLOWERS)
         .map(|number| {
-            let follower = Follower {
+            let follower = FeedFollower {
                 number,
-                chance: Chance::new(seed, 100 + number as u64),
+                rng: SeededRng::new(seed, 100 + number as u64),
                 shared: Arc::clone(&shared),
             };
             std::thread::spawn(move || follower.run())
         })
         .collect();
 
-    let mut faults = Faults::new(Chance::new(seed, 200), &shared, servers, database);
+    let mut faults = FaultInjector::new(SeededRng::new(seed, 200), &shared, servers, database);
     let count = if budget.is_torture() {
         MANY_FAULTS
     } else {
@@ -112,9 +114,9 @@ fn run(
     };
     std::thread::sleep(Duration::from_millis(500));
     for _ in 0..count {
-        faults.make_one();
+        faults.inject_one();
     }
-    faults.heal();
+    faults.end_faults();
     std::thread::sleep(Duration::from_millis(500));
     let (log, counts) = (faults.log, faults.counts);
     shared.stop.store(true, Ordering::Relaxed);
@@ -122,9 +124,9 @@ fn run(
         client.join().unwrap();
     }
 
-    observe_the_end(&shared, seed);
+    read_final_state(&shared, seed);
     let started = Instant::now();
-    while !have_followed(&shared) && started.elapsed() < Duration::from_secs(30) {
+    while !followers_caught_up(&shared) && started.elapsed() < Duration::from_secs(30) {
         std::thread::sleep(Duration::from_millis(100));
     }
     shared.stop_following.store(true, Ordering::Relaxed);
@@ -146,8 +148,8 @@ fn run(
     wrong.extend(shared.unexpected.lock().unwrap().iter().cloned());
     wrong.extend(findings.iter().map(|finding| format!("doctor: {finding}")));
     if !wrong.is_empty() {
-        let kept = servers.keep();
-        explain(&kept, &log, &history);
+        let kept = servers.keep_folder();
+        write_diagnostics(&kept, &log, &history);
         let shown: Vec<_> = wrong.iter().take(12).map(String::as_str).collect();
         panic!(
             "{name}, seed {seed}: {} violations; logs and history are in {}\n{}",
@@ -159,10 +161,10 @@ fn run(
     counts
 }
 
-fn client(shared: &Arc<Shared>, seed: u64, number: usize) -> Client {
+fn new_client(shared: &Arc<SharedState>, seed: u64, number: usize) -> Client {
     Client {
         number,
-        chance: Chance::new(seed, number as u64),
+        rng: SeededRng::new(seed, number as u64),
         shared: Arc::clone(shared),
         server: number % SERVERS,
         known: Vec::new(),
@@ -171,10 +173,12 @@ fn client(shared: &Arc<Shared>, seed: u64, number: usize) -> Client {
 
 fn sessions() -> Vec<String> {
     let own = (0..CLIENTS).map(own_session);
-    std::iter::once(COMMON.to_owned()).chain(own).collect()
+    std::iter::once(COMMON_SESSION.to_owned())
+        .chain(own)
+        .collect()
 }
 
-fn make_sessions(shared: &Shared) {
+fn make_sessions(shared: &SharedState) {
     let address = shared.addresses.get(0).unwrap();
     for session in sessions() {
         let body = json!({ "id": session });
@@ -185,30 +189,30 @@ fn make_sessions(shared: &Shared) {
 }
 
 /// Reads everything by each server, and searches for some of it.
-fn observe_the_end(shared: &Arc<Shared>, seed: u64) {
-    let mut chance = Chance::new(seed, 300);
+fn read_final_state(shared: &Arc<SharedState>, seed: u64) {
+    let mut chance = SeededRng::new(seed, 300);
     for server in 0..SERVERS {
-        let mut client = client(shared, seed, 400 + server);
+        let mut client = new_client(shared, seed, 400 + server);
         let mut logs = BTreeMap::new();
         for session in sessions() {
             client.server = server;
-            logs.insert(session.clone(), client.whole_log(&session));
+            logs.insert(session.clone(), client.read_whole_log(&session));
         }
-        let all: Vec<Shown> = logs.values().flatten().cloned().collect();
+        let all: Vec<ObservedEntry> = logs.values().flatten().cloned().collect();
         shared.history.lock().unwrap().final_logs.push(logs);
         for _ in 0..30.min(all.len()) {
             let at = usize::try_from(chance.below(all.len() as u64)).unwrap();
             client.server = server;
-            client.search_at_last(&all[at].id);
+            client.search_until_indexed(&all[at].id);
         }
     }
 }
 
 /// Whether every follower has got everything.
-fn have_followed(shared: &Shared) -> bool {
+fn followers_caught_up(shared: &SharedState) -> bool {
     let history = shared.history.lock().unwrap();
     (0..FOLLOWERS).all(|follower| {
-        let followed = followed(&history, follower);
+        let followed = followed_counts(&history, follower);
         history.final_logs[0].iter().all(|(session, log)| {
             followed.get(session).copied().unwrap_or_default() == log.len() as u64
         })
@@ -216,7 +220,7 @@ fn have_followed(shared: &Shared) -> bool {
 }
 
 /// Writes down what happened.
-fn explain(folder: &Path, log: &[String], history: &History) {
+fn write_diagnostics(folder: &Path, log: &[String], history: &History) {
     std::fs::write(folder.join("faults.txt"), log.join("\n")).unwrap();
     std::fs::write(folder.join("history.txt"), format!("{history:#?}")).unwrap();
 }

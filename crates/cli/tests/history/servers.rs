@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// Where the library that changes a process's clock is looked for.
-const FAKETIME: [&str; 3] = [
+const FAKETIME_PATHS: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib64/faketime/libfaketimeMT.so.1",
 ];
 
 /// How long a server may take to start, with others holding the store.
-const START: Duration = Duration::from_secs(90);
+const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The servers, and the store they share.
 pub(crate) struct Servers {
@@ -33,13 +33,13 @@ pub(crate) struct Servers {
 struct Slot {
     child: Option<Child>,
     is_paused: bool,
-    published: Arc<Mutex<Published>>,
+    published: Arc<Mutex<PublishedAddress>>,
     starts: usize,
 }
 
 /// Where a server can be reached.
 #[derive(Default)]
-struct Published {
+struct PublishedAddress {
     /// The process it is of, so that a dead one's address is not published late.
     process: usize,
     /// None while it is down.
@@ -48,14 +48,14 @@ struct Published {
 
 impl Slot {
     /// Lets nobody reach the process any more.
-    fn withdraw(&self) {
-        *self.published.lock().unwrap() = Published::default();
+    fn unpublish(&self) {
+        *self.published.lock().unwrap() = PublishedAddress::default();
     }
 }
 
 /// Where a client finds the servers.
 #[derive(Clone)]
-pub(crate) struct Addresses(Vec<Arc<Mutex<Published>>>);
+pub(crate) struct Addresses(Vec<Arc<Mutex<PublishedAddress>>>);
 
 impl Addresses {
     pub(crate) fn len(&self) -> usize {
@@ -77,7 +77,7 @@ impl Servers {
             store: store.unwrap_or_else(|| format!("sqlite:{}", file.display())),
             folder,
             slots: Vec::new(),
-            faketime: faketime(),
+            faketime: find_faketime(),
         };
         for server in 0..count {
             servers.slots.push(Slot {
@@ -216,7 +216,10 @@ impl Servers {
             if self.has_ended(server) {
                 self.launch(server);
             }
-            assert!(started.elapsed() < START, "server {server} does not start");
+            assert!(
+                started.elapsed() < START_TIMEOUT,
+                "server {server} does not start"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -237,7 +240,7 @@ impl Servers {
     /// Kills a server at once.
     pub(crate) fn kill(&mut self, server: usize) {
         let slot = &mut self.slots[server];
-        slot.withdraw();
+        slot.unpublish();
         slot.is_paused = false;
         if let Some(mut child) = slot.child.take() {
             child.kill().unwrap();
@@ -249,7 +252,7 @@ impl Servers {
     pub(crate) fn stop(&mut self, server: usize) {
         self.signal(server, "-TERM");
         let slot = &mut self.slots[server];
-        slot.withdraw();
+        slot.unpublish();
         if let Some(mut child) = slot.child.take() {
             child.wait().unwrap();
         }
@@ -288,7 +291,7 @@ impl Servers {
     }
 
     /// Keeps the folder with the servers' logs, for whoever looks into a failure.
-    pub(crate) fn keep(&mut self) -> PathBuf {
+    pub(crate) fn keep_folder(&mut self) -> PathBuf {
         self.folder.disable_cleanup(true);
         self.folder.path().to_owned()
     }
@@ -305,8 +308,10 @@ impl Drop for Servers {
 /// The library that changes a process's clock. Without it that fault is left out, which is said;
 /// in CI it is a failure.
 #[expect(clippy::disallowed_methods, reason = "how a test learns of it")]
-fn faketime() -> Option<&'static str> {
-    let found = FAKETIME.into_iter().find(|path| Path::new(path).exists());
+fn find_faketime() -> Option<&'static str> {
+    let found = FAKETIME_PATHS
+        .into_iter()
+        .find(|path| Path::new(path).exists());
     if found.is_none() {
         assert!(
             !cfg!(target_os = "linux") || std::env::var_os("CI").is_none(),

@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Stdio};
 
-use crate::assert_said;
-use crate::harness::{Tl, finish, regex_escape};
+use crate::assert_output;
+use crate::harness::{Tl, regex_escape, run_to_end};
 
 const CLAUDE: &str = "11111111-1111-4111-8111-111111111111";
 
@@ -57,7 +57,7 @@ fn append(path: &PathBuf, text: &str) {
 #[test]
 fn an_import_finds_what_is_on_this_machine() {
     let tl = Tl::new();
-    assert_said!(tl, "import_nothing", tl.run(&["import"]));
+    assert_output!(tl, "import_nothing", tl.run(&["import"]));
     let path = home(&tl);
     let dry = tl.run(&["import", "--dry-run"]);
     assert_eq!(
@@ -68,7 +68,7 @@ fn an_import_finds_what_is_on_this_machine() {
     let again = tl.run(&["import"]);
     append(&path, &user("u2", "\"a1\"", "And tests?"));
     let grown = tl.run(&["import", "--from", "claude-code", "--json"]);
-    assert_said!(
+    assert_output!(
         tl,
         "import_found",
         dry,
@@ -110,7 +110,7 @@ fn a_session_that_was_rewritten_elsewhere_becomes_a_fork() {
     tl.ok(&["import"]);
     let rewritten = user("u1", "null", "Add a rate limiter") + &answer("a1", "u1", "Otherwise");
     std::fs::write(&path, rewritten).unwrap();
-    assert_said!(
+    assert_output!(
         tl,
         "import_rewritten",
         tl.run(&["import", "--from", "claude-code"])
@@ -136,7 +136,7 @@ fn what_was_thrown_away_does_not_come_back() {
 }
 
 #[test]
-fn what_a_database_tells_again_is_counted_once() {
+fn what_a_database_repeats_is_counted_once() {
     let tl = Tl::new();
     let folder = tl
         .work()
@@ -175,17 +175,17 @@ fn a_single_file_is_recognised() {
     let path = home(&tl);
     let file = path.to_str().unwrap();
     let said = tl.run(&["import", file]);
-    assert_said!(tl, "import_file", said);
+    assert_output!(tl, "import_file", said);
     assert_eq!(tl.texts(CLAUDE).len(), 2);
 }
 
 /// `tl watch` on Claude Code.
-struct Watching {
+struct WatchProcess {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-impl Watching {
+impl WatchProcess {
     fn start(tl: &Tl) -> Self {
         let mut child = tl
             .command(&["watch", "--from", "claude-code", "--json"])
@@ -199,7 +199,7 @@ impl Watching {
     }
 
     /// How many messages were brought in when it next brought in any.
-    fn appended(&mut self) -> u64 {
+    fn next_appended(&mut self) -> u64 {
         let line = self.lines.next().unwrap().unwrap();
         let told: serde_json::Value = serde_json::from_str(&line).unwrap();
         told["appended"].as_u64().unwrap()
@@ -217,19 +217,19 @@ impl Watching {
 fn a_file_that_is_replaced_while_it_is_followed_is_followed_on() {
     let tl = Tl::new();
     let path = home(&tl);
-    let mut watching = Watching::start(&tl);
-    assert_eq!(watching.appended(), 2);
+    let mut watching = WatchProcess::start(&tl);
+    assert_eq!(watching.next_appended(), 2);
     // As editors and synchronizing programs write: a new file in the place of the old one.
     let text = std::fs::read_to_string(&path).unwrap();
     let other = path.with_extension("part");
     std::fs::write(&other, text + &user("u2", "\"a1\"", "Replaced")).unwrap();
     std::fs::rename(&other, &path).unwrap();
-    assert_eq!(watching.appended(), 1);
+    assert_eq!(watching.next_appended(), 1);
     append(&path, &answer("a2", "u2", "Goes on"));
-    assert_eq!(watching.appended(), 1);
+    assert_eq!(watching.next_appended(), 1);
     // And one that says otherwise is a fork, as it is for an import.
     std::fs::write(&path, user("u1", "null", "Something else")).unwrap();
-    assert_eq!(watching.appended(), 1);
+    assert_eq!(watching.next_appended(), 1);
     watching.stop();
     assert_eq!(
         tl.texts(CLAUDE),
@@ -243,16 +243,21 @@ fn a_file_that_is_replaced_while_it_is_followed_is_followed_on() {
 fn watching_follows_until_it_is_stopped_and_catches_up_after() {
     let tl = Tl::new();
     let path = home(&tl);
-    let mut watching = Watching::start(&tl);
-    assert_eq!(watching.appended(), 2);
-    append(&path, &user("u2", "\"a1\"", "Said meanwhile"));
-    assert_eq!(watching.appended(), 1);
+    let mut watching = WatchProcess::start(&tl);
+    assert_eq!(watching.next_appended(), 2);
+    append(&path, &user("u2", "\"a1\"", "CommandOutput meanwhile"));
+    assert_eq!(watching.next_appended(), 1);
     watching.stop();
-    append(&path, &answer("a2", "u2", "Said after"));
+    append(&path, &answer("a2", "u2", "CommandOutput after"));
     tl.ok(&["import"]);
     assert_eq!(
         tl.texts(CLAUDE),
-        ["Add a rate limiter", "Done", "Said meanwhile", "Said after"]
+        [
+            "Add a rate limiter",
+            "Done",
+            "CommandOutput meanwhile",
+            "CommandOutput after"
+        ]
     );
 }
 
@@ -276,13 +281,13 @@ fn an_agent_that_is_run_leaves_its_session_here() {
     let args = ["run", "claude-code", "--continue", "x"];
     let mut command = tl.command(&args);
     command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
-    let said = finish(command, &args, b"");
-    assert_said!(tl, "run_agent", said, tl.run(&["run", "goose"]));
+    let said = run_to_end(command, &args, b"");
+    assert_output!(tl, "run_agent", said, tl.run(&["run", "goose"]));
     assert_eq!(tl.texts(CLAUDE).last().unwrap(), "From the agent");
 }
 
 /// A session with a tool, a pin, a decision and a secret.
-fn rich(tl: &Tl) {
+fn create_rich_session(tl: &Tl) {
     tl.ok(&["new", "--name", "limiter"]);
     let key = format!("sk-{}", "4f9aK2lmN8qRt7uVw3xYz1b2C3d4E5f6G7h8");
     let lines = format!(
@@ -303,7 +308,7 @@ fn rich(tl: &Tl) {
 #[test]
 fn every_format_can_be_written_and_read_again() {
     let tl = Tl::new();
-    rich(&tl);
+    create_rich_session(&tl);
     // Codex keeps what was said and what was called apart.
     for (format, messages) in [("claude-code", 4), ("codex", 5), ("pi", 4)] {
         let file = format!("out/{format}.jsonl");
@@ -342,7 +347,7 @@ fn every_format_can_be_written_and_read_again() {
     }
     let revealed = tl.ok(&["export", "limiter", "--format", "codex", "--reveal"]);
     assert!(revealed.contains("sk-4f9a"));
-    assert_said!(
+    assert_output!(
         tl,
         "export_foreign",
         tl.run(&["export", "limiter", "--format", "aiarmy"]),
@@ -356,7 +361,7 @@ fn every_format_can_be_written_and_read_again() {
 #[test]
 fn a_session_is_handed_to_another_agent() {
     let tl = Tl::new();
-    rich(&tl);
+    create_rich_session(&tl);
     let places = tl.work().parent().unwrap().join(".claude/projects");
     let mut settings = insta::Settings::clone_current();
     let dashed = tl.work().display().to_string().replace(['/', '.'], "-");
@@ -368,7 +373,7 @@ fn a_session_is_handed_to_another_agent() {
     assert!(!places.exists());
     let written = tl.run(&["handoff", "limiter", "--to", "claude-code", "--write"]);
     let twice = tl.run(&["handoff", "limiter", "--to", "claude-code", "--write"]);
-    assert_said!(
+    assert_output!(
         tl,
         "handoff",
         unwritten,
@@ -404,16 +409,22 @@ fn a_session_is_handed_to_another_agent() {
         .unwrap();
     let last: serde_json::Value = serde_json::from_str(last).unwrap();
     let parent = format!("\"{}\"", last["uuid"].as_str().unwrap());
-    append(&path, &user("u9", &parent, "Said in the other agent"));
+    append(
+        &path,
+        &user("u9", &parent, "CommandOutput in the other agent"),
+    );
     let said = tl.json(&["import", "--from", "claude-code"]);
     assert_eq!(said["agents"][0]["appended"], 1, "{said}");
-    assert_eq!(tl.texts(&uuid).last().unwrap(), "Said in the other agent");
+    assert_eq!(
+        tl.texts(&uuid).last().unwrap(),
+        "CommandOutput in the other agent"
+    );
     assert_eq!(
         tl.json(&["show", &uuid])["session"]["lineage"]["from"],
         "forked"
     );
     assert!(
         !tl.texts("limiter")
-            .contains(&"Said in the other agent".to_owned())
+            .contains(&"CommandOutput in the other agent".to_owned())
     );
 }

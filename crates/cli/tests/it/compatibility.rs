@@ -295,7 +295,7 @@ fn move_ledgers(tl: &Tl, sources: &Path, agents: &[String]) {
         for agent in agents {
             let folder = sources.join(agent);
             let recorded = format!("{RECORDED_SOURCES}/{agent}");
-            let recorded = owner.ledger(agent, &recorded).await.unwrap();
+            let recorded = owner.load_ledger(agent, &recorded).await.unwrap();
             let mut rows = Vec::new();
             for name in read_folder(&folder).into_keys() {
                 let row = recorded.row(&name).expect("the ledger is readable").clone();
@@ -306,8 +306,11 @@ fn move_ledgers(tl: &Tl, sources: &Path, agents: &[String]) {
                 set_modified(&folder.join(&name), row.modified);
                 rows.push((name, row));
             }
-            let mut moved = owner.ledger(agent, folder.to_str().unwrap()).await.unwrap();
-            moved.note(rows).await.unwrap();
+            let mut moved = owner
+                .load_ledger(agent, folder.to_str().unwrap())
+                .await
+                .unwrap();
+            moved.record(rows).await.unwrap();
         }
         store.close().await.unwrap();
     });

@@ -1,6 +1,6 @@
 //! What the model would be sent, and compaction, from the command line.
 
-use crate::assert_said;
+use crate::assert_output;
 use crate::harness::{Tl, regex_escape};
 
 fn conversation(tl: &Tl) -> String {
@@ -141,7 +141,7 @@ fn compaction_is_shown_undone_and_continued() {
 fn what_makes_no_sense_is_refused() {
     let tl = Tl::new();
     let id = conversation(&tl);
-    assert_said!(
+    assert_output!(
         tl,
         "context_errors",
         tl.run(&["context", &id, "--policy", "nonsense"]),

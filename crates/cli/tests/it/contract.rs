@@ -12,19 +12,19 @@ use serde_json::Value;
 
 use crate::compatibility::{open_copy, recordings};
 use crate::harness::Tl;
-use crate::served::{Ask, Served};
+use crate::server_process::{HttpRequest, ServerProcess};
 
-fn here(path: &str) -> PathBuf {
+fn manifest_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-fn recorded(name: &str) -> String {
-    fs::read_to_string(here("tests/contract").join(name)).unwrap()
+fn read_recorded(name: &str) -> String {
+    fs::read_to_string(manifest_path("tests/contract").join(name)).unwrap()
 }
 
 /// Fails if a recorded line is not among those of today.
 fn assert_all_hold(name: &str, today: &BTreeSet<String>) {
-    let recorded = recorded(name);
+    let recorded = read_recorded(name);
     let gone: Vec<_> = recorded
         .lines()
         .filter(|line| !today.contains(*line))
@@ -33,10 +33,11 @@ fn assert_all_hold(name: &str, today: &BTreeSet<String>) {
 }
 
 fn openapi() -> Value {
-    serde_json::from_str(&fs::read_to_string(here("../../docs/openapi.json")).unwrap()).unwrap()
+    serde_json::from_str(&fs::read_to_string(manifest_path("../../docs/openapi.json")).unwrap())
+        .unwrap()
 }
 
-fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
+fn join_sorted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: BTreeSet<_> = names.collect();
     names.into_iter().collect::<Vec<_>>().join(",")
 }
@@ -52,7 +53,7 @@ fn every_route_keeps_its_operation_id_parameters_and_statuses() {
             let parameters: Vec<_> = parameters
                 .map(|value| format!("{}:{}", text(&value["in"]), text(&value["name"])))
                 .collect();
-            let parameters = match joined(parameters.iter().map(String::as_str)) {
+            let parameters = match join_sorted(parameters.iter().map(String::as_str)) {
                 none if none.is_empty() => "-".to_owned(),
                 names => names,
             };
@@ -61,7 +62,7 @@ fn every_route_keeps_its_operation_id_parameters_and_statuses() {
                 "{} {path} {} {parameters} {}",
                 method.to_uppercase(),
                 text(&operation["operationId"]),
-                joined(statuses.map(String::as_str)),
+                join_sorted(statuses.map(String::as_str)),
             ));
         }
     }
@@ -77,7 +78,7 @@ fn every_type_of_the_api_keeps_its_name_and_fields() {
         .iter();
     let lines = schemas.map(|(name, schema)| {
         let fields = fields(schema);
-        let line = format!("{name} {}", joined(fields.iter().map(String::as_str)));
+        let line = format!("{name} {}", join_sorted(fields.iter().map(String::as_str)));
         line.trim_end().to_owned()
     });
     assert_all_hold("schemas.txt", &lines.collect());
@@ -99,7 +100,7 @@ fn fields(schema: &Value) -> Vec<String> {
 #[test]
 fn every_command_and_flag_is_still_accepted() {
     let tl = Tl::new();
-    for line in recorded("commands.txt").lines() {
+    for line in read_recorded("commands.txt").lines() {
         let (command, flags) = line.split_once(':').unwrap();
         let command: Vec<_> = command.split(' ').skip(1).collect();
         // The help of a command that is not there is an error; so is a flag that is not.
@@ -142,9 +143,9 @@ fn every_exit_code_means_what_it_meant() {
 #[test]
 fn every_event_name_is_still_sent_by_the_server() {
     let mut sources = String::new();
-    read_sources(&here("../server/src"), &mut sources);
-    read_sources(&here("../engine/src"), &mut sources);
-    for name in recorded("events.txt").lines() {
+    read_sources(&manifest_path("../server/src"), &mut sources);
+    read_sources(&manifest_path("../engine/src"), &mut sources);
+    for name in read_recorded("events.txt").lines() {
         assert!(
             sources.contains(&format!("\"{name}\"")),
             "no event is called {name}"
@@ -195,14 +196,14 @@ fn the_feed_of_a_recorded_store_and_a_turn_have_the_same_events() {
             "authorization: Bearer {}\r\n",
             token["token"].as_str().unwrap()
         );
-        let served = Served::start(&tl).unheard();
-        let ask = Ask {
+        let served = ServerProcess::start(&tl).discard_stderr();
+        let ask = HttpRequest {
             method: "GET",
             path: "/api/events?after=0",
             headers: &headers,
             body: "",
         };
-        let recorded = recorded("feed.txt");
+        let recorded = read_recorded("feed.txt");
         let expected: Vec<_> = recorded.lines().collect();
         let stream = ask.send(&served.address).unwrap();
         assert_eq!(
@@ -210,7 +211,7 @@ fn the_feed_of_a_recorded_store_and_a_turn_have_the_same_events() {
             expected
         );
 
-        let ask = Ask {
+        let ask = HttpRequest {
             method: "POST",
             path: "/api/sessions/planning-0001/turns",
             headers: &headers,

@@ -6,30 +6,30 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use throughline::recalling::{Batch, FolderIndex, Index as _, Passage, Removal};
+use throughline::recall::{Batch, FolderIndex, Index as _, Passage, Removal};
 use throughline::{Owner, Role, Seq, Timestamp};
-use throughline_postgres::trial::Trial;
+use throughline_postgres::test_database::TestDatabase;
 
-use crate::assert_said;
+use crate::assert_output;
 use crate::harness::{Tl, regex_escape};
-use crate::served::Served;
+use crate::server_process::ServerProcess;
 
 /// Does something to a file.
 type Damage = fn(&Path);
 
-fn talked() -> Tl {
+fn tl_with_messages() -> Tl {
     let tl = Tl::new();
     tl.session("one", &["a heron", "a crane", "a stork"]);
     tl.ok(&["search", "heron"]);
     tl
 }
 
-fn index(tl: &Tl) -> PathBuf {
+fn index_folder(tl: &Tl) -> PathBuf {
     tl.home().join("sessions.index")
 }
 
 /// The same exact output, whatever the files of an index are called.
-fn any_segment() -> insta::internals::SettingsBindDropGuard {
+fn mask_segment_names() -> insta::internals::SettingsBindDropGuard {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\b[0-9a-f]{32}\b", "[segment]");
     settings.bind_to_scope()
@@ -52,23 +52,23 @@ fn findings(tl: &Tl, args: &[&str]) -> Vec<Value> {
 }
 
 #[track_caller]
-fn is_well(tl: &Tl) {
+fn assert_sound(tl: &Tl) {
     assert_eq!(findings(tl, &[]), [Value::Null; 0]);
 }
 
 #[test]
 fn files_that_a_kill_left_in_the_index_are_named() {
-    let tl = talked();
-    is_well(&tl);
-    let segment = fs::read_dir(index(&tl).join("text")).unwrap();
+    let tl = tl_with_messages();
+    assert_sound(&tl);
+    let segment = fs::read_dir(index_folder(&tl).join("text")).unwrap();
     let segment = segment
         .filter_map(|file| file.unwrap().file_name().into_string().ok())
         .find_map(|name| name.strip_suffix(".term").map(ToOwned::to_owned));
     let name = format!("text/{}.99.del", segment.unwrap());
-    fs::write(index(&tl).join(name), b"torn").unwrap();
-    fs::write(index(&tl).join(".tmpABCDEF"), b"{}").unwrap();
-    let _segment = any_segment();
-    assert_said!(
+    fs::write(index_folder(&tl).join(name), b"torn").unwrap();
+    fs::write(index_folder(&tl).join(".tmpABCDEF"), b"{}").unwrap();
+    let _segment = mask_segment_names();
+    assert_output!(
         tl,
         "doctor_leftovers_of_the_index",
         tl.run(&["doctor"]),
@@ -77,7 +77,7 @@ fn files_that_a_kill_left_in_the_index_are_named() {
     // Whoever feeds the index removes them.
     tl.ok(&["append", "one", "an ibis"]);
     tl.ok(&["search", "ibis"]);
-    is_well(&tl);
+    assert_sound(&tl);
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn a_damaged_index_is_named_and_can_be_rebuilt() {
         ("about.json", |path| fs::write(path, b"").unwrap()),
     ];
     for (name, damage) in damages {
-        let tl = talked();
-        damage(&index(&tl).join(name));
+        let tl = tl_with_messages();
+        damage(&index_folder(&tl).join(name));
         let found = findings(&tl, &[]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0]["finding"], "index", "{name}");
@@ -97,14 +97,14 @@ fn a_damaged_index_is_named_and_can_be_rebuilt() {
         // It is only looked at: it is as it was.
         assert_eq!(findings(&tl, &[]), found);
         tl.ok(&["doctor", "--rebuild"]);
-        is_well(&tl);
+        assert_sound(&tl);
     }
 }
 
 #[test]
 fn a_bit_that_was_flipped_in_a_file_of_the_index_is_found() {
-    let tl = talked();
-    let files = fs::read_dir(index(&tl).join("text")).unwrap();
+    let tl = tl_with_messages();
+    let files = fs::read_dir(index_folder(&tl).join("text")).unwrap();
     let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|end| end == "store"));
     let mut bytes = fs::read(&files[0]).unwrap();
@@ -115,8 +115,8 @@ fn a_bit_that_was_flipped_in_a_file_of_the_index_is_found() {
     std::io::Write::write_all(&mut file, &bytes).unwrap();
     file.set_modified(written).unwrap();
     drop(file);
-    let _segment = any_segment();
-    assert_said!(tl, "doctor_damaged_index", tl.run(&["doctor"]));
+    let _segment = mask_segment_names();
+    assert_output!(tl, "doctor_damaged_index", tl.run(&["doctor"]));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn an_index_of_another_history_is_named() {
     tl.ok(&["backup", "before.db"]);
     tl.session("two", &["a crane", "a stork"]);
     tl.ok(&["search", "crane"]);
-    is_well(&tl);
+    assert_sound(&tl);
     for more in [
         None,
         Some(["an egret", "an ibis", "a spoonbill", "a bittern"]),
@@ -141,7 +141,7 @@ fn an_index_of_another_history_is_named() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0]["problem"], "mismatch");
     }
-    assert_said!(
+    assert_output!(
         tl,
         "doctor_index_of_another_history",
         tl.run(&["doctor"]),
@@ -152,15 +152,15 @@ fn an_index_of_another_history_is_named() {
 
 /// Changes what is in an index behind the store's back.
 fn tamper(tl: &Tl, batch: impl FnOnce(u64) -> Batch) {
-    let index = FolderIndex::open(&index(tl)).unwrap();
+    let index = FolderIndex::open(&index_folder(tl)).unwrap();
     let upto = index.watermark().unwrap();
     let batch = Batch {
         after: upto,
         upto,
         ..batch(upto)
     };
-    let mut feeder = index.feeder().unwrap().unwrap();
-    feeder.feed(batch).unwrap();
+    let mut feeder = index.indexer().unwrap().unwrap();
+    feeder.index_batch(batch).unwrap();
     feeder.finish().unwrap();
 }
 
@@ -195,24 +195,24 @@ fn only_session(tl: &Tl) -> String {
 
 #[test]
 fn an_entry_that_is_not_in_the_index_is_found() {
-    let tl = talked();
+    let tl = tl_with_messages();
     let id = only_session(&tl);
     tamper(&tl, |_| Batch {
         removed: vec![removal(&id, 2), removal(&id, 3)],
         ..Batch::default()
     });
-    assert_said!(
+    assert_output!(
         tl,
         "doctor_missing_passages",
         tl.run(&["doctor"]),
         tl.run(&["doctor", "--rebuild"]),
     );
-    is_well(&tl);
+    assert_sound(&tl);
 }
 
 #[test]
 fn passages_of_entries_that_are_not_there_are_found_and_never_shown() {
-    let tl = talked();
+    let tl = tl_with_messages();
     let id = only_session(&tl);
     tamper(&tl, |_| Batch {
         passages: vec![
@@ -221,7 +221,7 @@ fn passages_of_entries_that_are_not_there_are_found_and_never_shown() {
         ],
         ..Batch::default()
     });
-    assert_said!(tl, "doctor_orphaned_passages", tl.run(&["doctor"]));
+    assert_output!(tl, "doctor_orphaned_passages", tl.run(&["doctor"]));
     let found = tl.json(&["search", "heron"]);
     let hits = found["hits"].as_array().unwrap();
     assert_eq!(hits[0]["seq"], 1, "{found}");
@@ -230,38 +230,38 @@ fn passages_of_entries_that_are_not_there_are_found_and_never_shown() {
         assert_ne!(hit["seq"], 9, "{found}");
     }
     // Whoever came across them has had the index rebuilt.
-    is_well(&tl);
+    assert_sound(&tl);
 }
 
 #[test]
 fn passages_that_say_something_else_are_found_and_never_shown() {
-    let tl = talked();
+    let tl = tl_with_messages();
     let id = only_session(&tl);
     tamper(&tl, |_| Batch {
         removed: vec![removal(&id, 2)],
         passages: vec![passage(&id, 2, "a heron that was never there")],
         ..Batch::default()
     });
-    assert_said!(tl, "doctor_different_passages", tl.run(&["doctor"]));
+    assert_output!(tl, "doctor_different_passages", tl.run(&["doctor"]));
     let said = tl.run(&["search", "heron"]);
     assert!(!said.ok().contains("never there"), "{said}");
     assert!(tl.ok(&["search", "crane"]).contains("a crane"));
-    is_well(&tl);
+    assert_sound(&tl);
 }
 
 #[test]
 fn an_index_that_is_only_behind_is_well() {
-    let tl = talked();
+    let tl = tl_with_messages();
     let id = only_session(&tl);
     tl.ok(&["append", &id, "an ibis"]);
     tl.ok(&["erase", &id, "1", "--yes"]);
     tl.session("two", &["a stork"]);
-    is_well(&tl);
+    assert_sound(&tl);
     tl.ok(&["delete", "two"]);
     tl.ok(&["purge", "--older-than", "0d"]);
-    is_well(&tl);
+    assert_sound(&tl);
     tl.ok(&["search", "ibis"]);
-    is_well(&tl);
+    assert_sound(&tl);
 }
 
 /// Has a file look as if nobody had written to it for years.
@@ -272,7 +272,7 @@ fn age(path: &Path) {
 
 #[test]
 fn leftover_files_are_named_once_nobody_can_need_them() {
-    let tl = talked();
+    let tl = tl_with_messages();
     tl.ok(&["sessions"]);
     let gone = tl.home().join("gone.index");
     fs::create_dir_all(&gone).unwrap();
@@ -293,25 +293,25 @@ fn leftover_files_are_named_once_nobody_can_need_them() {
         .status();
     assert!(close.unwrap().success());
     // Somebody may be at it.
-    is_well(&tl);
+    assert_sound(&tl);
     for path in files.iter().chain([&gone, &unfinished]) {
         age(path);
     }
-    assert_said!(tl, "doctor_leftovers", tl.run(&["doctor"]));
+    assert_output!(tl, "doctor_leftovers", tl.run(&["doctor"]));
 }
 
 #[cfg(unix)]
 #[test]
 fn files_that_others_may_open_are_named() {
     use std::os::unix::fs::PermissionsExt as _;
-    let tl = talked();
+    let tl = tl_with_messages();
     tl.ok(&["sessions"]);
     let listing = fs::read_dir(tl.home().join("state")).unwrap().next();
     let listing = listing.unwrap().unwrap().path();
     fs::rename(&listing, listing.with_file_name("a listing")).unwrap();
     let listing = listing.with_file_name("a listing");
     fs::set_permissions(&listing, fs::Permissions::from_mode(0o644)).unwrap();
-    assert_said!(
+    assert_output!(
         tl,
         "doctor_permissions",
         tl.run(&["doctor"]),
@@ -328,8 +328,8 @@ fn a_main_file_that_is_missing_or_empty_beside_its_log_is_never_well() {
     for (number, damage) in damages.into_iter().enumerate() {
         let tl = Tl::new();
         let id = tl.session("one", &["a heron", "a crane"]);
-        let served = Served::start(&tl).unheard();
-        assert_eq!(served.ask("GET", "/api/sessions", None, "").0, 200);
+        let served = ServerProcess::start(&tl).discard_stderr();
+        assert_eq!(served.request("GET", "/api/sessions", None, "").0, 200);
         tl.ok(&["append", &id, "a stork"]);
         // A kill leaves what was committed in the log.
         served.kill();
@@ -349,7 +349,7 @@ fn a_main_file_that_is_missing_or_empty_beside_its_log_is_never_well() {
         assert_ne!(said.code(), Some(0), "{said}");
         assert!(!said.stdout().contains("\"ok\": true"), "{said}");
         if number == 0 {
-            assert_said!(tl, "doctor_main_file_lost", tl.run(&["doctor"]), said);
+            assert_output!(tl, "doctor_main_file_lost", tl.run(&["doctor"]), said);
         }
     }
 }
@@ -362,7 +362,7 @@ fn execute(tl: &Tl, sql: &str) {
 
 #[test]
 fn leases_are_listed_and_one_that_never_ends_is_found() {
-    let tl = talked();
+    let tl = tl_with_messages();
     let now = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
     let lease = |name: &str, expires: &str| {
         execute(
@@ -375,18 +375,18 @@ fn leases_are_listed_and_one_that_never_ends_is_found() {
     };
     // A killed process does not give its lease back: nothing is wrong with that.
     lease("turn:one", &format!("{now} - 60000000"));
-    is_well(&tl);
-    assert_said!(tl, "doctor_expired_lease", tl.run(&["doctor"]));
+    assert_sound(&tl);
+    assert_output!(tl, "doctor_expired_lease", tl.run(&["doctor"]));
     let report = tl.json(&["doctor"]);
     assert_eq!(report["leases"][0]["name"], "turn:one");
     // Taken when the clock said 2100.
     lease("turn:two", "4102444800000000");
-    assert_said!(tl, "doctor_lease_that_never_ends", tl.run(&["doctor"]));
+    assert_output!(tl, "doctor_lease_that_never_ends", tl.run(&["doctor"]));
 }
 
 #[test]
 fn an_index_in_a_database_is_compared_as_well() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     let tl = Tl::new();

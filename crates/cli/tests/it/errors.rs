@@ -1,12 +1,12 @@
 //! What is said when something cannot be done.
 
-use crate::assert_said;
+use crate::assert_output;
 use crate::harness::{Tl, regex_escape};
 
 #[test]
 fn errors_name_the_thing_and_what_to_do() {
     let tl = Tl::new();
-    assert_said!(
+    assert_output!(
         tl,
         "errors_empty",
         tl.run(&["show"]),
@@ -15,7 +15,7 @@ fn errors_name_the_thing_and_what_to_do() {
     );
     let id = tl.session("auth", &["x"]);
     tl.session("auth", &["y"]);
-    assert_said!(
+    assert_output!(
         tl,
         "errors",
         tl.run(&["show", "auth"]),
@@ -56,7 +56,7 @@ fn help_is_there_for_every_command() {
         let said = tl.run(&[command, "--help"]).ok();
         assert!(said.contains("Usage: tl"), "{command}");
     }
-    assert_said!(tl, "help", help);
+    assert_output!(tl, "help", help);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_file_that_may_not_grow_is_an_error_that_says_so() {
         .args(["-c", &script])
         .current_dir(tl.work())
         .env("THROUGHLINE_HOME", tl.home());
-    let said = crate::harness::finish(command, &["append"], &vec![b'x'; 2_000_000]);
+    let said = crate::harness::run_to_end(command, &["append"], &vec![b'x'; 2_000_000]);
     assert_eq!(said.code(), Some(7), "{said}");
     assert_eq!(tl.texts(&id), ["before"]);
     assert_eq!(tl.json(&["doctor"])["ok"], true);

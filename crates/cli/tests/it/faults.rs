@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::Tl;
 
-fn writer(tl: &Tl, id: &str) -> Child {
+fn spawn_writer(tl: &Tl, id: &str) -> Child {
     tl.command(&["append", id, "--json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -22,7 +22,7 @@ fn whatever_was_acknowledged_survives_a_kill() {
     let id = tl.session("s", &[]);
     let mut acknowledged = 0_u64;
     for round in 0..15_u64 {
-        let mut child = writer(&tl, &id);
+        let mut child = spawn_writer(&tl, &id);
         let mut stdin = child.stdin.take().unwrap();
         let feeding = std::thread::spawn(move || {
             for n in 0.. {
@@ -62,7 +62,7 @@ fn eight_processes_share_a_session_and_lose_nothing() {
     let id = tl.session("s", &[]);
     let writers: Vec<_> = (0..8)
         .map(|n| {
-            let mut child = writer(&tl, &id);
+            let mut child = spawn_writer(&tl, &id);
             let mut stdin = child.stdin.take().unwrap();
             for m in 0..100 {
                 writeln!(stdin, r#"{{"role":"user","content":"{n} {m}"}}"#).unwrap();
@@ -182,7 +182,7 @@ fn a_system_that_has_no_thread_to_give_is_an_error_and_not_a_panic() {
             .env("THROUGHLINE_HOME", tl.home())
             .env("TZ", "UTC");
         let line = "{\"role\":\"user\",\"content\":\"two\"}\n";
-        let said = crate::harness::finish(command, args, line.as_bytes());
+        let said = crate::harness::run_to_end(command, args, line.as_bytes());
         assert_eq!(said.code(), Some(7), "{said}");
         assert!(!said.stderr().contains("panicked"), "{said}");
         assert!(

@@ -1,6 +1,6 @@
 //! Forks, merges and the tree of both.
 
-use crate::assert_said;
+use crate::assert_output;
 use crate::harness::{Tl, regex_escape};
 
 #[test]
@@ -11,7 +11,7 @@ fn a_fork_is_drawn_merged_and_outlives_its_origin() {
     let fork = fork["id"].as_str().unwrap();
     assert_eq!(tl.ok(&["append", fork, "three"]), "3\n");
     tl.ok(&["fork", "origin", "--at", "1", "--name", "other"]);
-    assert_said!(
+    assert_output!(
         tl,
         "fork_and_merge",
         tl.run(&["tree", "idea"]),
@@ -34,7 +34,7 @@ fn a_moved_origin_is_merged_only_as_asked() {
         tl.ok(&["append", name, &format!("from {name}")]);
     }
     tl.ok(&["append", "origin", "two"]);
-    assert_said!(
+    assert_output!(
         tl,
         "merge_moved",
         tl.run(&["merge", "a"]),
@@ -56,7 +56,7 @@ fn a_fork_at_a_tool_call_takes_the_result_along() {
 "#;
     tl.run_with(&["append", &id, "--json"], lines.as_bytes())
         .ok();
-    assert_said!(
+    assert_output!(
         tl,
         "fork_at_tool_call",
         tl.run(&["fork", &id, "--at", "2", "--name", "f"]),

@@ -19,7 +19,7 @@ pub(crate) struct Tl {
 
 /// What a command said and how it ended.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     command: String,
     output: Output,
 }
@@ -67,7 +67,7 @@ impl Tl {
     /// Files and folders that others than their owner may open, with their modes: everywhere
     /// but in the folders named, which a test made itself.
     #[cfg(unix)]
-    pub(crate) fn open_to_others(&self, except: &[&str]) -> Vec<String> {
+    pub(crate) fn files_open_to_others(&self, except: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         let mut folders = vec![self.folder.path().to_owned()];
         while let Some(folder) = folders.pop() {
@@ -117,13 +117,13 @@ impl Tl {
     }
 
     /// Runs a command.
-    pub(crate) fn run(&self, args: &[&str]) -> Said {
+    pub(crate) fn run(&self, args: &[&str]) -> CommandOutput {
         self.run_with(args, b"")
     }
 
     /// Runs a command with something on stdin.
-    pub(crate) fn run_with(&self, args: &[&str], stdin: &[u8]) -> Said {
-        finish(self.command(args), args, stdin)
+    pub(crate) fn run_with(&self, args: &[&str], stdin: &[u8]) -> CommandOutput {
+        run_to_end(self.command(args), args, stdin)
     }
 
     /// Runs a command that must succeed, and gives what it printed.
@@ -147,13 +147,15 @@ impl Tl {
     }
 
     /// Has another process do some work, which dies at it and is replaced after `term`.
-    pub(crate) fn let_another_do(&self, work: &str, term: Duration) {
+    pub(crate) fn hold_lease_elsewhere(&self, work: &str, term: Duration) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.build().unwrap().block_on(async {
             let url = format!("sqlite:{}", self.store().display());
             let other = Throughline::open(&url).await.unwrap();
             let holder = "tl serve, process 12 on elsewhere (dead)";
-            let lease = other.store().take_lease(other.owner(), work, holder, term);
+            let lease = other
+                .store()
+                .acquire_lease(other.owner(), work, holder, term);
             lease.await.unwrap();
             other.close().await.unwrap();
         });
@@ -169,7 +171,7 @@ impl Tl {
 }
 
 /// Runs a command to its end.
-pub(crate) fn finish(mut command: Command, args: &[&str], stdin: &[u8]) -> Said {
+pub(crate) fn run_to_end(mut command: Command, args: &[&str], stdin: &[u8]) -> CommandOutput {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -184,13 +186,13 @@ pub(crate) fn finish(mut command: Command, args: &[&str], stdin: &[u8]) -> Said 
     });
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
-    Said {
+    CommandOutput {
         command: args.join(" "),
         output,
     }
 }
 
-impl Said {
+impl CommandOutput {
     #[track_caller]
     pub(crate) fn ok(&self) -> String {
         assert!(self.output.status.success(), "{self}");
@@ -210,7 +212,7 @@ impl Said {
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for CommandOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "$ tl {}", self.command)?;
         f.write_str(&self.stdout())?;
@@ -227,7 +229,7 @@ impl fmt::Display for Said {
 
 /// Compares with the snapshot of that name, with what differs from run to run replaced.
 #[macro_export]
-macro_rules! assert_said {
+macro_rules! assert_output {
     ($tl:expr, $name:literal, $($said:expr),+ $(,)?) => {{
         let mut settings = insta::Settings::clone_current();
         settings.set_prepend_module_to_snapshot(false);

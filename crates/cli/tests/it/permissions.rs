@@ -4,11 +4,11 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use throughline_postgres::trial::Trial;
+use throughline_postgres::test_database::TestDatabase;
 
 use crate::harness::Tl;
 use crate::models::small_model;
-use crate::served::Served;
+use crate::server_process::ServerProcess;
 
 /// What this test and the harness create themselves.
 const OURS: [&str; 8] = [
@@ -41,7 +41,7 @@ fn use_everything(tl: &Tl) {
     let transcripts = tl.home().join("transcripts");
     let mut chat = tl.command(&["--resume", &id]);
     chat.env("TL_TRANSCRIPTS", transcripts);
-    crate::harness::finish(chat, &["chat"], b"Which port?\n/exit\n").ok();
+    crate::harness::run_to_end(chat, &["chat"], b"Which port?\n/exit\n").ok();
     let fork = tl.ok(&["fork", &id]).trim().to_owned();
     tl.ok(&["append", &fork, "on a fork"]);
     tl.ok(&["merge", &fork]);
@@ -82,12 +82,12 @@ fn use_everything(tl: &Tl) {
 fn serve(tl: &Tl, id: &str) {
     let token = tl.json(&["token", "create", "--user", "local", "--role", "admin"]);
     let token = token["token"].as_str().unwrap();
-    let served = Served::start(tl).unheard();
+    let served = ServerProcess::start(tl).discard_stderr();
     let upload = "x".repeat(3_000_000);
-    let asked = served.ask("POST", "/api/blobs", Some(token), &upload);
+    let asked = served.request("POST", "/api/blobs", Some(token), &upload);
     assert_eq!(asked.0, 201, "{}", asked.1);
     let turn = r#"{"message": "Which port?", "stream": false}"#;
-    let asked = served.ask(
+    let asked = served.request(
         "POST",
         &format!("/api/sessions/{id}/turns"),
         Some(token),
@@ -101,7 +101,7 @@ fn serve(tl: &Tl, id: &str) {
     assert!(found.contains("port"), "{found}");
     // While the server runs, and its side files are there.
     assert!(tl.home().join("sessions.db-wal").exists());
-    assert_eq!(tl.open_to_others(&OURS), [""; 0]);
+    assert_eq!(tl.files_open_to_others(&OURS), [""; 0]);
     drop(served);
 }
 
@@ -110,7 +110,7 @@ fn everything_created_is_for_its_owner_only() {
     for umask in ["022", "000"] {
         let tl = Tl::with_umask(umask);
         use_everything(&tl);
-        assert_eq!(tl.open_to_others(&OURS), [""; 0], "umask {umask}");
+        assert_eq!(tl.files_open_to_others(&OURS), [""; 0], "umask {umask}");
         assert!(tl.home().join("models/minilm").is_dir());
         assert!(tl.home().join("transcripts").is_dir());
         assert!(tl.home().join("cache").is_dir());
@@ -119,7 +119,7 @@ fn everything_created_is_for_its_owner_only() {
 
 #[test]
 fn what_a_database_needs_on_this_machine_is_for_its_owner_only() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     let tl = Tl::with_umask("000");
@@ -134,7 +134,7 @@ fn what_a_database_needs_on_this_machine_is_for_its_owner_only() {
     tl.ok(&["models", "add", "minilm", "--from", "small"]);
     ok(&["search", "where are tokens"]);
     assert!(tl.home().join("cache").is_dir());
-    assert_eq!(tl.open_to_others(&OURS), [""; 0]);
+    assert_eq!(tl.files_open_to_others(&OURS), [""; 0]);
 }
 
 /// Lets everybody read everything under a folder, as earlier versions did.
@@ -157,14 +157,14 @@ fn what_earlier_versions_created_is_restricted_when_it_is_opened() {
     tl.session("auth", &["We keep tokens in Redis."]);
     tl.ok(&["models", "add", "minilm", "--from", "small"]);
     tl.ok(&["search", "where are tokens"]);
-    let served = Served::start(&tl).unheard();
-    served.ask("GET", "/api/sessions", None, "");
+    let served = ServerProcess::start(&tl).discard_stderr();
+    served.request("GET", "/api/sessions", None, "");
     open_to_everybody(&tl.home());
-    assert!(tl.open_to_others(&OURS).len() > 10);
+    assert!(tl.files_open_to_others(&OURS).len() > 10);
 
     tl.ok(&["sessions"]);
 
-    assert_eq!(tl.open_to_others(&OURS), [""; 0]);
+    assert_eq!(tl.files_open_to_others(&OURS), [""; 0]);
     drop(served);
 }
 
@@ -184,7 +184,7 @@ fn a_folder_that_is_not_ours_stays_as_it_is() {
 
     let mut ours = OURS.to_vec();
     ours.extend(["work/project", "work/project/notes.txt"]);
-    assert_eq!(tl.open_to_others(&ours), [""; 0]);
+    assert_eq!(tl.files_open_to_others(&ours), [""; 0]);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o755);
     assert_ne!(mode(&folder.join("notes.txt")) & 0o004, 0);

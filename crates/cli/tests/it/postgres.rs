@@ -1,25 +1,25 @@
 //! The same program over a database: every command does what it does over a file.
 
 use serde_json::Value;
-use throughline_cluster::{Cluster, Programs};
-use throughline_postgres::trial::Trial;
+use throughline_cluster::{Cluster, PostgresBinaries};
+use throughline_postgres::test_database::TestDatabase;
 
-use crate::harness::{Said, Tl};
-use crate::served::Served;
+use crate::harness::{CommandOutput, Tl};
+use crate::server_process::ServerProcess;
 
 /// A `tl` whose store is in a database.
-struct Far {
+struct PostgresTl {
     tl: Tl,
     url: String,
 }
 
-impl Far {
-    fn new(trial: &Trial) -> Self {
+impl PostgresTl {
+    fn new(trial: &TestDatabase) -> Self {
         let url = trial.url();
         Self { tl: Tl::new(), url }
     }
 
-    fn run(&self, args: &[&str]) -> Said {
+    fn run(&self, args: &[&str]) -> CommandOutput {
         let args: Vec<_> = ["--store", &self.url].iter().chain(args).copied().collect();
         self.tl.run(&args)
     }
@@ -45,10 +45,10 @@ impl Far {
 
 #[test]
 fn a_session_lives_its_life_in_a_database() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
-    let far = Far::new(&trial);
+    let far = PostgresTl::new(&trial);
     let id = far.ok(&["new", "--name", "auth"]).trim().to_owned();
     far.ok(&["append", "auth", "Where do sessions live?"]);
     far.ok(&[
@@ -99,10 +99,10 @@ fn a_session_lives_its_life_in_a_database() {
 
 #[test]
 fn sessions_move_between_a_file_and_a_database_whole() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
-    let far = Far::new(&trial);
+    let far = PostgresTl::new(&trial);
     let id = far.tl.session("notes", &["one", "two"]);
     let here = far.tl.ok(&["export", &id, "--format", "jsonl"]);
     let file = far.tl.work().join("notes.jsonl");
@@ -115,10 +115,10 @@ fn sessions_move_between_a_file_and_a_database_whole() {
 
 #[test]
 fn what_one_machine_writes_another_finds() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
-    let (one, other) = (Far::new(&trial), Far::new(&trial));
+    let (one, other) = (PostgresTl::new(&trial), PostgresTl::new(&trial));
     one.ok(&["new", "--name", "shared"]);
     one.ok(&["append", "shared", "The heron stands in the reeds."]);
     let found = other.json(&["search", "heron"]);
@@ -151,17 +151,17 @@ fn a_password_is_not_shown_and_a_project_cannot_send_sessions_away() {
 
 #[test]
 fn a_server_waits_for_a_database_that_is_down_and_is_not_ready_until_then() {
-    let Some(programs) = Programs::for_tests() else {
+    let Some(programs) = PostgresBinaries::for_tests() else {
         return;
     };
     let mut cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
     let url = cluster.url();
-    cluster.stop_at_once().unwrap();
+    cluster.stop_immediately().unwrap();
     let tl = Tl::new();
 
-    let served = Served::run(tl.command(&["--store", &url]));
+    let served = ServerProcess::start_command(tl.command(&["--store", &url]));
 
-    let ask = |path| served.ask("GET", path, None, "");
+    let ask = |path| served.request("GET", path, None, "");
     assert_eq!(ask("/health").0, 200);
     for path in ["/ready", "/api/sessions", "/v1/conversations", "/"] {
         let (status, problem) = ask(path);
@@ -169,7 +169,7 @@ fn a_server_waits_for_a_database_that_is_down_and_is_not_ready_until_then() {
         assert_eq!(problem["code"], "unavailable", "{path}: {problem}");
         assert_eq!(problem["retry_after"], 1, "{path}: {problem}");
     }
-    cluster.start_again().unwrap();
+    cluster.ensure_running().unwrap();
     let mut status = 503;
     // The test runner ends a test that takes for ever.
     while status != 200 {
@@ -185,7 +185,7 @@ fn a_server_waits_for_a_database_that_is_down_and_is_not_ready_until_then() {
 
 #[test]
 fn a_server_does_not_wait_for_what_waiting_cannot_heal() {
-    let Some(programs) = Programs::for_tests() else {
+    let Some(programs) = PostgresBinaries::for_tests() else {
         return;
     };
     let cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();

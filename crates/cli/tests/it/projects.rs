@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Tl, finish};
+use crate::harness::{Tl, run_to_end};
 
 fn git(folder: &Path, args: &[&str]) {
     let done = Command::new("git")
@@ -27,7 +27,7 @@ fn git(folder: &Path, args: &[&str]) {
 }
 
 fn in_folder(tl: &Tl, folder: &Path, args: &[&str]) -> String {
-    finish(tl.command_in(folder, args), args, b"").ok()
+    run_to_end(tl.command_in(folder, args), args, b"").ok()
 }
 
 fn names(tl: &Tl, folder: &Path) -> Vec<String> {

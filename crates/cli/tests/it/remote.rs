@@ -4,23 +4,23 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::assert_said;
-use crate::harness::{Said, Tl, finish, regex_escape};
-use crate::served::Served;
+use crate::assert_output;
+use crate::harness::{CommandOutput, Tl, regex_escape, run_to_end};
+use crate::server_process::ServerProcess;
 
 /// A server with a token for each of these.
-struct Cloud {
+struct RemoteServer {
     tl: Tl,
-    served: Option<Served>,
+    served: Option<ServerProcess>,
     url: String,
 }
 
-impl Cloud {
+impl RemoteServer {
     fn start() -> Self {
         let tl = Tl::new();
         // One that nobody uses: from now on a token is asked for.
         tl.ok(&["token", "create", "--user", "nobody"]);
-        let served = Served::start(&tl);
+        let served = ServerProcess::start(&tl);
         let url = format!("http://{}", served.address);
         Self {
             tl,
@@ -35,19 +35,19 @@ impl Cloud {
     }
 
     /// What the server said in its logs, once it has ended.
-    fn ended(&mut self) -> String {
+    fn stop(&mut self) -> String {
         self.served.take().unwrap().stop().0
     }
 }
 
 /// A machine whose store is on a server.
-struct Machine {
+struct ClientMachine {
     tl: Tl,
 }
 
-impl Machine {
+impl ClientMachine {
     /// One whose person has logged in, and set the store in their file.
-    fn of(cloud: &Cloud, owner: &str) -> Self {
+    fn log_in(cloud: &RemoteServer, owner: &str) -> Self {
         let tl = Tl::new();
         let login = ["login", &cloud.url];
         let token = format!("{}\n", cloud.token(owner));
@@ -63,15 +63,15 @@ impl Machine {
     }
 
     /// One turn with the offline agent.
-    fn turn(&self, args: &[&str]) -> Said {
+    fn turn(&self, args: &[&str]) -> CommandOutput {
         let mut command = self.tl.command(args);
         command.env("TL_ENCODING", "rough");
-        finish(command, args, b"")
+        run_to_end(command, args, b"")
     }
 }
 
 /// The same exact output, wherever the server listens.
-fn anywhere(cloud: &Cloud) -> insta::internals::SettingsBindDropGuard {
+fn mask_port(cloud: &RemoteServer) -> insta::internals::SettingsBindDropGuard {
     let mut settings = insta::Settings::clone_current();
     let (_, port) = cloud.url.rsplit_once(':').unwrap();
     settings.add_filter(port, "[port]");
@@ -79,12 +79,12 @@ fn anywhere(cloud: &Cloud) -> insta::internals::SettingsBindDropGuard {
 }
 
 /// Whether some file under a folder holds a text.
-fn holds(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
+fn files_containing(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     let found = paths.flat_map(|path| {
         if path.is_dir() {
-            return holds(&path, text);
+            return files_containing(&path, text);
         }
         let bytes = std::fs::read(&path).unwrap();
         let found = bytes
@@ -97,8 +97,11 @@ fn holds(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn one_machine_goes_on_where_another_left_off() {
-    let cloud = Cloud::start();
-    let (laptop, desktop) = (Machine::of(&cloud, "ada"), Machine::of(&cloud, "ada"));
+    let cloud = RemoteServer::start();
+    let (laptop, desktop) = (
+        ClientMachine::log_in(&cloud, "ada"),
+        ClientMachine::log_in(&cloud, "ada"),
+    );
 
     let first = laptop.turn(&["-p", "The heron is called Bluebird."]);
     first.ok();
@@ -120,7 +123,7 @@ fn one_machine_goes_on_where_another_left_off() {
     assert_eq!(texts[2], "What is the heron called?");
     assert!(texts[3].contains("Bluebird"), "{texts:?}");
     // Nobody else has them.
-    let stranger = Machine::of(&cloud, "eve");
+    let stranger = ClientMachine::log_in(&cloud, "eve");
     assert_eq!(
         stranger.tl.json(&["sessions", "--all"])["sessions"],
         Value::Array(Vec::new())
@@ -136,8 +139,8 @@ fn one_machine_goes_on_where_another_left_off() {
 
 #[test]
 fn a_session_lives_its_life_on_a_server() {
-    let mut cloud = Cloud::start();
-    let far = Machine::of(&cloud, "ada");
+    let mut cloud = RemoteServer::start();
+    let far = ClientMachine::log_in(&cloud, "ada");
     let id = far.ok(&["new", "--name", "auth"]).trim().to_owned();
     far.ok(&["append", "auth", "Where do sessions live?"]);
     far.ok(&["append", "auth", "--role", "assistant", "On a server now."]);
@@ -183,7 +186,7 @@ fn a_session_lives_its_life_on_a_server() {
     ]);
     assert_eq!(copy, here);
 
-    let logs = cloud.ended();
+    let logs = cloud.stop();
     assert!(!logs.contains("bluebird"), "{logs}");
     let report = cloud.tl.json(&["doctor"]);
     assert_eq!(report["ok"], true, "{report}");
@@ -191,13 +194,13 @@ fn a_session_lives_its_life_on_a_server() {
 
 #[test]
 fn a_token_is_kept_for_the_person_and_shown_to_nobody() {
-    let mut cloud = Cloud::start();
+    let mut cloud = RemoteServer::start();
     let token = cloud.token("ada");
     let tl = Tl::new();
     let url = cloud.url.clone();
-    let in_place = anywhere(&cloud);
+    let in_place = mask_port(&cloud);
     let line = format!("{token}\n");
-    assert_said!(
+    assert_output!(
         tl,
         "login",
         tl.run_with(&["login", &url], line.as_bytes()),
@@ -213,11 +216,11 @@ fn a_token_is_kept_for_the_person_and_shown_to_nobody() {
         tl.run(&["login"]),
     );
     drop(in_place);
-    let kept = holds(tl.home().parent().unwrap(), &token);
+    let kept = files_containing(tl.home().parent().unwrap(), &token);
     assert_eq!(kept.len(), 0, "{kept:?}");
 
     tl.run_with(&["login", &url], line.as_bytes()).ok();
-    let kept = holds(tl.home().parent().unwrap(), &token);
+    let kept = files_containing(tl.home().parent().unwrap(), &token);
     let file = tl.home().join("tokens.toml");
     assert_eq!(kept, std::slice::from_ref(&file));
     #[cfg(unix)]
@@ -237,19 +240,19 @@ fn a_token_is_kept_for_the_person_and_shown_to_nobody() {
         let said = tl.run(&args);
         assert!(!said.to_string().contains(&token), "{args:?}");
     }
-    let logs = cloud.ended();
+    let logs = cloud.stop();
     assert!(!logs.contains(&token), "the token is in the logs");
 }
 
 #[test]
 fn the_environment_may_have_the_token_and_a_project_may_not_choose_the_server() {
-    let cloud = Cloud::start();
+    let cloud = RemoteServer::start();
     let tl = Tl::new();
     let args = ["sessions", "--all", "--json"];
     let with = |token: &str| {
         let mut command = tl.command(&args);
         command.env("TL_STORE", &cloud.url).env("TL_TOKEN", token);
-        finish(command, &args, b"")
+        run_to_end(command, &args, b"")
     };
     with(&cloud.token("ada")).ok();
     let refused = with("tl_unknown");
@@ -271,10 +274,10 @@ fn the_environment_may_have_the_token_and_a_project_may_not_choose_the_server() 
 }
 
 #[test]
-fn what_a_server_must_do_itself_is_told_and_so_is_a_server_that_is_away() {
-    let mut cloud = Cloud::start();
-    let far = Machine::of(&cloud, "ada");
-    let in_place = anywhere(&cloud);
+fn what_only_the_server_can_do_and_an_unreachable_server_are_reported() {
+    let mut cloud = RemoteServer::start();
+    let far = ClientMachine::log_in(&cloud, "ada");
+    let in_place = mask_port(&cloud);
     let said = |args: &[&str]| far.tl.run(args);
     let (url, clear) = (cloud.url.clone(), "http://tl.example.org");
     let there = [
@@ -286,10 +289,10 @@ fn what_a_server_must_do_itself_is_told_and_so_is_a_server_that_is_away() {
         said(&["--store", clear, "sessions"]),
         said(&["--store", "https://tl_secret@tl.example.org", "sessions"]),
     ];
-    cloud.ended();
+    cloud.stop();
     let away = said(&["sessions"]);
     let there: Vec<_> = there.iter().map(ToString::to_string).collect();
-    assert_said!(far.tl, "remote_refusals", there.join("\n"), away);
+    assert_output!(far.tl, "remote_refusals", there.join("\n"), away);
     drop(in_place);
 }
 
@@ -301,7 +304,8 @@ fn over_tls_a_server_is_known_by_its_certificate() {
     let (cert, key) = (cloud.work().join("cert.pem"), cloud.work().join("key.pem"));
     std::fs::write(&cert, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let served = Served::start_with(&cloud, &["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+    let served =
+        ServerProcess::start_with(&cloud, &["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
     let (_, port) = served.address.rsplit_once(':').unwrap();
     let url = format!("https://localhost:{port}");
 
@@ -314,7 +318,7 @@ fn over_tls_a_server_is_known_by_its_certificate() {
         if trusted {
             command.env("SSL_CERT_FILE", &cert);
         }
-        finish(command, args, b"")
+        run_to_end(command, args, b"")
     };
     let id = run(&["new", "--name", "sealed"], true).ok();
     run(

@@ -1,9 +1,9 @@
 //! `tl search`: what is found, how it is shown, what is refused.
 
-use crate::assert_said;
+use crate::assert_output;
 use crate::harness::{Tl, regex_escape};
 
-fn talked() -> Tl {
+fn tl_with_messages() -> Tl {
     let tl = Tl::new();
     tl.session(
         "auth",
@@ -18,8 +18,8 @@ fn talked() -> Tl {
 
 #[test]
 fn hits_are_shown_by_session_with_how_to_open_them() {
-    let tl = talked();
-    assert_said!(
+    let tl = tl_with_messages();
+    assert_output!(
         tl,
         "search",
         tl.run(&["search", "which", "port", "has", "redis"]),
@@ -33,7 +33,7 @@ fn hits_are_shown_by_session_with_how_to_open_them() {
 
 #[test]
 fn as_json_every_hit_says_where_it_is_and_why() {
-    let tl = talked();
+    let tl = tl_with_messages();
     let found = tl.json(&["search", "redis port"]);
     assert_eq!(found["query"], "redis port");
     let hit = &found["hits"][0];
@@ -51,8 +51,8 @@ fn as_json_every_hit_says_where_it_is_and_why() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let tl = talked();
-    assert_said!(
+    let tl = tl_with_messages();
+    assert_output!(
         tl,
         "search_errors",
         tl.run(&["search"]),
@@ -66,7 +66,7 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn an_index_that_is_deleted_is_made_again() {
-    let tl = talked();
+    let tl = tl_with_messages();
     let count = |tl: &Tl| {
         tl.json(&["search", "redis"])["hits"]
             .as_array()
@@ -82,7 +82,7 @@ fn an_index_that_is_deleted_is_made_again() {
 
 #[test]
 fn two_processes_that_search_at_once_both_find() {
-    let tl = talked();
+    let tl = tl_with_messages();
     let searches: Vec<_> = (0..4)
         .map(|_| {
             let mut command = tl.command(&["search", "redis", "--json"]);
@@ -102,7 +102,7 @@ fn two_processes_that_search_at_once_both_find() {
 
 #[test]
 fn a_request_shows_what_it_brings_back() {
-    let tl = talked();
+    let tl = tl_with_messages();
     let new = tl.ok(&["new", "--name", "new"]).trim().to_owned();
     let request = tl.json(&["context", &new, "--message", "Which port has Redis?"]);
     let sections = request["sections"].as_array().unwrap();

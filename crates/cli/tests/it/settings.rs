@@ -1,7 +1,7 @@
 //! Settings and where they come from.
 
-use crate::assert_said;
-use crate::harness::{Tl, finish, regex_escape};
+use crate::assert_output;
+use crate::harness::{Tl, regex_escape, run_to_end};
 
 #[test]
 fn each_value_tells_where_it_came_from() {
@@ -21,10 +21,10 @@ fn each_value_tells_where_it_came_from() {
     .unwrap();
     let mut command = tl.command(&["config", "--owner", "ada"]);
     command.env("TL_TRASH_GRACE", "3d");
-    assert_said!(
+    assert_output!(
         tl,
         "config",
-        finish(command, &["config", "--owner", "ada"], b"")
+        run_to_end(command, &["config", "--owner", "ada"], b"")
     );
     tl.ok(&["new"]);
     assert!(project.join("here.db").exists());
@@ -39,7 +39,7 @@ fn a_setting_that_makes_no_sense_is_refused() {
         std::fs::write(tl.home().join("config.toml"), text).unwrap();
         tl.run(&["sessions"])
     };
-    assert_said!(
+    assert_output!(
         tl,
         "config_errors",
         with("stroe = \"memory:\""),
@@ -60,7 +60,7 @@ fn a_project_cannot_decide_what_is_thrown_away() {
         "max_sessions = 1",
     )
     .unwrap();
-    assert_said!(tl, "config_project", tl.run(&["sessions"]));
+    assert_output!(tl, "config_project", tl.run(&["sessions"]));
 }
 
 #[test]

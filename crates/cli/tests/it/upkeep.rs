@@ -2,9 +2,9 @@
 
 use std::process::Stdio;
 
-use crate::assert_said;
+use crate::assert_output;
 use crate::harness::{Tl, regex_escape};
-use crate::served::Served;
+use crate::server_process::ServerProcess;
 
 #[test]
 fn a_damaged_store_is_diagnosed_and_salvaged() {
@@ -66,7 +66,7 @@ fn a_damaged_store_is_diagnosed_and_salvaged() {
 fn a_sound_store_is_said_to_be_sound() {
     let tl = Tl::new();
     tl.session("s", &["one"]);
-    assert_said!(
+    assert_output!(
         tl,
         "doctor",
         tl.run(&["doctor"]),
@@ -185,11 +185,11 @@ fn a_lost_main_file_is_diagnosed_and_its_log_is_salvaged() {
 #[test]
 fn a_backup_is_restored_while_a_server_runs() {
     let tl = Tl::new();
-    let served = Served::start(&tl).unheard();
+    let served = ServerProcess::start(&tl).discard_stderr();
     let address = format!("http://{}", served.address);
     let remote = |args: &[&str]| tl.ok(&[&["--store", &address], args].concat());
     let found = |word: &str| {
-        let (status, page) = served.ask("GET", &format!("/api/search?q={word}"), None, "");
+        let (status, page) = served.request("GET", &format!("/api/search?q={word}"), None, "");
         assert_eq!(status, 200, "{page}");
         let hits = page["hits"].as_array().unwrap().iter();
         hits.filter(|hit| hit["snippet"].as_str().unwrap().contains(word))

@@ -7,32 +7,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use throughline::recalling::Mode;
+use throughline::recall::Mode;
 use throughline::{
-    Append, EntryId, Error, ErrorKind, How, NewEntry, NewSession, Patience, Purge, Read, Role,
-    Searching, Seq, SessionId, Throughline, Timestamp,
+    Append, AppendKind, EntryId, Error, ErrorKind, IndexWait, NewEntry, NewSession, PurgeOptions,
+    ReadRange, Role, SearchOptions, Seq, SessionId, Throughline, Timestamp,
 };
 use throughline_crash_sim::DiskState;
 use tokio::runtime::Runtime;
 
-use crate::acknowledged::Acknowledged;
-use crate::traced::{Line, fast_folder};
+use crate::acknowledgements::Acknowledgements;
+use crate::traced_home::{MessageLine, fast_folder};
 
 /// A word that is in every message.
-pub(crate) const WORD: &str = "harbour";
+pub(crate) const SEARCH_WORD: &str = "harbour";
 
 /// What was asked for in the course of a trace. What takes something away has the number of the
 /// record from which on it may have happened.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sent {
-    pub(crate) sessions: BTreeMap<String, SentSession>,
+pub(crate) struct Workload {
+    pub(crate) sessions: BTreeMap<String, SessionWorkload>,
 }
 
 /// What was asked for in one session.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SentSession {
+pub(crate) struct SessionWorkload {
     /// The messages, in no order.
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<MessageLine>,
     /// The external ids of those that were imported.
     pub(crate) imported: BTreeSet<String>,
     pub(crate) erased: BTreeMap<u64, usize>,
@@ -42,18 +42,18 @@ pub(crate) struct SentSession {
     pub(crate) compacted: bool,
 }
 
-impl Sent {
+impl Workload {
     /// With these sessions, and nothing in them.
     pub(crate) fn new(sessions: &[&str]) -> Self {
         let sessions = sessions
             .iter()
-            .map(|id| ((*id).to_owned(), SentSession::default()));
+            .map(|id| ((*id).to_owned(), SessionWorkload::default()));
         Self {
             sessions: sessions.collect(),
         }
     }
 
-    pub(crate) fn session(&mut self, id: &str) -> &mut SentSession {
+    pub(crate) fn session(&mut self, id: &str) -> &mut SessionWorkload {
         self.sessions.entry(id.to_owned()).or_default()
     }
 }
@@ -67,14 +67,14 @@ pub(crate) enum Scope {
     StoreAndIndex,
 }
 
-pub(crate) type Checked = Result<(), String>;
+pub(crate) type CheckResult = Result<(), String>;
 
 /// A state to check, and what is known about how it came about.
 #[derive(Clone, Copy)]
-pub(crate) struct Case<'a> {
+pub(crate) struct CrashCase<'a> {
     pub(crate) state: &'a DiskState,
-    pub(crate) acknowledged: &'a Acknowledged,
-    pub(crate) sent: &'a Sent,
+    pub(crate) acknowledged: &'a Acknowledgements,
+    pub(crate) sent: &'a Workload,
     /// How many records precede it.
     pub(crate) after: usize,
 }
@@ -84,9 +84,9 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     runtime.worker_threads(1).enable_all().build().unwrap()
 });
 
-impl Case<'_> {
+impl CrashCase<'_> {
     /// Restarts from the state, sends everything again, and says what is wrong.
-    pub(crate) fn check(self, scope: Scope) -> Checked {
+    pub(crate) fn check(self, scope: Scope) -> CheckResult {
         let folder = fast_folder();
         let written = self.state.write_to(folder.path());
         written.map_err(describe("writing the state"))?;
@@ -98,28 +98,28 @@ impl Case<'_> {
         RUNTIME.block_on(self.check_store(&file, scope))
     }
 
-    async fn check_store(self, file: &Path, scope: Scope) -> Checked {
+    async fn check_store(self, file: &Path, scope: Scope) -> CheckResult {
         let open = Throughline::open(&format!("sqlite:{}", file.display())).await;
         let tl = open.map_err(describe("opening"))?;
-        is_sound(&tl).await?;
-        let before = Stored::read(&tl, self.sent).await?;
-        before.has(self)?;
-        before.was_sent(self)?;
+        check_doctor(&tl).await?;
+        let before = StoredSessions::read(&tl, self.sent).await?;
+        before.check_acknowledged(self)?;
+        before.check_only_sent(self)?;
         if scope == Scope::StoreAndIndex {
-            before.is_found(&tl).await?;
+            before.check_search(&tl).await?;
         }
-        send_again(&tl, self.sent, &before).await?;
-        is_sound(&tl).await?;
-        let after = Stored::read(&tl, self.sent).await?;
-        let all = Case {
+        resend(&tl, self.sent, &before).await?;
+        check_doctor(&tl).await?;
+        let after = StoredSessions::read(&tl, self.sent).await?;
+        let all = CrashCase {
             after: usize::MAX,
             ..self
         };
-        after.has(all)?;
-        after.was_sent(all)?;
-        after.is_complete(self.sent)?;
+        after.check_acknowledged(all)?;
+        after.check_only_sent(all)?;
+        after.check_complete(self.sent)?;
         if scope == Scope::StoreAndIndex {
-            after.is_found(&tl).await?;
+            after.check_search(&tl).await?;
         }
         tl.close().await.map_err(describe("closing"))
     }
@@ -137,7 +137,7 @@ fn describe<E: std::error::Error>(during: &'static str) -> impl Fn(E) -> String 
     }
 }
 
-async fn is_sound(tl: &Throughline) -> Checked {
+async fn check_doctor(tl: &Throughline) -> CheckResult {
     let report = tl.check(&|_, _| ()).await.map_err(describe("checking"))?;
     if report.findings.is_empty() {
         Ok(())
@@ -147,7 +147,7 @@ async fn is_sound(tl: &Throughline) -> Checked {
 }
 
 /// Whether an entry of a session is what became of a line; once erased it still has its id.
-fn is_entry_of(session: &str, line: &Line, entry: &StoredEntry) -> bool {
+fn is_entry_of(session: &str, line: &MessageLine, entry: &StoredEntry) -> bool {
     entry.id == EntryId::from_external(&session_id(session), &line.id)
 }
 
@@ -176,19 +176,19 @@ struct StoredEntry {
 }
 
 /// The sessions of a store that are in use.
-struct Stored {
+struct StoredSessions {
     sessions: BTreeMap<String, Vec<StoredEntry>>,
 }
 
-impl Stored {
-    async fn read(tl: &Throughline, sent: &Sent) -> Result<Self, String> {
+impl StoredSessions {
+    async fn read(tl: &Throughline, sent: &Workload) -> Result<Self, String> {
         let mut sessions = BTreeMap::new();
         for id in sent.sessions.keys() {
             let opened = tl.session(&session_id(id)).await;
             let Some(opened) = if_found(opened, "opening a session")? else {
                 continue;
             };
-            let entries = opened.read(Read::from(Seq(1), 10_000)).await;
+            let entries = opened.read(ReadRange::starting_at(Seq(1), 10_000)).await;
             let entries = entries.map_err(describe("reading"))?.into_iter();
             let stored = entries.map(|entry| StoredEntry {
                 seq: entry.seq.0,
@@ -212,7 +212,7 @@ impl Stored {
     }
 
     /// Everything acknowledged is here.
-    fn has(&self, case: Case<'_>) -> Checked {
+    fn check_acknowledged(&self, case: CrashCase<'_>) -> CheckResult {
         let acknowledged = case.acknowledged;
         let may_be_gone = |session: &str| {
             let deleted = case.sent.sessions[session].deleted;
@@ -275,7 +275,7 @@ impl Stored {
     }
 
     /// Nothing else is here: the numbers have no gaps, and every text is as it was sent.
-    fn was_sent(&self, case: Case<'_>) -> Checked {
+    fn check_only_sent(&self, case: CrashCase<'_>) -> CheckResult {
         for (id, entries) in &self.sessions {
             let sent = &case.sent.sessions[id];
             for (number, entry) in (1..).zip(entries) {
@@ -296,7 +296,7 @@ impl Stored {
     }
 
     /// Everything that was sent again is here, once.
-    fn is_complete(&self, sent: &Sent) -> Checked {
+    fn check_complete(&self, sent: &Workload) -> CheckResult {
         for (id, session) in &sent.sessions {
             if session.deleted.is_some() {
                 if self.sessions.contains_key(id) {
@@ -324,16 +324,16 @@ impl Stored {
     }
 
     /// Search finds what is here and nothing else. Checkpoints may be found, too.
-    async fn is_found(&self, tl: &Throughline) -> Checked {
-        let searching = Searching {
-            typed: WORD,
+    async fn check_search(&self, tl: &Throughline) -> CheckResult {
+        let searching = SearchOptions {
+            query: SEARCH_WORD,
             mode: Mode::Text,
             limit: 1_000,
             typing: false,
             project: None,
             listing: &[],
             zone: &jiff::tz::TimeZone::UTC,
-            patience: Patience::Endless,
+            index_wait: IndexWait::Unlimited,
         };
         let searched = tl.search(&searching).await.map_err(describe("searching"))?;
         let found: BTreeSet<(String, u64, String)> = searched
@@ -345,7 +345,7 @@ impl Stored {
         let mut kept = BTreeSet::new();
         for (session, entries) in &self.sessions {
             for entry in entries {
-                let text = entry.text.clone().filter(|text| text.contains(WORD));
+                let text = entry.text.clone().filter(|text| text.contains(SEARCH_WORD));
                 kept.extend(text.map(|text| (session.clone(), entry.seq, text)));
             }
         }
@@ -363,7 +363,7 @@ impl Stored {
 }
 
 /// Sends everything again, with the same ids.
-async fn send_again(tl: &Throughline, sent: &Sent, before: &Stored) -> Checked {
+async fn resend(tl: &Throughline, sent: &Workload, before: &StoredSessions) -> CheckResult {
     for (session, sent) in &sent.sessions {
         let id = session_id(session);
         if sent.deleted.is_some() {
@@ -371,7 +371,7 @@ async fn send_again(tl: &Throughline, sent: &Sent, before: &Stored) -> Checked {
                 tl.trash(&id).await.map_err(describe("deleting again"))?;
             }
             if sent.purged.is_some() {
-                let purge = Purge {
+                let purge = PurgeOptions {
                     grace: Some(jiff::SignedDuration::ZERO),
                     max_sessions: None,
                     dry_run: false,
@@ -388,38 +388,41 @@ async fn send_again(tl: &Throughline, sent: &Sent, before: &Stored) -> Checked {
             tl.create(new).await.map_err(describe("creating again"))?;
         }
         for line in &sent.lines {
-            send_line_again(tl, &id, line, before.sessions.get(session)).await?;
+            resend_line(tl, &id, line, before.sessions.get(session)).await?;
         }
         for seq in sent.erased.keys() {
-            let erased = tl.unopened(&id).erase(&[Seq(*seq)], None).await;
+            let erased = tl.session_unchecked(&id).erase(&[Seq(*seq)], None).await;
             erased.map_err(describe("erasing again"))?;
         }
     }
     Ok(())
 }
 
-async fn send_line_again(
+async fn resend_line(
     tl: &Throughline,
     id: &SessionId,
-    line: &Line,
+    line: &MessageLine,
     before: Option<&Vec<StoredEntry>>,
-) -> Checked {
+) -> CheckResult {
     let entry = EntryId::from_external(id, &line.id);
     let mut new = NewEntry::text(entry, Timestamp::UNIX_EPOCH, Role::User, line.text.clone());
     new.external_id = Some(line.id.clone());
     let to = tl.owner().session(id);
-    let appended = tl.store().append(&to, Append::any(vec![new])).await;
+    let appended = tl
+        .store()
+        .append(&to, Append::unconditional(vec![new]))
+        .await;
     let mut entries = before.into_iter().flatten();
     let known = entries.find(|known| known.id == entry);
     match (appended, known) {
         (Ok(appended), Some(known)) => {
             let seq = appended.entries[0].seq.0;
-            if appended.how != How::Repeated || seq != known.seq {
-                return Err(format!("{} again: {:?} as {seq}", line.id, appended.how));
+            if appended.kind != AppendKind::Repeated || seq != known.seq {
+                return Err(format!("{} again: {:?} as {seq}", line.id, appended.kind));
             }
         }
-        (Ok(appended), None) if appended.how == How::Appended => {}
-        (Ok(appended), None) => return Err(format!("{} again: {:?}", line.id, appended.how)),
+        (Ok(appended), None) if appended.kind == AppendKind::Appended => {}
+        (Ok(appended), None) => return Err(format!("{} again: {:?}", line.id, appended.kind)),
         // What was erased cannot be compared with what is sent again.
         (Err(_), Some(StoredEntry { text: None, .. })) => {}
         (Err(error), _) => return Err(describe("sending again")(error)),

@@ -4,41 +4,43 @@
 use std::process::Output;
 use std::slice::from_ref;
 
-use throughline_crash_sim::{Action, CallKind, DiskState, DurabilityModel, Fault, Operation, Rng};
+use throughline_crash_sim::{
+    DiskState, DurabilityModel, Fault, FaultAction, Operation, Rng, SyscallKind,
+};
 use throughline_store::conformance::torture::TortureBudget;
 
-use crate::acknowledged::Acknowledged;
-use crate::check::{Case, Scope, Sent};
-use crate::rounds::{SEARCH, lines, new};
-use crate::served::Served;
-use crate::traced::Traced;
-use crate::{Counts, cut_power};
+use crate::acknowledgements::Acknowledgements;
+use crate::check::{CrashCase, Scope, Workload};
+use crate::recorded_server::RecordedServer;
+use crate::rounds::{SEARCH_ARGS, new_session_args, random_lines};
+use crate::traced_home::TracedHome;
+use crate::{RunCounts, cut_power};
 
 /// How often the writes of a server may fail before somebody gives up on it.
-const PATIENCE: usize = 60;
+const MAX_ATTEMPTS: usize = 60;
 
 /// A call that fails, once or more often.
-fn some_fault(rng: &mut Rng, path: &'static str) -> Fault {
-    let action = [Action::Eio, Action::Enospc][rng.below(2)];
+fn random_fault(rng: &mut Rng, path: &'static str) -> Fault {
+    let action = [FaultAction::Eio, FaultAction::Enospc][rng.below(2)];
     let fault = match rng.below(9) {
-        0 | 1 => Fault::new(CallKind::Sync, 1 + rng.below(8), action),
-        2 | 3 => Fault::new(CallKind::Write, 1 + rng.below(30), action),
-        4 => Fault::new(CallKind::Write, 1 + rng.below(30), Action::Short),
-        5 => Fault::new(CallKind::Create, 1 + rng.below(4), action),
-        6 => Fault::new(CallKind::Truncate, 1 + rng.below(3), action),
-        7 => Fault::new(CallKind::Unlink, 1 + rng.below(3), action),
-        _ => Fault::new(CallKind::Any, 1 + rng.below(50), action),
+        0 | 1 => Fault::new(SyscallKind::Sync, 1 + rng.below(8), action),
+        2 | 3 => Fault::new(SyscallKind::Write, 1 + rng.below(30), action),
+        4 => Fault::new(SyscallKind::Write, 1 + rng.below(30), FaultAction::Short),
+        5 => Fault::new(SyscallKind::Create, 1 + rng.below(4), action),
+        6 => Fault::new(SyscallKind::Truncate, 1 + rng.below(3), action),
+        7 => Fault::new(SyscallKind::Unlink, 1 + rng.below(3), action),
+        _ => Fault::new(SyscallKind::Any, 1 + rng.below(50), action),
     };
     let fault = fault.in_path(path);
     match rng.below(3) {
         0 => fault,
         1 => fault.times(2 + rng.below(20)),
-        _ => fault.from_then_on(),
+        _ => fault.repeating(),
     }
 }
 
 /// A command that fails says why.
-fn has_explained_itself(output: &Output, fault: &Fault) {
+fn assert_explained(output: &Output, fault: &Fault) {
     let said = String::from_utf8_lossy(&output.stderr);
     let code = output.status.code();
     assert!(
@@ -52,13 +54,19 @@ fn has_explained_itself(output: &Output, fault: &Fault) {
 }
 
 /// Checks the home as it is, with everything sent again.
-fn is_well(traced: &Traced, sent: &Sent, scope: Scope, fault: &Fault, counts: &mut Counts) {
+fn assert_sound(
+    traced: &TracedHome,
+    sent: &Workload,
+    scope: Scope,
+    fault: &Fault,
+    counts: &mut RunCounts,
+) {
     let trace = traced.trace();
     let state = DiskState::read(&traced.root()).unwrap();
-    let acknowledged = Acknowledged::parse(&trace.acknowledged(trace.records.len()));
+    let acknowledged = Acknowledgements::parse(&trace.acknowledged_output(trace.records.len()));
     counts.acknowledgements += acknowledged.count();
     counts.states += 1;
-    let case = Case {
+    let case = CrashCase {
         state: &state,
         acknowledged: &acknowledged,
         sent,
@@ -72,43 +80,43 @@ fn is_well(traced: &Traced, sent: &Sent, scope: Scope, fault: &Fault, counts: &m
 /// Whether a process ended while syncs failed. The next one then finds in the log what was written and
 /// not synced, and no later sync makes it durable: the system has forgotten that it must be
 /// written. Nothing is promised for a power cut after that.
-fn lost_a_sync(traced: &Traced, fault: &Fault) -> bool {
+fn lost_a_sync(traced: &TracedHome, fault: &Fault) -> bool {
     let records = traced.trace().records;
     let mut syncs = records.iter().map(|record| &record.operation);
-    fault.last > fault.number && syncs.any(|sync| *sync == Operation::Sync { failed: true })
+    fault.last > fault.first && syncs.any(|sync| *sync == Operation::Sync { failed: true })
 }
 
 /// One round: a command whose calls fail, then the same without.
-fn command_round(seed: u64, counts: &mut Counts) {
+fn command_round(seed: u64, counts: &mut RunCounts) {
     let rng = &mut Rng::new(seed);
-    let traced = Traced::new(DurabilityModel::Posix);
-    let mut sent = Sent::new(&["first"]);
-    let new = new("first");
-    let all = lines(rng, "f", 12);
+    let traced = TracedHome::new(DurabilityModel::Posix);
+    let mut sent = Workload::new(&["first"]);
+    let new = new_session_args("first");
+    let all = random_lines(rng, "f", 12);
     sent.session("first").lines.clone_from(&all);
     let fault = match rng.below(4) {
         0 => {
-            let fault = some_fault(rng, "");
-            has_explained_itself(&traced.tl(from_ref(&fault), &new), &fault);
+            let fault = random_fault(rng, "");
+            assert_explained(&traced.run(from_ref(&fault), &new), &fault);
             fault
         }
         1 => {
-            traced.ok(&new);
+            traced.run_ok(&new);
             traced.append(&[], "first", &all[..6], 6);
-            let fault = some_fault(rng, "sessions.index");
-            has_explained_itself(&traced.tl(from_ref(&fault), &SEARCH), &fault);
+            let fault = random_fault(rng, "sessions.index");
+            assert_explained(&traced.run(from_ref(&fault), &SEARCH_ARGS), &fault);
             fault
         }
         _ => {
-            traced.ok(&new);
+            traced.run_ok(&new);
             let fault = if rng.one_in(10) {
-                Fault::new(CallKind::Ack, 1 + rng.below(6), Action::Eio)
+                Fault::new(SyscallKind::Ack, 1 + rng.below(6), FaultAction::Eio)
             } else {
                 let path = ["-wal", "", "sessions.db"][rng.below(3)];
-                some_fault(rng, path)
+                random_fault(rng, path)
             };
             let output = traced.append(from_ref(&fault), "first", &all, 1 + rng.below(4));
-            has_explained_itself(&output, &fault);
+            assert_explained(&output, &fault);
             let answered = output.stdout.split(|byte| *byte == b'\n').count() - 1;
             if output.status.success() {
                 assert_eq!(answered, all.len(), "{fault}");
@@ -116,12 +124,12 @@ fn command_round(seed: u64, counts: &mut Counts) {
             fault
         }
     };
-    is_well(&traced, &sent, Scope::StoreAndIndex, &fault, counts);
-    traced.ok(&new);
+    assert_sound(&traced, &sent, Scope::StoreAndIndex, &fault, counts);
+    traced.run_ok(&new);
     let output = traced.append(&[], "first", &all, 4);
     let failed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "after {fault}: {failed}");
-    traced.ok(&SEARCH);
+    traced.run_ok(&SEARCH_ARGS);
     if !lost_a_sync(&traced, &fault) {
         cut_power(&traced, &sent, Scope::StoreAndIndex, seed, 12, counts);
     }
@@ -130,8 +138,8 @@ fn command_round(seed: u64, counts: &mut Counts) {
 #[test]
 fn commands_whose_calls_fail_acknowledge_nothing_wrong() {
     let budget = TortureBudget::from_env(30, 18);
-    let mut counts = Counts::default();
-    for number in (0..).take_while(|number| budget.allows(*number)) {
+    let mut counts = RunCounts::default();
+    for number in (0..).take_while(|number| budget.allows_round(*number)) {
         command_round(budget.seed.wrapping_add(number), &mut counts);
         counts.rounds += 1;
     }
@@ -139,26 +147,26 @@ fn commands_whose_calls_fail_acknowledge_nothing_wrong() {
 }
 
 /// One round: a server some of whose calls fail for a while, and which then works again.
-fn server_round(rng: &mut Rng, fault: &Fault, counts: &mut Counts) {
-    let traced = Traced::new(DurabilityModel::Posix);
-    let mut sent = Sent::new(&["first"]);
-    traced.ok(&new("first"));
-    let all = lines(rng, "s", 16);
+fn server_round(rng: &mut Rng, fault: &Fault, counts: &mut RunCounts) {
+    let traced = TracedHome::new(DurabilityModel::Posix);
+    let mut sent = Workload::new(&["first"]);
+    traced.run_ok(&new_session_args("first"));
+    let all = random_lines(rng, "s", 16);
     sent.session("first").lines.clone_from(&all);
     let mut attempts = 0;
     let mut last = serde_json::Value::Null;
     let mut groups = all.chunks(2);
     let mut group = groups.next();
-    let mut served = Served::start(&traced, from_ref(fault));
+    let mut served = RecordedServer::start(&traced, from_ref(fault));
     while let Some(lines) = group {
         attempts += 1;
         assert!(
-            attempts < PATIENCE,
+            attempts < MAX_ATTEMPTS,
             "the server does not recover from {fault}: {last}"
         );
         let Some(running) = &served else {
             // It could not even start.
-            served = Served::start(&traced, &[]);
+            served = RecordedServer::start(&traced, &[]);
             continue;
         };
         match running.append("first", lines) {
@@ -174,7 +182,7 @@ fn server_round(rng: &mut Rng, fault: &Fault, counts: &mut Counts) {
     if let Some(served) = served {
         served.stop();
     }
-    is_well(&traced, &sent, Scope::Store, fault, counts);
+    assert_sound(&traced, &sent, Scope::Store, fault, counts);
     if !lost_a_sync(&traced, fault) {
         cut_power(&traced, &sent, Scope::Store, rng.next_u64(), 40, counts);
     }
@@ -183,12 +191,12 @@ fn server_round(rng: &mut Rng, fault: &Fault, counts: &mut Counts) {
 #[test]
 fn a_server_whose_calls_fail_recovers() {
     let budget = TortureBudget::from_env(12, 18);
-    let mut counts = Counts::default();
-    for number in (0..).take_while(|number| budget.allows(*number)) {
+    let mut counts = RunCounts::default();
+    for number in (0..).take_while(|number| budget.allows_round(*number)) {
         let rng = &mut Rng::new(budget.seed.wrapping_add(number));
         let path = ["-wal", "sessions.db"][rng.below(2)];
-        let mut fault = some_fault(rng, path);
-        fault.last = fault.last.min(fault.number + 20);
+        let mut fault = random_fault(rng, path);
+        fault.last = fault.last.min(fault.first + 20);
         server_round(rng, &fault, &mut counts);
         counts.rounds += 1;
     }
@@ -198,6 +206,10 @@ fn a_server_whose_calls_fail_recovers() {
 /// The connection that writes could open the log for reading only, and stayed like that.
 #[test]
 fn a_server_that_could_not_open_its_log_recovers() {
-    let fault = Fault::new(CallKind::Create, 2, Action::Enospc).in_path("-wal");
-    server_round(&mut Rng::new(18), &fault.times(3), &mut Counts::default());
+    let fault = Fault::new(SyscallKind::Create, 2, FaultAction::Enospc).in_path("-wal");
+    server_round(
+        &mut Rng::new(18),
+        &fault.times(3),
+        &mut RunCounts::default(),
+    );
 }

@@ -11,24 +11,24 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-mod acknowledged;
+mod acknowledgements;
 mod check;
 mod faults;
-mod program;
+mod program_check;
+mod recorded_server;
 mod regressions;
 mod rounds;
-mod served;
-mod traced;
+mod traced_home;
 
-use acknowledged::Acknowledged;
-use check::{Case, Scope, Sent};
+use acknowledgements::Acknowledgements;
+use check::{CrashCase, Scope, Workload};
 use throughline_crash_sim::{Rng, power_cuts};
 use throughline_store::conformance::torture::TortureBudget;
-use traced::Traced;
+use traced_home::TracedHome;
 
 /// What a run came to, for whoever reads its output.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct RunCounts {
     rounds: u64,
     states: usize,
     by_program: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Counts {
     faults: usize,
 }
 
-impl Counts {
+impl RunCounts {
     fn print(&self, what: &str, seed: u64) {
         let Self {
             rounds,
@@ -57,20 +57,20 @@ const PROGRAM_EVERY: usize = 60;
 
 /// Cuts the power at so many moments of a trace, and fails with the first state that is wrong.
 pub(crate) fn cut_power(
-    traced: &Traced,
-    sent: &Sent,
+    traced: &TracedHome,
+    sent: &Workload,
     scope: Scope,
     seed: u64,
     states: usize,
-    counts: &mut Counts,
+    counts: &mut RunCounts,
 ) {
     let trace = traced.trace();
-    counts.faults += trace.injected();
+    counts.faults += trace.injected_count();
     let cuts = power_cuts(&trace, 0, seed, states);
     let checked = traced.disk().simulate(&trace, &cuts, |cut, state| {
-        let acknowledged = Acknowledged::parse(&trace.acknowledged(cut.after));
+        let acknowledged = Acknowledgements::parse(&trace.acknowledged_output(cut.after));
         counts.acknowledgements += acknowledged.count();
-        let case = Case {
+        let case = CrashCase {
             state,
             acknowledged: &acknowledged,
             sent,
@@ -91,15 +91,15 @@ pub(crate) fn cut_power(
 }
 
 /// Rounds of one kind: so many in the suite, and for as long as torture says.
-fn run(
+fn run_rounds(
     what: &str,
     (rounds, states): (u64, usize),
     scope: Scope,
-    round: fn(&mut Rng) -> (Traced, Sent),
+    round: fn(&mut Rng) -> (TracedHome, Workload),
 ) {
     let budget = TortureBudget::from_env(rounds, 18);
-    let mut counts = Counts::default();
-    for number in (0..).take_while(|number| budget.allows(*number)) {
+    let mut counts = RunCounts::default();
+    for number in (0..).take_while(|number| budget.allows_round(*number)) {
         let seed = budget.seed.wrapping_add(number);
         let (traced, sent) = round(&mut Rng::new(seed));
         cut_power(&traced, &sent, scope, seed, states, &mut counts);
@@ -110,25 +110,30 @@ fn run(
 
 #[test]
 fn appends_survive_kills_and_a_power_cut() {
-    run("appends", (14, 200), Scope::Store, rounds::appends);
+    run_rounds("appends", (14, 200), Scope::Store, rounds::append_round);
 }
 
 #[test]
 fn the_index_survives_kills_and_a_power_cut() {
-    run("indexing", (8, 70), Scope::StoreAndIndex, rounds::indexing);
+    run_rounds(
+        "indexing",
+        (8, 70),
+        Scope::StoreAndIndex,
+        rounds::index_round,
+    );
 }
 
 #[test]
 fn imports_compactions_and_deletions_survive_kills_and_a_power_cut() {
-    run(
+    run_rounds(
         "lifecycle",
         (6, 80),
         Scope::StoreAndIndex,
-        rounds::lifecycle,
+        rounds::lifecycle_round,
     );
 }
 
 #[test]
 fn appends_over_http_survive_kills_and_a_power_cut() {
-    run("serving", (8, 150), Scope::Store, rounds::serving);
+    run_rounds("serving", (8, 150), Scope::Store, rounds::serve_round);
 }

@@ -1,23 +1,23 @@
 //! Bugs that were found: each as the shortest round that finds it.
 
 use throughline_crash_sim::{
-    Action, CallKind, DiskState, DurabilityModel, Fault, Loss, Operation, Record,
+    DiskState, DurabilityModel, Fault, FaultAction, Loss, Operation, Record, SyscallKind,
 };
 
-use crate::acknowledged::Acknowledged;
-use crate::check::{Case, Scope, Sent, WORD};
-use crate::rounds::{SEARCH, new};
-use crate::traced::{Line, Traced};
+use crate::acknowledgements::Acknowledgements;
+use crate::check::{CrashCase, SEARCH_WORD, Scope, Workload};
+use crate::rounds::{SEARCH_ARGS, new_session_args};
+use crate::traced_home::{MessageLine, TracedHome};
 
-fn line(number: usize) -> Line {
-    Line {
+fn numbered_line(number: usize) -> MessageLine {
+    MessageLine {
         id: format!("id-{number}"),
-        text: format!("{WORD} {number}"),
+        text: format!("{SEARCH_WORD} {number}"),
     }
 }
 
 /// Cuts the power after every acknowledgement, with everything lost that was not synced.
-fn cut_power_after_acknowledgements(traced: &Traced, sent: &Sent) {
+fn cut_power_after_acknowledgements(traced: &TracedHome, sent: &Workload) {
     let trace = traced.trace();
     let mut disk = traced.disk();
     let mut states = 0;
@@ -28,8 +28,8 @@ fn cut_power_after_acknowledgements(traced: &Traced, sent: &Sent) {
         if !is_ack(record) || trace.records.get(number + 1).is_some_and(is_ack) {
             continue;
         }
-        let acknowledged = Acknowledged::parse(&trace.acknowledged(number + 1));
-        let case = Case {
+        let acknowledged = Acknowledgements::parse(&trace.acknowledged_output(number + 1));
+        let case = CrashCase {
             state: &disk.after_loss(&Loss::Everything),
             acknowledged: &acknowledged,
             sent,
@@ -48,14 +48,14 @@ fn cut_power_after_acknowledgements(traced: &Traced, sent: &Sent) {
 #[test]
 fn a_retry_is_acknowledged_after_a_sync() {
     for number in 1..=2 {
-        let traced = Traced::new(DurabilityModel::Posix);
-        let mut sent = Sent::new(&["first"]);
-        traced.ok(&new("first"));
-        traced.append(&[], "first", &[line(0)], 1);
-        let kill = Fault::new(CallKind::Sync, number, Action::KillBefore).in_path("-wal");
-        traced.append(&[kill], "first", &[line(1)], 1);
-        sent.session("first").lines = vec![line(0), line(1)];
-        traced.append(&[], "first", &[line(1)], 1);
+        let traced = TracedHome::new(DurabilityModel::Posix);
+        let mut sent = Workload::new(&["first"]);
+        traced.run_ok(&new_session_args("first"));
+        traced.append(&[], "first", &[numbered_line(0)], 1);
+        let kill = Fault::new(SyscallKind::Sync, number, FaultAction::KillBefore).in_path("-wal");
+        traced.append(&[kill], "first", &[numbered_line(1)], 1);
+        sent.session("first").lines = vec![numbered_line(0), numbered_line(1)];
+        traced.append(&[], "first", &[numbered_line(1)], 1);
         cut_power_after_acknowledgements(&traced, &sent);
     }
 }
@@ -64,14 +64,14 @@ fn a_retry_is_acknowledged_after_a_sync() {
 #[test]
 fn an_existing_session_is_acknowledged_after_a_sync() {
     for number in 1..=2 {
-        let traced = Traced::new(DurabilityModel::Posix);
-        traced.ok(&new("second"));
-        let args = new("first");
-        let kill = Fault::new(CallKind::Sync, number, Action::KillBefore).in_path("-wal");
-        traced.tl(&[kill], &args);
-        traced.ok(&args);
-        traced.ok(&args);
-        cut_power_after_acknowledgements(&traced, &Sent::new(&["first", "second"]));
+        let traced = TracedHome::new(DurabilityModel::Posix);
+        traced.run_ok(&new_session_args("second"));
+        let args = new_session_args("first");
+        let kill = Fault::new(SyscallKind::Sync, number, FaultAction::KillBefore).in_path("-wal");
+        traced.run(&[kill], &args);
+        traced.run_ok(&args);
+        traced.run_ok(&args);
+        cut_power_after_acknowledgements(&traced, &Workload::new(&["first", "second"]));
     }
 }
 
@@ -81,14 +81,14 @@ fn an_existing_session_is_acknowledged_after_a_sync() {
 fn an_append_whose_sync_fails_is_not_said_to_be_refused() {
     let mut unknown = 0;
     for number in 1..=3 {
-        let traced = Traced::new(DurabilityModel::Posix);
-        traced.ok(&new("first"));
-        traced.append(&[], "first", &[line(0)], 1);
-        let fault = Fault::new(CallKind::Sync, number, Action::Eio).in_path("-wal");
-        let failed = traced.append(&[fault], "first", &[line(1)], 1);
+        let traced = TracedHome::new(DurabilityModel::Posix);
+        traced.run_ok(&new_session_args("first"));
+        traced.append(&[], "first", &[numbered_line(0)], 1);
+        let fault = Fault::new(SyscallKind::Sync, number, FaultAction::Eio).in_path("-wal");
+        let failed = traced.append(&[fault], "first", &[numbered_line(1)], 1);
         let said = String::from_utf8_lossy(&failed.stderr);
-        let stored = traced.tl(&[], &["show", "first", "--json"]);
-        let is_stored = String::from_utf8_lossy(&stored.stdout).contains(&line(1).text);
+        let stored = traced.run(&[], &["show", "first", "--json"]);
+        let is_stored = String::from_utf8_lossy(&stored.stdout).contains(&numbered_line(1).text);
         if failed.status.success() {
             assert!(is_stored, "sync {number}");
         } else if said.contains("is not known") {
@@ -96,7 +96,7 @@ fn an_append_whose_sync_fails_is_not_said_to_be_refused() {
         } else {
             assert!(!is_stored, "sync {number}: {said}");
         }
-        let repeated = traced.append(&[], "first", &[line(1)], 1);
+        let repeated = traced.append(&[], "first", &[numbered_line(1)], 1);
         assert!(repeated.status.success(), "sync {number}");
     }
     assert!(unknown > 0);
@@ -105,23 +105,23 @@ fn an_append_whose_sync_fails_is_not_said_to_be_refused() {
 /// A search is killed after it wrote a segment's deletes and before it committed them.
 #[test]
 fn a_kill_between_deletes_and_commit_does_not_break_the_index() {
-    for action in [Action::KillBefore, Action::KillAfter] {
-        let traced = Traced::new(DurabilityModel::Posix);
-        let mut sent = Sent::new(&["first"]);
-        traced.ok(&new("first"));
-        let lines: Vec<Line> = (0..4).map(line).collect();
+    for action in [FaultAction::KillBefore, FaultAction::KillAfter] {
+        let traced = TracedHome::new(DurabilityModel::Posix);
+        let mut sent = Workload::new(&["first"]);
+        traced.run_ok(&new_session_args("first"));
+        let lines: Vec<MessageLine> = (0..4).map(numbered_line).collect();
         traced.append(&[], "first", &lines, 4);
-        traced.ok(&SEARCH);
+        traced.run_ok(&SEARCH_ARGS);
         sent.session("first").lines = lines;
         sent.session("first").erased.insert(2, traced.position());
-        traced.ok(&["erase", "first", "2", "--yes", "--json"]);
-        let kill = Fault::new(CallKind::Sync, 1, action).in_path(".del");
-        let killed = traced.tl(&[kill], &SEARCH);
+        traced.run_ok(&["erase", "first", "2", "--yes", "--json"]);
+        let kill = Fault::new(SyscallKind::Sync, 1, action).in_path(".del");
+        let killed = traced.run(&[kill], &SEARCH_ARGS);
         assert_eq!(killed.status.code(), Some(137), "the kill did not happen");
         let trace = traced.trace();
         let state = DiskState::read(&traced.root()).unwrap();
-        let acknowledged = Acknowledged::parse(&trace.acknowledged(trace.records.len()));
-        let case = Case {
+        let acknowledged = Acknowledgements::parse(&trace.acknowledged_output(trace.records.len()));
+        let case = CrashCase {
             state: &state,
             acknowledged: &acknowledged,
             sent: &sent,
@@ -130,6 +130,6 @@ fn a_kill_between_deletes_and_commit_does_not_break_the_index() {
         case.check(Scope::StoreAndIndex).unwrap();
         case.check_with_program().unwrap();
         // With nothing new to index, the same files are written again, under the same names.
-        traced.ok(&SEARCH);
+        traced.run_ok(&SEARCH_ARGS);
     }
 }

@@ -2,29 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use throughline_crash_sim::{Action, CallKind, DurabilityModel, Fault, Rng};
+use throughline_crash_sim::{DurabilityModel, Fault, FaultAction, Rng, SyscallKind};
 
-use crate::check::{Sent, WORD};
-use crate::served::Served;
-use crate::traced::{Line, Traced, as_lines};
+use crate::check::{SEARCH_WORD, Workload};
+use crate::recorded_server::RecordedServer;
+use crate::traced_home::{MessageLine, TracedHome, to_json_lines};
 
-pub(crate) fn line(rng: &mut Rng, id: String) -> Line {
+pub(crate) fn random_line(rng: &mut Rng, id: String) -> MessageLine {
     // Some are longer than a page.
     let padding = if rng.one_in(9) { 900 } else { rng.below(12) };
-    let text = format!("{WORD} {id} {}", "rope ".repeat(padding));
-    Line {
+    let text = format!("{SEARCH_WORD} {id} {}", "rope ".repeat(padding));
+    MessageLine {
         id,
         text: text.trim().to_owned(),
     }
 }
 
-pub(crate) fn lines(rng: &mut Rng, prefix: &str, count: usize) -> Vec<Line> {
+pub(crate) fn random_lines(rng: &mut Rng, prefix: &str, count: usize) -> Vec<MessageLine> {
     (0..count)
-        .map(|n| line(rng, format!("{prefix}-{n}")))
+        .map(|n| random_line(rng, format!("{prefix}-{n}")))
         .collect()
 }
 
-fn some_model(rng: &mut Rng) -> DurabilityModel {
+fn random_model(rng: &mut Rng) -> DurabilityModel {
     if rng.one_in(3) {
         DurabilityModel::Ext4
     } else {
@@ -32,51 +32,53 @@ fn some_model(rng: &mut Rng) -> DurabilityModel {
     }
 }
 
-fn some_kill_action(rng: &mut Rng) -> Action {
-    [Action::KillBefore, Action::KillAfter][rng.below(2)]
+fn random_kill_action(rng: &mut Rng) -> FaultAction {
+    [FaultAction::KillBefore, FaultAction::KillAfter][rng.below(2)]
 }
 
 /// A kill at some moment of an append, or none.
-fn some_kill(rng: &mut Rng) -> Vec<Fault> {
-    let action = some_kill_action(rng);
+fn random_kill(rng: &mut Rng) -> Vec<Fault> {
+    let action = random_kill_action(rng);
     let fault = match rng.below(6) {
         0 => return Vec::new(),
-        1 | 2 => Fault::new(CallKind::Sync, 1 + rng.below(6), action).in_path("-wal"),
-        3 => Fault::new(CallKind::Write, 1 + rng.below(40), Action::TornKill).in_path("-wal"),
-        4 => Fault::new(CallKind::Ack, 1 + rng.below(5), action),
-        _ => Fault::new(CallKind::Any, 1 + rng.below(60), action),
+        1 | 2 => Fault::new(SyscallKind::Sync, 1 + rng.below(6), action).in_path("-wal"),
+        3 => {
+            Fault::new(SyscallKind::Write, 1 + rng.below(40), FaultAction::TornKill).in_path("-wal")
+        }
+        4 => Fault::new(SyscallKind::Ack, 1 + rng.below(5), action),
+        _ => Fault::new(SyscallKind::Any, 1 + rng.below(60), action),
     };
     vec![fault]
 }
 
 /// A kill at some moment of indexing, or none.
-fn some_index_kill(rng: &mut Rng) -> Vec<Fault> {
-    let action = some_kill_action(rng);
+fn random_index_kill(rng: &mut Rng) -> Vec<Fault> {
+    let action = random_kill_action(rng);
     let fault = match rng.below(6) {
         0 => return Vec::new(),
-        1 => Fault::new(CallKind::Any, 1 + rng.below(2), action).in_path(".del"),
-        2 => Fault::new(CallKind::Rename, 1 + rng.below(4), action).in_path("sessions.index"),
-        3 => Fault::new(CallKind::Sync, 1 + rng.below(12), action).in_path("sessions.index"),
-        _ => Fault::new(CallKind::Any, 1 + rng.below(60), action).in_path("sessions.index"),
+        1 => Fault::new(SyscallKind::Any, 1 + rng.below(2), action).in_path(".del"),
+        2 => Fault::new(SyscallKind::Rename, 1 + rng.below(4), action).in_path("sessions.index"),
+        3 => Fault::new(SyscallKind::Sync, 1 + rng.below(12), action).in_path("sessions.index"),
+        _ => Fault::new(SyscallKind::Any, 1 + rng.below(60), action).in_path("sessions.index"),
     };
     vec![fault]
 }
 
 /// Makes a session, or finds the one that was made before.
-pub(crate) fn new(session: &str) -> [&str; 7] {
+pub(crate) fn new_session_args(session: &str) -> [&str; 7] {
     let (id, key) = ("--id", "--key");
     ["new", id, session, key, session, "--no-project", "--json"]
 }
 
-pub(crate) const SEARCH: [&str; 5] = ["search", WORD, "--mode", "text", "--json"];
+pub(crate) const SEARCH_ARGS: [&str; 5] = ["search", SEARCH_WORD, "--mode", "text", "--json"];
 
 /// Appends: a few processes one after the other, most of them killed, each sending again what the
 /// ones before it got no answer to.
-pub(crate) fn appends(rng: &mut Rng) -> (Traced, Sent) {
-    let traced = Traced::new(some_model(rng));
-    let mut sent = Sent::new(&["first", "second"]);
+pub(crate) fn append_round(rng: &mut Rng) -> (TracedHome, Workload) {
+    let traced = TracedHome::new(random_model(rng));
+    let mut sent = Workload::new(&["first", "second"]);
     for session in ["first", "second"] {
-        traced.until_ok(&some_kill(rng), &new(session));
+        traced.run_until_ok(&random_kill(rng), &new_session_args(session));
     }
     for process in 0..5 {
         let session = ["first", "first", "second"][rng.below(3)];
@@ -84,9 +86,9 @@ pub(crate) fn appends(rng: &mut Rng) -> (Traced, Sent) {
         // The last few again, as somebody does who got no answer.
         let again = all.len().saturating_sub(1 + rng.below(6));
         let count = 3 + rng.below(8);
-        all.extend(lines(rng, &process.to_string(), count));
+        all.extend(random_lines(rng, &process.to_string(), count));
         let last = process == 4;
-        let faults = if last { Vec::new() } else { some_kill(rng) };
+        let faults = if last { Vec::new() } else { random_kill(rng) };
         let stream = all[again..].to_vec();
         traced.append(&faults, session, &stream, 1 + rng.below(4));
     }
@@ -94,96 +96,99 @@ pub(crate) fn appends(rng: &mut Rng) -> (Traced, Sent) {
 }
 
 /// Indexing between appends, erasures and deletions, killed at any moment.
-pub(crate) fn indexing(rng: &mut Rng) -> (Traced, Sent) {
-    let traced = Traced::new(some_model(rng));
-    let mut sent = Sent::new(&["first", "second"]);
+pub(crate) fn index_round(rng: &mut Rng) -> (TracedHome, Workload) {
+    let traced = TracedHome::new(random_model(rng));
+    let mut sent = Workload::new(&["first", "second"]);
     for session in ["first", "second"] {
-        traced.ok(&new(session));
+        traced.run_ok(&new_session_args(session));
         let count = 3 + rng.below(4);
-        let stream = lines(rng, "0", count);
+        let stream = random_lines(rng, "0", count);
         sent.session(session).lines.clone_from(&stream);
         traced.append(&[], session, &stream, count);
     }
-    search(rng, &traced);
+    search_with_kill(rng, &traced);
     for process in 1..3 {
-        let stream = lines(rng, &process.to_string(), 2);
+        let stream = random_lines(rng, &process.to_string(), 2);
         sent.session("first").lines.extend(stream.clone());
-        traced.append(&some_kill(rng), "first", &stream, 2);
+        traced.append(&random_kill(rng), "first", &stream, 2);
         if rng.one_in(2) {
             let seq = 1 + rng.below(3) as u64;
             let from = traced.position();
             sent.session("first").erased.entry(seq).or_insert(from);
             let seq = seq.to_string();
-            traced.until_ok(
-                &some_kill(rng),
+            traced.run_until_ok(
+                &random_kill(rng),
                 &["erase", "first", &seq, "--yes", "--json"],
             );
         }
         if process == 2 && rng.one_in(2) {
-            delete(rng, &traced, &mut sent, "second");
+            delete_with_kill(rng, &traced, &mut sent, "second");
         }
-        search(rng, &traced);
+        search_with_kill(rng, &traced);
     }
-    traced.ok(&SEARCH);
+    traced.run_ok(&SEARCH_ARGS);
     (traced, sent)
 }
 
 /// A search that is killed while it indexes. Half the time the next one has nothing more to index, so
 /// that it writes the same files again.
-fn search(rng: &mut Rng, traced: &Traced) {
-    let kill = some_index_kill(rng);
+fn search_with_kill(rng: &mut Rng, traced: &TracedHome) {
+    let kill = random_index_kill(rng);
     if rng.one_in(2) {
-        traced.until_ok(&kill, &SEARCH);
+        traced.run_until_ok(&kill, &SEARCH_ARGS);
     } else {
-        traced.tl(&kill, &SEARCH);
+        traced.run(&kill, &SEARCH_ARGS);
     }
 }
 
-fn delete(rng: &mut Rng, traced: &Traced, sent: &mut Sent, session: &str) {
+fn delete_with_kill(rng: &mut Rng, traced: &TracedHome, sent: &mut Workload, session: &str) {
     let from = traced.position();
     sent.session(session).deleted = Some(from);
     // Killed after it was done, it finds nothing to do the second time.
     if !traced
-        .tl(&some_kill(rng), &["delete", session, "--json"])
+        .run(&random_kill(rng), &["delete", session, "--json"])
         .status
         .success()
     {
-        traced.tl(&[], &["delete", session, "--json"]);
+        traced.run(&[], &["delete", session, "--json"]);
     }
     if rng.one_in(2) {
         sent.session(session).purged = Some(traced.position());
-        traced.until_ok(&some_kill(rng), &["purge", "--older-than", "0d", "--json"]);
+        traced.run_until_ok(
+            &random_kill(rng),
+            &["purge", "--older-than", "0d", "--json"],
+        );
     }
 }
 
 /// A new home, an import, a compaction, a deletion, a purge.
-pub(crate) fn lifecycle(rng: &mut Rng) -> (Traced, Sent) {
-    let traced = Traced::without_home(some_model(rng));
-    let mut sent = Sent::new(&["first", "third"]);
-    traced.until_ok(&some_kill(rng), &new("first"));
-    import(rng, &traced, &mut sent);
-    let stream = lines(rng, "a", 4);
+pub(crate) fn lifecycle_round(rng: &mut Rng) -> (TracedHome, Workload) {
+    let traced = TracedHome::without_home(random_model(rng));
+    let mut sent = Workload::new(&["first", "third"]);
+    traced.run_until_ok(&random_kill(rng), &new_session_args("first"));
+    import_with_kill(rng, &traced, &mut sent);
+    let stream = random_lines(rng, "a", 4);
     sent.session("first").lines.extend(stream.clone());
-    traced.append(&some_kill(rng), "first", &stream, 2);
+    traced.append(&random_kill(rng), "first", &stream, 2);
     traced.append(&[], "first", &stream, 4);
     sent.session("first").compacted = true;
     let compact = ["compact", "first", "--json"];
-    if !traced.tl(&some_kill(rng), &compact).status.success() {
-        traced.tl(&[], &compact);
+    if !traced.run(&random_kill(rng), &compact).status.success() {
+        traced.run(&[], &compact);
     }
     if rng.one_in(2) {
-        traced.tl(&some_index_kill(rng), &SEARCH);
+        traced.run(&random_index_kill(rng), &SEARCH_ARGS);
     }
-    delete(rng, &traced, &mut sent, "third");
+    delete_with_kill(rng, &traced, &mut sent, "third");
     (traced, sent)
 }
 
-fn import(rng: &mut Rng, traced: &Traced, sent: &mut Sent) {
+fn import_with_kill(rng: &mut Rng, traced: &TracedHome, sent: &mut Workload) {
     let mut file = String::new();
     for session in ["first", "third"] {
         let count = 3 + rng.below(4);
-        let stream = lines(rng, "i", count);
-        for text in String::from_utf8(as_lines(&stream)).unwrap().lines() {
+        let stream = random_lines(rng, "i", count);
+        for text in String::from_utf8(to_json_lines(&stream)).unwrap().lines() {
             file += &format!("{{\"session\":\"{session}\",{}\n", &text[1..]);
         }
         let session = sent.session(session);
@@ -197,30 +202,30 @@ fn import(rng: &mut Rng, traced: &Traced, sent: &mut Sent) {
     std::fs::write(&path, file).unwrap();
     let path = path.to_str().unwrap();
     let kill = if rng.one_in(2) {
-        some_kill(rng)
+        random_kill(rng)
     } else {
-        some_index_kill(rng)
+        random_index_kill(rng)
     };
-    traced.until_ok(&kill, &["import", path, "--json"]);
+    traced.run_until_ok(&kill, &["import", path, "--json"]);
 }
 
 /// A server with three clients and a command that appends beside it, killed twice each; they send
 /// again what was not answered.
-pub(crate) fn serving(rng: &mut Rng) -> (Traced, Sent) {
-    let traced = Traced::new(some_model(rng));
+pub(crate) fn serve_round(rng: &mut Rng) -> (TracedHome, Workload) {
+    let traced = TracedHome::new(random_model(rng));
     let sessions = ["first", "second", "third"];
-    let mut sent = Sent::new(&sessions);
-    traced.ok(&new("fourth"));
+    let mut sent = Workload::new(&sessions);
+    traced.run_ok(&new_session_args("fourth"));
     for session in sessions.iter().chain(&["fourth"]) {
         let count = 5 + rng.below(4);
-        sent.session(session).lines = lines(rng, "h", count);
+        sent.session(session).lines = random_lines(rng, "h", count);
     }
     for run in 0..3 {
-        let mut faults = [some_kill(rng), some_kill(rng)];
+        let mut faults = [random_kill(rng), random_kill(rng)];
         if run == 2 {
             faults = [Vec::new(), Vec::new()];
         }
-        let Some(served) = Served::start(&traced, &faults[0]) else {
+        let Some(served) = RecordedServer::start(&traced, &faults[0]) else {
             continue;
         };
         std::thread::scope(|scope| {

@@ -2,13 +2,13 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use throughline_context::{
-    Counted, Document, Encoding, EntryRef, Excerpt, Fact, Material, Policy, Request, RequestError,
-    SectionName, build, entry_tokens,
+    ContextDocument, CountedEntry, Encoding, EntryRef, Excerpt, MemoryFact, Policy, Request,
+    RequestError, RequestInputs, SectionName, build_request, count_entry_tokens,
 };
 use throughline_model::{
-    Attachment, Birth, Block, Body, Checkpoint, Content, Digest, Entry, EntryId, GENESIS, Json,
-    Message, NewEntry, Record, Role, Seq, SessionId, StoredEntry, Summary, Timestamp, ToolCall,
-    ToolResult,
+    Attachment, Block, Body, Checkpoint, Content, Digest, Entry, EntryId, GENESIS, Json, Message,
+    NewEntry, Record, Role, Seq, SessionHeader, SessionId, StoredEntry, Summary, Timestamp,
+    ToolCall, ToolResult,
 };
 
 /// A log and what goes with it.
@@ -18,8 +18,8 @@ pub(crate) struct Session {
     pub(crate) entries: Vec<Entry>,
     pub(crate) record: Record,
     pub(crate) agent: Option<String>,
-    pub(crate) documents: Vec<Document>,
-    pub(crate) memory: Vec<Fact>,
+    pub(crate) documents: Vec<ContextDocument>,
+    pub(crate) memory: Vec<MemoryFact>,
     pub(crate) recalled: Vec<Excerpt>,
     pub(crate) encoding: Encoding,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new() -> Self {
         let id: SessionId = "s1".parse().expect("an id");
-        let birth = Birth::new(id.clone(), Timestamp::UNIX_EPOCH);
+        let birth = SessionHeader::new(id.clone(), Timestamp::UNIX_EPOCH);
         Self {
             id,
             entries: Vec::new(),
@@ -49,13 +49,13 @@ impl Session {
     }
 
     pub(crate) fn append(&mut self, body: Body) -> Seq {
-        let seq = self.record.card.head.next();
+        let seq = self.record.info.head.next();
         let previous = self.entries.last().map_or(GENESIS, |entry| entry.digest);
-        let id = EntryId::derived(&[&seq.0.to_le_bytes()]);
+        let id = EntryId::derive(&[&seq.0.to_le_bytes()]);
         let at = Timestamp::from_second(i64::try_from(seq.0).expect("small")).expect("a time");
         let mut new = NewEntry::new(id, at, body);
         new.external_id = Some(format!("x{seq}"));
-        let entry = StoredEntry::after(&previous, seq, &new, None)
+        let entry = StoredEntry::from_new(&previous, seq, &new, None)
             .expect("encodes")
             .decode()
             .expect("decodes");
@@ -65,8 +65,8 @@ impl Session {
     }
 
     /// What the model may see after the checkpoint in force.
-    pub(crate) fn visible(&self) -> Vec<Counted> {
-        let spans = self.record.standing.uncovered();
+    pub(crate) fn visible(&self) -> Vec<CountedEntry> {
+        let spans = self.record.state.verbatim_spans();
         self.entries
             .iter()
             .filter(|entry| {
@@ -74,15 +74,15 @@ impl Session {
                     .iter()
                     .any(|span| span.from <= entry.seq && span.to.is_none_or(|to| entry.seq <= to))
             })
-            .map(|entry| Counted {
-                tokens: entry_tokens(self.encoding, entry),
+            .map(|entry| CountedEntry {
+                tokens: count_entry_tokens(self.encoding, entry),
                 entry: entry.clone(),
             })
             .collect()
     }
 
     pub(crate) fn checkpoint(&self) -> Option<(&Entry, &Checkpoint)> {
-        let mark = self.record.standing.checkpoint()?;
+        let mark = self.record.state.checkpoint()?;
         let entry = self.entries.iter().find(|entry| entry.seq == mark.seq)?;
         match &entry.body {
             Body::Checkpoint(checkpoint) => Some((entry, checkpoint)),
@@ -97,7 +97,7 @@ impl Session {
         budget: u64,
     ) -> Result<Request, RequestError> {
         let entries = self.visible();
-        let material = Material {
+        let material = RequestInputs {
             session: &self.id,
             agent: self.agent.as_deref(),
             documents: &self.documents,
@@ -105,15 +105,15 @@ impl Session {
             record: &self.record,
             checkpoint: self.checkpoint(),
             entries: &entries,
-            earlier: 0,
+            unloaded_entries: 0,
             recalled: &self.recalled,
             message,
         };
-        build(&material, policy, budget, self.encoding)
+        build_request(&material, policy, budget, self.encoding)
     }
 
     /// A request by a preset that fits.
-    pub(crate) fn ask(&self, text: &str, preset: &str, budget: u64) -> Request {
+    pub(crate) fn request_with_preset(&self, text: &str, preset: &str, budget: u64) -> Request {
         let policy = Policy::preset(preset).expect("a preset");
         self.request(Some(&Content::text(text)), &policy, budget)
             .expect("it fits")
@@ -193,7 +193,7 @@ pub(crate) fn excerpt(session: &str, seq: u64, said: &str) -> Excerpt {
 }
 
 /// What is wrong with a request, if anything.
-pub(crate) fn faults(request: &Request) -> Vec<String> {
+pub(crate) fn find_faults(request: &Request) -> Vec<String> {
     let mut faults = Vec::new();
     let sum: u64 = request.sections.iter().map(|section| section.tokens).sum();
     if request.tokens > request.budget || sum != request.tokens {

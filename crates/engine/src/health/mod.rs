@@ -7,8 +7,8 @@
 //! Invariant: nothing is changed. In particular an index that is unusable stays as it is,
 //! where a search would rebuild it.
 
-mod files;
-mod index;
+mod file_check;
+mod index_check;
 
 use std::path::PathBuf;
 
@@ -132,8 +132,10 @@ impl Throughline {
             });
         }
         let options = options.clone();
-        let index = self.shelf.folder_beside();
-        let found = crate::recall::aside(move || Ok(files::check(&options, index, now))).await?;
+        let index = self.index.local_folder();
+        let found =
+            crate::retrieval::run_blocking(move || Ok(file_check::check(&options, index, now)))
+                .await?;
         report.findings.extend(found);
         Ok(report)
     }
@@ -143,5 +145,5 @@ impl Throughline {
 pub fn check_files(options: &HealthOptions, now: Timestamp) -> Vec<HealthFinding> {
     let index = options.store_file.as_ref();
     let index = index.map(|file| file.with_extension("index"));
-    files::check(options, index, now)
+    file_check::check(options, index, now)
 }

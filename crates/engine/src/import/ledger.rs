@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use throughline_model::{Body, Digest, Json, Key, SessionRef};
-use throughline_store::{Append, Read, StoreError};
+use throughline_store::{Append, ReadRange, StoreError};
 
 use crate::{Error, Throughline};
 
@@ -44,19 +44,19 @@ pub struct Ledger {
 
 impl Throughline {
     /// What was read of the sources in `folder`, of this system.
-    pub async fn ledger(&self, from: &str, folder: &str) -> Result<Ledger, Error> {
+    pub async fn load_ledger(&self, from: &str, folder: &str) -> Result<Ledger, Error> {
         let place = Digest::of(format!("{from}\0{folder}").as_bytes());
-        let key: Key = format!("{}imports:{from}:{place}", Key::OWN).parse()?;
+        let key: Key = format!("{}imports:{from}:{place}", Key::INTERNAL_PREFIX).parse()?;
         let found = self
             .store
-            .candidates(&self.owner, key.as_str(), 100)
+            .find_candidates(&self.owner, key.as_str(), 100)
             .await?;
         let card = found
             .into_iter()
-            .find(|found| !found.trashed && found.card.key.as_ref() == Some(&key));
+            .find(|found| !found.trashed && found.info.key.as_ref() == Some(&key));
         let mut ledger = Ledger {
             tl: self.clone(),
-            session: card.map(|found| self.owner.session(&found.card.id)),
+            session: card.map(|found| self.owner.session(&found.info.id)),
             key,
             rows: BTreeMap::new(),
         };
@@ -72,13 +72,13 @@ impl Ledger {
     }
 
     /// Notes how far sources were read.
-    pub async fn note(&mut self, rows: Vec<(String, LedgerRow)>) -> Result<(), Error> {
+    pub async fn record(&mut self, rows: Vec<(String, LedgerRow)>) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
         }
         let session = match &self.session {
             Some(session) => session.clone(),
-            None => self.open().await?,
+            None => self.create_session().await?,
         };
         let mut entries = Vec::with_capacity(rows.len());
         for (source, row) in &rows {
@@ -86,37 +86,44 @@ impl Ledger {
                 during: "encoding a ledger",
                 source: source.into(),
             })?;
-            entries.push(self.tl.entry(Body::ContextSet {
+            entries.push(self.tl.new_entry(Body::ContextSet {
                 document: source.clone(),
                 content: Some(content),
             }));
         }
-        self.tl.store.append(&session, Append::any(entries)).await?;
+        self.tl
+            .store
+            .append(&session, Append::unconditional(entries))
+            .await?;
         self.session = Some(session);
         self.rows.extend(rows);
         Ok(())
     }
 
-    async fn open(&self) -> Result<SessionRef, Error> {
+    async fn create_session(&self) -> Result<SessionRef, Error> {
         let new = crate::NewSession {
             key: Some(self.key.clone()),
             ..crate::NewSession::default()
         };
-        let birth = new.birth(&*self.tl.world);
+        let birth = new.into_header(&*self.tl.environment);
         let created = self.tl.store.create(&self.tl.owner, birth).await?;
-        Ok(self.tl.owner.session(&created.record.card.id))
+        Ok(self.tl.owner.session(&created.record.info.id))
     }
 
     async fn load(&mut self) -> Result<(), Error> {
         let Some(session) = &self.session else {
             return Ok(());
         };
-        let standing = self.tl.store.record(session).await?.standing;
+        let standing = self.tl.store.record(session).await?.state;
         let mut seqs: Vec<_> = standing.context.values().copied().collect();
         seqs.sort_unstable();
         let mut wanted = seqs.into_iter().peekable();
         while let Some(next) = wanted.peek().copied() {
-            let page = self.tl.store.read(session, Read::from(next, 500)).await?;
+            let page = self
+                .tl
+                .store
+                .read(session, ReadRange::starting_at(next, 500))
+                .await?;
             if page.is_empty() {
                 break;
             }

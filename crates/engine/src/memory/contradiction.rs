@@ -5,7 +5,7 @@
 //! opposite in the one place where its value stands. When unsure, no: both facts stay,
 //! which a person can put right, where a fact wrongly replaced would just be missed.
 
-use super::words::{Word, words};
+use super::fact_words::{Word, split_words};
 
 /// Verbs after which a value stands.
 const RELATIONS: &[&str] = &[
@@ -14,7 +14,7 @@ const RELATIONS: &[&str] = &[
     "start", "end", "last", "limit", "stay", "ship", "deploy", "target", "pin",
 ];
 /// Verbs and prepositions after which there is one value and not several.
-const ONE_VALUE: &[&[&str]] = &[
+const SINGLE_VALUED_PHRASES: &[&[&str]] = &[
     &["called"],
     &["named"],
     &["written", "in"],
@@ -127,7 +127,7 @@ const ATTRIBUTES: &[&str] = &[
     "zone",
 ];
 /// Nouns before a number that is part of a name.
-const NUMBERED: &[&str] = &[
+const NUMBERED_NOUNS: &[&str] = &[
     "bug",
     "case",
     "chapter",
@@ -171,17 +171,17 @@ const OPPOSITES: &[(&str, &str)] = &[
     ("deprecated", "supported"),
 ];
 /// What a sentence is about where nobody can tell what it is about.
-const VAGUE: &[&str] = &[
+const VAGUE_SUBJECTS: &[&str] = &[
     "it", "this", "that", "they", "there", "he", "she", "these", "those",
 ];
 /// The most words a value has.
-const VALUE: usize = 3;
+const MAX_VALUE_WORDS: usize = 3;
 
 /// Whether the newer fact says something else of the same thing.
 pub(super) fn contradicts(newer: &str, older: &str) -> bool {
     let definite = is_definite(newer) && is_definite(older);
-    let (newer, older) = (words(newer), words(older));
-    turned_around(&newer, &older) || another_value(&newer, &older, definite)
+    let (newer, older) = (split_words(newer), split_words(older));
+    is_negated_form(&newer, &older) || has_other_value(&newer, &older, definite)
 }
 
 /// Whether a sentence is about one certain thing: `the CEO`, `our mascot`.
@@ -191,25 +191,25 @@ fn is_definite(text: &str) -> bool {
 }
 
 /// The same sentence with and without a not.
-fn turned_around(newer: &[Word], older: &[Word]) -> bool {
+fn is_negated_form(newer: &[Word], older: &[Word]) -> bool {
     let stripped = |words: &[Word]| -> (Vec<String>, bool) {
         let auxiliary =
             |word: &Word| matches!(word.text.as_str(), "do" | "does" | "did" | "any" | "more");
         let kept = words
             .iter()
-            .filter(|word| !word.negates() && !auxiliary(word));
-        let negations = words.iter().filter(|word| word.negates()).count();
+            .filter(|word| !word.is_negation() && !auxiliary(word));
+        let negations = words.iter().filter(|word| word.is_negation()).count();
         (
             kept.map(|word| word.text.clone()).collect(),
             negations % 2 == 1,
         )
     };
     let ((said, not), (before, was_not)) = (stripped(newer), stripped(older));
-    not != was_not && said == before && said.len() >= 2 && !vague(&newer[..1])
+    not != was_not && said == before && said.len() >= 2 && !is_vague(&newer[..1])
 }
 
 /// The same sentence with something else in the one place where its value stands.
-fn another_value(newer: &[Word], older: &[Word], definite: bool) -> bool {
+fn has_other_value(newer: &[Word], older: &[Word], definite: bool) -> bool {
     let most = newer.len().min(older.len());
     let start = newer
         .iter()
@@ -224,36 +224,36 @@ fn another_value(newer: &[Word], older: &[Word], definite: bool) -> bool {
     let (frame, after) = (&newer[..start], &newer[newer.len() - end..]);
     let value = &newer[start..newer.len() - end];
     let was = &older[start..older.len() - end];
-    let short = |value: &[Word]| (1..=VALUE).contains(&value.len());
+    let short = |value: &[Word]| (1..=MAX_VALUE_WORDS).contains(&value.len());
     // The value stands after a verb, and what it is the value of before it.
     let is_verb = |word: &Word| RELATIONS.contains(&word.text.as_str());
     let Some(verb) = frame.iter().rposition(is_verb).filter(|verb| *verb > 0) else {
         return false;
     };
-    if !short(value) || !short(was) || vague(&frame[..verb]) {
+    if !short(value) || !short(was) || is_vague(&frame[..verb]) {
         return false;
     }
-    if opposite(value, was) {
+    if is_opposite(value, was) {
         return true;
     }
-    if amount(value) && amount(was) {
-        return !numbered(frame);
+    if is_amount(value) && is_amount(was) {
+        return !is_numbered(frame);
     }
     // A number where there was a name may be about something else.
-    let has_number = |value: &[Word]| value.iter().any(|word| word.number);
+    let has_number = |value: &[Word]| value.iter().any(|word| word.is_number);
     if has_number(value) != has_number(was) {
         return false;
     }
-    one_value(frame, verb, after)
-        || (definite && after.is_empty() && one_name(frame, verb, value, was))
+    is_single_valued(frame, verb, after)
+        || (definite && after.is_empty() && is_single_name(frame, verb, value, was))
 }
 
-fn vague(subject: &[Word]) -> bool {
-    let says = |word: &Word| !VAGUE.contains(&word.text.as_str());
+fn is_vague(subject: &[Word]) -> bool {
+    let says = |word: &Word| !VAGUE_SUBJECTS.contains(&word.text.as_str());
     !subject.iter().any(says)
 }
 
-fn opposite(one: &[Word], other: &[Word]) -> bool {
+fn is_opposite(one: &[Word], other: &[Word]) -> bool {
     let ([one], [other]) = (one, other) else {
         return false;
     };
@@ -264,24 +264,24 @@ fn opposite(one: &[Word], other: &[Word]) -> bool {
 }
 
 /// A number, with its unit perhaps.
-fn amount(value: &[Word]) -> bool {
-    value.len() <= 2 && value.first().is_some_and(|word| word.number)
+fn is_amount(value: &[Word]) -> bool {
+    value.len() <= 2 && value.first().is_some_and(|word| word.is_number)
 }
 
 /// Whether a number here would be part of a name.
-fn numbered(frame: &[Word]) -> bool {
+fn is_numbered(frame: &[Word]) -> bool {
     let last = frame.last().map(|word| word.text.as_str());
-    last.is_some_and(|last| NUMBERED.contains(&last))
+    last.is_some_and(|last| NUMBERED_NOUNS.contains(&last))
 }
 
 /// Whether only one thing can stand here: after a noun or a verb that has one value.
-fn one_value(frame: &[Word], verb: usize, after: &[Word]) -> bool {
+fn is_single_valued(frame: &[Word], verb: usize, after: &[Word]) -> bool {
     let texts: Vec<&str> = frame.iter().map(|word| word.text.as_str()).collect();
     let is = matches!(texts[verb], "is" | "be") && verb + 1 == texts.len();
     if is && after.is_empty() && ATTRIBUTES.contains(&texts[verb - 1]) {
         return true;
     }
-    if after.is_empty() && ONE_VALUE.iter().any(|end| texts.ends_with(end)) {
+    if after.is_empty() && SINGLE_VALUED_PHRASES.iter().any(|end| texts.ends_with(end)) {
         return true;
     }
     // "We use Redis for sessions": one thing for one purpose.
@@ -292,8 +292,8 @@ fn one_value(frame: &[Word], verb: usize, after: &[Word]) -> bool {
 }
 
 /// `the CEO is Ada`: of one thing, one name.
-fn one_name(frame: &[Word], verb: usize, one: &[Word], other: &[Word]) -> bool {
-    let all_names = |value: &[Word]| value.iter().all(|word| word.name);
+fn is_single_name(frame: &[Word], verb: usize, one: &[Word], other: &[Word]) -> bool {
+    let all_names = |value: &[Word]| value.iter().all(|word| word.is_name);
     frame[verb].text == "is"
         && verb + 1 == frame.len()
         && verb <= 3

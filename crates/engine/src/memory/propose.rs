@@ -1,21 +1,21 @@
 //! What a summary found worth knowing becomes proposals in the project's memory.
 
-use throughline_model::{Body, Entry, FactSource, Seq, files_in, looks_secret};
+use throughline_model::{Body, Entry, FactSource, Seq, detect_secret, extract_files};
 
-use super::change::How;
 use super::contradiction::contradicts;
-use super::likeness::same;
+use super::fact_changes::AddFactStatus;
+use super::fact_similarity::is_same_fact;
 use super::{MemoryScope, NewFact};
-use crate::{Error, Session, Turned};
+use crate::{Error, Session, TurnOutcome};
 
 /// The most that one summary may propose.
-const MOST: usize = 20;
+const MAX_PROPOSALS: usize = 20;
 /// The fewest and the most words of what is worth proposing.
-const WORDS: std::ops::RangeInclusive<usize> = 3..=60;
+const WORD_COUNTS: std::ops::RangeInclusive<usize> = 3..=60;
 
 /// What becomes of what a summary found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Proposing {
+pub enum ProposalMode {
     /// It is proposed, and waits for a person's word.
     #[default]
     Propose,
@@ -25,7 +25,7 @@ pub enum Proposing {
     Off,
 }
 
-impl std::str::FromStr for Proposing {
+impl std::str::FromStr for ProposalMode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -40,16 +40,16 @@ impl std::str::FromStr for Proposing {
 
 /// What was proposed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Proposed {
+pub struct ProposalReport {
     /// What waits for a person's word.
-    pub waiting: Vec<Seq>,
+    pub pending: Vec<Seq>,
     /// What counts already.
     pub accepted: Vec<Seq>,
 }
 
-impl Proposed {
-    fn and(&mut self, more: Self) {
-        self.waiting.extend(more.waiting);
+impl ProposalReport {
+    fn extend(&mut self, more: Self) {
+        self.pending.extend(more.pending);
         self.accepted.extend(more.accepted);
     }
 }
@@ -57,11 +57,15 @@ impl Proposed {
 impl Session {
     /// Keeps what a turn leaves in memory: which facts were of use in it, and what the
     /// summaries that were made on the way propose.
-    pub async fn remember_turn(&self, turned: &Turned, how: Proposing) -> Result<Proposed, Error> {
-        self.note_memory_used(turned).await?;
-        let mut proposed = Proposed::default();
+    pub async fn remember_turn(
+        &self,
+        turned: &TurnOutcome,
+        how: ProposalMode,
+    ) -> Result<ProposalReport, Error> {
+        self.record_fact_use(turned).await?;
+        let mut proposed = ProposalReport::default();
         for summary in &turned.checkpoints {
-            proposed.and(self.propose_facts(summary, how).await?);
+            proposed.extend(self.propose_facts(summary, how).await?);
         }
         Ok(proposed)
     }
@@ -69,23 +73,27 @@ impl Session {
     /// Proposes the facts and decisions of a summary, by its entry, for the memory of
     /// the session's project. Nothing where the entry is no summary or there is no
     /// project; what is known, was turned down before, or looks like a secret is left out.
-    pub async fn propose_facts(&self, summary: &Entry, how: Proposing) -> Result<Proposed, Error> {
+    pub async fn propose_facts(
+        &self,
+        summary: &Entry,
+        how: ProposalMode,
+    ) -> Result<ProposalReport, Error> {
         let (Body::Checkpoint(made) | Body::Summarized(made)) = &summary.body else {
-            return Ok(Proposed::default());
+            return Ok(ProposalReport::default());
         };
         let record = self.record().await?;
         let Some(project) = record
-            .card
+            .info
             .project
             .clone()
-            .filter(|_| how != Proposing::Off)
+            .filter(|_| how != ProposalMode::Off)
         else {
-            return Ok(Proposed::default());
+            return Ok(ProposalReport::default());
         };
         let memory = self.tl.memory(MemoryScope::Project(project));
         let everywhere = self.tl.memory(MemoryScope::Owner).list().await?;
         let here = memory.list().await?;
-        let ground = self.ground(&record).await?;
+        let ground = self.project_paths(&record).await?;
         let source = FactSource {
             session: self.id().clone(),
             seq: summary.seq,
@@ -93,44 +101,44 @@ impl Session {
         let known = |text: &str| {
             everywhere
                 .iter()
-                .any(|fact| same(text, &fact.text, &self.tl.similar))
+                .any(|fact| is_same_fact(text, &fact.text, &self.tl.similarity))
         };
         let replaces = |text: &str| {
-            let said = here.iter().filter(|fact| fact.by_person());
+            let said = here.iter().filter(|fact| fact.is_by_person());
             said.clone().any(|fact| contradicts(text, &fact.text))
         };
         let texts = made.summary.facts.iter().chain(&made.summary.decisions);
         let new: Vec<NewFact> = texts
             .map(|text| text.trim())
-            .filter(|text| worth_proposing(text) && !known(text))
-            .take(MOST)
+            .filter(|text| is_worth_proposing(text) && !known(text))
+            .take(MAX_PROPOSALS)
             .map(|text| {
-                let named = files_in(&throughline_model::Content::text(text));
+                let named = extract_files(&throughline_model::Content::text(text));
                 NewFact {
                     source: Some(source.clone()),
                     by: made.by.clone(),
                     files: named
                         .iter()
-                        .filter_map(|file| ground.relative(file))
+                        .filter_map(|file| ground.to_relative(file))
                         .collect(),
                     proposed: true,
-                    ..NewFact::said(text)
+                    ..NewFact::from_person(text)
                 }
             })
             .collect();
         if new.is_empty() {
-            return Ok(Proposed::default());
+            return Ok(ProposalReport::default());
         }
-        let mut proposed = Proposed::default();
+        let mut proposed = ProposalReport::default();
         for added in memory.add_all(&new).await? {
-            if added.how != How::New {
+            if added.status != AddFactStatus::New {
                 continue;
             }
             let seq = added.fact.seq;
-            if how == Proposing::Accept && !replaces(&added.fact.text) {
+            if how == ProposalMode::Accept && !replaces(&added.fact.text) {
                 proposed.accepted.push(seq);
             } else {
-                proposed.waiting.push(seq);
+                proposed.pending.push(seq);
             }
         }
         if !proposed.accepted.is_empty() {
@@ -141,8 +149,8 @@ impl Session {
 }
 
 /// A sentence that says something, and nothing that nobody should remember.
-fn worth_proposing(text: &str) -> bool {
-    WORDS.contains(&text.split_whitespace().count())
+fn is_worth_proposing(text: &str) -> bool {
+    WORD_COUNTS.contains(&text.split_whitespace().count())
         && !text.ends_with('?')
-        && looks_secret(text).is_none()
+        && detect_secret(text).is_none()
 }

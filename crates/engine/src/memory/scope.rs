@@ -16,7 +16,7 @@ pub enum MemoryScope {
 impl MemoryScope {
     /// The key of the session that holds it.
     pub(super) fn key(&self) -> Result<Key, IdError> {
-        let own = Key::OWN;
+        let own = Key::INTERNAL_PREFIX;
         match self {
             Self::Owner => format!("{own}memory:owner").parse(),
             Self::Project(id) => {
@@ -59,7 +59,7 @@ mod tests {
         let key = |id: &str| MemoryScope::Project(id.parse().unwrap()).key().unwrap();
         assert_eq!(key("dir:/a").as_str(), "throughline:memory:project:dir:/a");
         assert_ne!(key(&long("a")), key(&long("b")));
-        assert!(key(&long("a")).is_own());
-        assert!(MemoryScope::Owner.key().unwrap().is_own());
+        assert!(key(&long("a")).is_internal());
+        assert!(MemoryScope::Owner.key().unwrap().is_internal());
     }
 }

@@ -2,39 +2,54 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod place;
-mod proposed;
+mod proposals;
 mod requests;
+mod stores;
 
 use throughline::{
-    AddedHow, Error, ErrorKind, Filter, MemoryScope, NewFact, NewSession, Owner, Purge, Seq,
-    Similar,
+    AddFactStatus, Error, ErrorKind, MemoryScope, NewFact, NewSession, Owner, PurgeOptions, Seq,
+    SessionFilter, Similarity,
 };
 
-use place::{Place, add, of, places, remembered_for, session_of, texts};
+use stores::{TestStore, add, all_stores, facts_in_request, project_memory, session_of, texts};
 
 #[tokio::test]
 async fn what_is_remembered_is_in_the_requests_of_its_project_and_of_no_other() {
-    for Place { tl, .. } in places().await {
-        add(&of(&tl, "dir:/app"), "Deploys happen on Tuesday").await;
-        add(&of(&tl, "dir:/else"), "Deploys never happen here").await;
+    for TestStore { tl, .. } in all_stores().await {
+        add(
+            &project_memory(&tl, "dir:/app"),
+            "Deploys happen on Tuesday",
+        )
+        .await;
+        add(
+            &project_memory(&tl, "dir:/else"),
+            "Deploys never happen here",
+        )
+        .await;
         add(&tl.memory(MemoryScope::Owner), "Answer in English").await;
         let other = tl.on_behalf_of("bob".parse::<Owner>().unwrap());
-        add(&of(&other, "dir:/app"), "Bob keeps this to himself").await;
+        add(
+            &project_memory(&other, "dir:/app"),
+            "Bob keeps this to himself",
+        )
+        .await;
 
         let app = session_of(&tl, "dir:/app").await;
-        let mine = remembered_for(&app, "hi").await;
+        let mine = facts_in_request(&app, "hi").await;
         let homeless = tl.create(NewSession::default()).await.unwrap();
         let bobs = session_of(&other, "dir:/app").await;
 
         assert_eq!(mine, ["Deploys happen on Tuesday", "Answer in English"]);
-        assert_eq!(remembered_for(&homeless, "hi").await, ["Answer in English"]);
         assert_eq!(
-            remembered_for(&bobs, "hi").await,
+            facts_in_request(&homeless, "hi").await,
+            ["Answer in English"]
+        );
+        assert_eq!(
+            facts_in_request(&bobs, "hi").await,
             ["Bob keeps this to himself"]
         );
         assert_eq!(
-            texts(&of(&tl, "dir:/else")).await,
+            texts(&project_memory(&tl, "dir:/else")).await,
             ["Deploys never happen here"]
         );
     }
@@ -42,12 +57,12 @@ async fn what_is_remembered_is_in_the_requests_of_its_project_and_of_no_other() 
 
 #[tokio::test]
 async fn a_memory_is_no_session_of_anybodys() {
-    for Place { tl, .. } in places().await {
-        let memory = of(&tl, "dir:/app");
+    for TestStore { tl, .. } in all_stores().await {
+        let memory = project_memory(&tl, "dir:/app");
         add(&memory, "a fact to keep").await;
         let session = memory.session().await.unwrap().unwrap();
 
-        assert_eq!(tl.count(&Filter::default()).await.unwrap(), 0);
+        assert_eq!(tl.count(&SessionFilter::default()).await.unwrap(), 0);
         let last = tl.resolve(&"last".parse().unwrap(), &[]).await;
         assert!(matches!(last, Err(Error::NoSessions)));
         let start = &session.id().as_str()[..20];
@@ -57,9 +72,9 @@ async fn a_memory_is_no_session_of_anybodys() {
             .resolve(&session.id().as_str().parse().unwrap(), &[])
             .await;
         assert_eq!(whole.unwrap().id(), session.id());
-        let purge = Purge {
+        let purge = PurgeOptions {
             max_sessions: Some(0),
-            ..Purge::default()
+            ..PurgeOptions::default()
         };
         assert!(tl.purge(purge).await.unwrap().trashed.is_empty());
     }
@@ -67,7 +82,7 @@ async fn a_memory_is_no_session_of_anybodys() {
 
 #[tokio::test]
 async fn nobody_else_can_take_a_key_of_the_programs_own() {
-    let tl = &places().await[0].tl;
+    let tl = &all_stores().await[0].tl;
     let new = || NewSession {
         key: Some("throughline:memory:owner".parse().unwrap()),
         ..NewSession::default()
@@ -84,13 +99,19 @@ async fn nobody_else_can_take_a_key_of_the_programs_own() {
 
 #[tokio::test]
 async fn what_is_known_is_not_remembered_twice() {
-    for Place { tl, .. } in places().await {
-        let memory = of(&tl, "dir:/app");
+    for TestStore { tl, .. } in all_stores().await {
+        let memory = project_memory(&tl, "dir:/app");
         let first = add(&memory, "The port is 8080.").await;
 
-        let again = memory.add(NewFact::said("the port is 8080")).await.unwrap();
+        let again = memory
+            .add(NewFact::from_person("the port is 8080"))
+            .await
+            .unwrap();
 
-        assert_eq!((again.fact.seq, again.how), (first, AddedHow::Known));
+        assert_eq!(
+            (again.fact.seq, again.status),
+            (first, AddFactStatus::Known)
+        );
         assert_eq!(
             memory
                 .session()
@@ -100,7 +121,7 @@ async fn what_is_known_is_not_remembered_twice() {
                 .record()
                 .await
                 .unwrap()
-                .card
+                .info
                 .head,
             Seq(1)
         );
@@ -109,12 +130,12 @@ async fn what_is_known_is_not_remembered_twice() {
 
 #[tokio::test]
 async fn a_semantic_model_recognises_what_words_do_not() {
-    let tl = places()
+    let tl = all_stores()
         .await
         .remove(0)
         .tl
-        .comparing_with(Similar::new(|_, _| 0.95));
-    let memory = of(&tl, "dir:/app");
+        .with_similarity(Similarity::new(|_, _| 0.95));
+    let memory = project_memory(&tl, "dir:/app");
     let first = add(&memory, "we ship on tuesdays").await;
     assert_eq!(
         add(&memory, "releases go out every second day of the week").await,
@@ -124,8 +145,8 @@ async fn a_semantic_model_recognises_what_words_do_not() {
 
 #[tokio::test]
 async fn a_newer_fact_replaces_the_one_it_contradicts_and_both_stay_readable() {
-    for Place { tl, .. } in places().await {
-        let memory = of(&tl, "dir:/app");
+    for TestStore { tl, .. } in all_stores().await {
+        let memory = project_memory(&tl, "dir:/app");
         let old = add(&memory, "The port is 8080").await;
         add(&memory, "The admin port is 7070").await;
         let new = add(&memory, "The port is 9090").await;
@@ -150,8 +171,8 @@ async fn a_newer_fact_replaces_the_one_it_contradicts_and_both_stay_readable() {
 
 #[tokio::test]
 async fn a_fact_can_be_corrected_forgotten_and_said_again() {
-    for Place { tl, .. } in places().await {
-        let memory = of(&tl, "dir:/app");
+    for TestStore { tl, .. } in all_stores().await {
+        let memory = project_memory(&tl, "dir:/app");
         let first = add(&memory, "Ask Ada about billing").await;
         let edited = memory
             .edit(first, "Ask Bob about billing", false)
@@ -172,10 +193,10 @@ async fn a_fact_can_be_corrected_forgotten_and_said_again() {
         assert!(texts(&memory).await.is_empty());
 
         let again = memory
-            .add(NewFact::said("Ask Bob about billing"))
+            .add(NewFact::from_person("Ask Bob about billing"))
             .await
             .unwrap();
-        assert_eq!(again.how, AddedHow::New);
+        assert_eq!(again.status, AddFactStatus::New);
         assert_eq!(
             memory.forget(Seq(99), None).await.unwrap_err().kind(),
             ErrorKind::NotFound
@@ -185,12 +206,12 @@ async fn a_fact_can_be_corrected_forgotten_and_said_again() {
 
 #[tokio::test]
 async fn a_replacement_by_hand_is_possible_where_words_do_not_tell() {
-    let tl = &places().await[0].tl;
-    let memory = of(tl, "dir:/app");
+    let tl = &all_stores().await[0].tl;
+    let memory = project_memory(tl, "dir:/app");
     let old = add(&memory, "We deploy with a shell script").await;
     let new = NewFact {
         supersedes: vec![old],
-        ..NewFact::said("Deploys are done by the pipeline")
+        ..NewFact::from_person("Deploys are done by the pipeline")
     };
     memory.add(new).await.unwrap();
     assert_eq!(texts(&memory).await, ["Deploys are done by the pipeline"]);
@@ -198,9 +219,9 @@ async fn a_replacement_by_hand_is_possible_where_words_do_not_tell() {
 
 #[tokio::test]
 async fn a_secret_is_refused_and_not_repeated() {
-    let tl = &places().await[0].tl;
-    let memory = of(tl, "dir:/app");
-    let secret = NewFact::said("the password is hunter2");
+    let tl = &all_stores().await[0].tl;
+    let memory = project_memory(tl, "dir:/app");
+    let secret = NewFact::from_person("the password is hunter2");
     let refused = memory.add(secret.clone()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     assert!(!refused.to_string().contains("hunter2"));
@@ -216,8 +237,8 @@ async fn a_secret_is_refused_and_not_repeated() {
 
 #[tokio::test]
 async fn a_promoted_fact_is_there_for_every_project() {
-    for Place { tl, .. } in places().await {
-        let memory = of(&tl, "dir:/app");
+    for TestStore { tl, .. } in all_stores().await {
+        let memory = project_memory(&tl, "dir:/app");
         let seq = add(&memory, "Answer in English").await;
         let promoted = memory.promote(seq).await.unwrap().fact;
 
@@ -240,8 +261,8 @@ async fn a_promoted_fact_is_there_for_every_project() {
 
 #[tokio::test]
 async fn a_search_finds_facts_by_their_words_the_best_first() {
-    for Place { tl, .. } in places().await {
-        let memory = of(&tl, "dir:/app");
+    for TestStore { tl, .. } in all_stores().await {
+        let memory = project_memory(&tl, "dir:/app");
         for text in [
             "The admin port is 7070",
             "The port of Hamburg is large",
@@ -261,9 +282,9 @@ async fn a_search_finds_facts_by_their_words_the_best_first() {
 
 #[tokio::test]
 async fn writers_at_the_same_time_remember_a_thing_once() {
-    for Place { tl, .. } in places().await {
-        let memory = of(&tl, "dir:/app");
-        let writers = (0..8).map(|_| memory.add(NewFact::said("The port is 8080")));
+    for TestStore { tl, .. } in all_stores().await {
+        let memory = project_memory(&tl, "dir:/app");
+        let writers = (0..8).map(|_| memory.add(NewFact::from_person("The port is 8080")));
         for added in futures_util::future::join_all(writers).await {
             added.unwrap();
         }

@@ -1,17 +1,22 @@
 //! Which facts a request carries, and in which order.
 
 use throughline::context::SectionName;
-use throughline::{Content, Mark, MemoryScope, NewFact};
+use throughline::{Content, MemoryScope, NewFact, ProjectMarker};
 
-use crate::place::{
-    Place, add, ask, of, places, remembered_for, request_within, session_of, texts,
+use crate::stores::{
+    TestStore, add, all_stores, ask, facts_in_request, project_memory, request_within, session_of,
+    texts,
 };
 
 #[tokio::test]
 async fn what_belongs_to_a_file_comes_up_when_it_is_touched() {
-    for Place { tl, .. } in places().await {
-        let marks = [Mark::Folder("/app".into())];
-        let project = tl.project("app", &marks, |_| false).await.unwrap().unwrap();
+    for TestStore { tl, .. } in all_stores().await {
+        let marks = [ProjectMarker::Folder("/app".into())];
+        let project = tl
+            .find_or_create_project("app", &marks, |_| false)
+            .await
+            .unwrap()
+            .unwrap();
         let memory = tl.memory(MemoryScope::Project(project.id.clone()));
         for n in 0..60 {
             add(
@@ -22,7 +27,7 @@ async fn what_belongs_to_a_file_comes_up_when_it_is_touched() {
         }
         let about = NewFact {
             files: vec!["src/auth".into()],
-            ..NewFact::said("Tokens are rotated nightly")
+            ..NewFact::from_person("Tokens are rotated nightly")
         };
         memory.add(about).await.unwrap();
         let session = session_of(&tl, project.id.as_str()).await;
@@ -42,10 +47,10 @@ async fn what_belongs_to_a_file_comes_up_when_it_is_touched() {
         assert!(!has("look at src/author.rs").await);
 
         let files = ["src/auth/token.rs".to_owned()];
-        assert_eq!(memory.facts_for(&files).await.unwrap().len(), 1);
+        assert_eq!(memory.facts_for_files(&files).await.unwrap().len(), 1);
         assert!(
             memory
-                .facts_for(&["docs".to_owned()])
+                .facts_for_files(&["docs".to_owned()])
                 .await
                 .unwrap()
                 .is_empty()
@@ -55,8 +60,8 @@ async fn what_belongs_to_a_file_comes_up_when_it_is_touched() {
 
 #[tokio::test]
 async fn what_a_document_lists_already_is_not_said_twice() {
-    let tl = &places().await[0].tl;
-    let memory = of(tl, "dir:/app");
+    let tl = &all_stores().await[0].tl;
+    let memory = project_memory(tl, "dir:/app");
     add(&memory, "The port is 8080").await;
     add(&memory, "Deploys happen on Tuesday").await;
     let session = session_of(tl, "dir:/app").await;
@@ -65,35 +70,38 @@ async fn what_a_document_lists_already_is_not_said_twice() {
         .set_context("AGENTS.md", Some(agents))
         .await
         .unwrap();
-    let remembered = remembered_for(&session, "hi").await;
+    let remembered = facts_in_request(&session, "hi").await;
     assert_eq!(remembered, ["Deploys happen on Tuesday"]);
 }
 
 #[tokio::test]
 async fn facts_keep_their_order_in_requests_whichever_matter_most() {
-    for Place { tl, world, .. } in places().await {
-        let memory = of(&tl, "dir:/app");
+    for TestStore {
+        tl, environment, ..
+    } in all_stores().await
+    {
+        let memory = project_memory(&tl, "dir:/app");
         for text in ["The first thing", "A second matter", "Some third concern"] {
             add(&memory, text).await;
         }
-        let before = remembered_for(&session_of(&tl, "dir:/app").await, "hi").await;
-        world.wait_days(40);
+        let before = facts_in_request(&session_of(&tl, "dir:/app").await, "hi").await;
+        environment.advance_days(40);
         ask(
             &session_of(&tl, "dir:/app").await,
             "What was the third concern?",
         )
         .await;
-        let best = memory.standing(&[], 1).await.unwrap();
+        let best = memory.top_facts(&[], 1).await.unwrap();
         assert_eq!(best[0].text, "Some third concern");
-        let after = remembered_for(&session_of(&tl, "dir:/app").await, "hi").await;
+        let after = facts_in_request(&session_of(&tl, "dir:/app").await, "hi").await;
         assert_eq!(before, after);
     }
 }
 
 #[tokio::test]
-async fn use_is_counted_once_a_session_and_only_where_a_fact_bears_on_what_was_said() {
-    for Place { tl, .. } in places().await {
-        let memory = of(&tl, "dir:/app");
+async fn use_is_counted_once_a_session_and_only_where_a_fact_is_relevant_to_what_was_said() {
+    for TestStore { tl, .. } in all_stores().await {
+        let memory = project_memory(&tl, "dir:/app");
         let port = add(&memory, "The admin port is 7070").await;
         let other = add(&memory, "Deploys happen on Tuesday mornings").await;
         let session = session_of(&tl, "dir:/app").await;
@@ -110,10 +118,13 @@ async fn use_is_counted_once_a_session_and_only_where_a_fact_bears_on_what_was_s
 
 #[tokio::test]
 async fn an_unused_fact_fades_from_requests_and_never_from_the_store() {
-    for Place { tl, world, .. } in places().await {
-        let memory = of(&tl, "dir:/app");
+    for TestStore {
+        tl, environment, ..
+    } in all_stores().await
+    {
+        let memory = project_memory(&tl, "dir:/app");
         add(&memory, "An old remark that nobody ever needed again").await;
-        world.wait_days(90);
+        environment.advance_days(90);
         for n in 0..60 {
             add(
                 &memory,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use throughline::{Timestamp, World};
+use throughline::{Environment, Timestamp};
 
 type BoxedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -103,7 +103,7 @@ impl Simulation {
         self.random(100) < percent
     }
 
-    pub(crate) fn millis_below(&self, bound: u64) -> Duration {
+    pub(crate) fn random_duration(&self, bound: u64) -> Duration {
         Duration::from_micros(self.random(bound * 1_000))
     }
 
@@ -125,7 +125,7 @@ impl Simulation {
     }
 
     pub(crate) fn set_clock(&self, by_seconds: i64) {
-        self.note(&format!("the clock is set by {by_seconds} s"));
+        self.log(&format!("the clock is set by {by_seconds} s"));
         self.state().clock_offset += by_seconds * 1_000_000;
     }
 
@@ -144,7 +144,7 @@ impl Simulation {
     }
 
     pub(crate) fn stall(&self, process: ProcessId, how_long: Duration) {
-        self.note(&format!("{process:?} is stalled for {how_long:?}"));
+        self.log(&format!("{process:?} is stalled for {how_long:?}"));
         let mut state = self.state();
         let until = state.elapsed + how_long;
         state.stalled.insert(process, until);
@@ -162,21 +162,21 @@ impl Simulation {
 
     /// Ends a process where it is. What is spawned for it from now on is its successor.
     pub(crate) fn kill(&self, process: ProcessId) {
-        self.note(&format!("{process:?} is killed"));
+        self.log(&format!("{process:?} is killed"));
         let mut state = self.state();
         state.killed.insert(process);
         state.stalled.remove(&process);
     }
 
-    pub(crate) fn note(&self, what: &str) {
+    pub(crate) fn log(&self, what: &str) {
         let mut state = self.state();
         let line = format!("{:>12.6} {what}", state.elapsed.as_secs_f64());
         state.trace.push(line);
     }
 
     /// Notes that something happened which must never happen.
-    pub(crate) fn violation(&self, what: String) {
-        self.note(&format!("VIOLATION: {what}"));
+    pub(crate) fn record_violation(&self, what: String) {
+        self.log(&format!("VIOLATION: {what}"));
         self.state().violations.push(what);
     }
 
@@ -281,14 +281,14 @@ impl Simulation {
 
 /// Time and randomness of a process in the simulation.
 #[derive(Debug)]
-pub(crate) struct SimulatedWorld(pub(crate) Simulation);
+pub(crate) struct SimulatedEnvironment(pub(crate) Simulation);
 
-impl World for SimulatedWorld {
+impl Environment for SimulatedEnvironment {
     fn now(&self) -> Timestamp {
         self.0.time_of_day()
     }
 
-    fn roll(&self, bytes: &mut [u8]) {
+    fn fill_random(&self, bytes: &mut [u8]) {
         self.0.state().random.fill(bytes);
     }
 

@@ -26,17 +26,17 @@ use std::time::Duration;
 
 use executor::{ProcessId, Simulation};
 use servers::{Cluster, Request};
-use throughline::{Entry, Owner, Read, Role, SessionId};
+use throughline::{Entry, Owner, ReadRange, Role, SessionId};
 use throughline_store::conformance::torture::TortureBudget;
-use throughline_store::{LogStore, Upkeep};
+use throughline_store::{LogStore, Maintenance};
 
 /// Everything that is wrong goes wrong before this.
-const FAULTS: Duration = Duration::from_secs(600);
+const FAULTS_END: Duration = Duration::from_secs(600);
 /// By then everybody must have their answers.
 const END: Duration = Duration::from_secs(1_200);
 const QUESTIONS: usize = 4;
 /// How long a client waits before it asks another server.
-const PATIENCE: Duration = Duration::from_secs(40);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(40);
 const NEMESIS: ProcessId = ProcessId(100);
 const CLIENTS: ProcessId = ProcessId(101);
 const CHECKER: ProcessId = ProcessId(102);
@@ -63,10 +63,10 @@ fn simulate(seed: u64) -> Outcome {
         let client = ask_everything(Arc::clone(&cluster), session.clone(), Arc::clone(&finished));
         simulation.spawn(CLIENTS, client);
     }
-    simulation.spawn(NEMESIS, cause_trouble(Arc::clone(&cluster)));
+    simulation.spawn(NEMESIS, inject_faults(Arc::clone(&cluster)));
     simulation.run(END);
     if *finished.lock().unwrap() < sessions.len() {
-        simulation.violation("a client was left without its answers".to_owned());
+        simulation.record_violation("a client was left without its answers".to_owned());
     }
     simulation.spawn(CHECKER, check(Arc::clone(&cluster), sessions));
     simulation.run(END * 2);
@@ -81,11 +81,11 @@ async fn ask_everything(cluster: Arc<Cluster>, session: SessionId, finished: Arc
     let simulation = cluster.simulation.clone();
     for number in 0..QUESTIONS {
         let key = format!("{session}-question-{number}");
-        simulation.sleep(simulation.millis_below(60_000)).await;
+        simulation.sleep(simulation.random_duration(60_000)).await;
         loop {
             let (request, reply) = Request::new(&session, &key);
             let process = cluster.send(request);
-            let timeout = simulation.sleep(PATIENCE);
+            let timeout = simulation.sleep(CLIENT_TIMEOUT);
             let answer = tokio::select! {
                 biased;
                 answer = reply => answer.unwrap_or(Err("the connection was lost".to_owned())),
@@ -93,47 +93,47 @@ async fn ask_everything(cluster: Arc<Cluster>, session: SessionId, finished: Arc
             };
             match answer {
                 Ok(()) => {
-                    simulation.note(&format!("{key} is answered by {process:?}"));
+                    simulation.log(&format!("{key} is answered by {process:?}"));
                     cluster.acknowledge(&session, &key);
                     break;
                 }
                 Err(why) => {
-                    simulation.note(&format!("{key} is not answered by {process:?}: {why}"));
+                    simulation.log(&format!("{key} is not answered by {process:?}: {why}"));
                 }
             }
-            simulation.sleep(simulation.millis_below(2_000)).await;
+            simulation.sleep(simulation.random_duration(2_000)).await;
         }
     }
     *finished.lock().unwrap() += 1;
 }
 
 /// Does to the processes and their store what happens to such.
-async fn cause_trouble(cluster: Arc<Cluster>) {
+async fn inject_faults(cluster: Arc<Cluster>) {
     let simulation = &cluster.simulation;
     loop {
-        simulation.sleep(simulation.millis_below(25_000)).await;
-        if simulation.elapsed() >= FAULTS {
+        simulation.sleep(simulation.random_duration(25_000)).await;
+        if simulation.elapsed() >= FAULTS_END {
             return;
         }
         let process = cluster.any_process();
         match simulation.random(10) {
-            0..=3 => simulation.stall(process, simulation.millis_below(60_000)),
+            0..=3 => simulation.stall(process, simulation.random_duration(60_000)),
             4..=5 => {
                 cluster.kill(process);
-                simulation.sleep(simulation.millis_below(5_000)).await;
+                simulation.sleep(simulation.random_duration(5_000)).await;
                 cluster.start(process);
             }
             6 => simulation.set_clock(-i64::try_from(simulation.random(2 * 86_400)).unwrap()),
             7 => simulation.set_clock(i64::try_from(simulation.random(86_400)).unwrap()),
-            8 => cluster.lock_disk(simulation.millis_below(120_000)),
-            _ => cluster.break_disk(simulation.millis_below(20_000)),
+            8 => cluster.lock_disk(simulation.random_duration(120_000)),
+            _ => cluster.break_disk(simulation.random_duration(20_000)),
         }
     }
 }
 
 async fn entries(cluster: &Cluster, session: &SessionId) -> Vec<Entry> {
     let session = Owner::local().session(session);
-    let read = Read::from(throughline::Seq(1), usize::MAX);
+    let read = ReadRange::starting_at(throughline::Seq(1), usize::MAX);
     cluster.store.read(&session, read).await.unwrap_or_default()
 }
 
@@ -152,7 +152,7 @@ async fn check(cluster: Arc<Cluster>, sessions: Vec<SessionId>) {
                 Role::User => {
                     let asked_before = answers.insert(text.clone(), 0).is_some();
                     if asked_before {
-                        simulation.violation(format!("{text} is in the log twice"));
+                        simulation.record_violation(format!("{text} is in the log twice"));
                     }
                     question = Some(text);
                 }
@@ -166,18 +166,18 @@ async fn check(cluster: Arc<Cluster>, sessions: Vec<SessionId>) {
         }
         for (question, count) in &answers {
             if *count > 1 {
-                simulation.violation(format!("{question} has {count} answers"));
+                simulation.record_violation(format!("{question} has {count} answers"));
             }
         }
         for key in cluster.acknowledged(session) {
             if answers.get(&key).copied().unwrap_or_default() == 0 {
-                simulation.violation(format!("the answer to {key} is lost"));
+                simulation.record_violation(format!("the answer to {key} is lost"));
             }
         }
     }
     let report = cluster.store.check(&|_, _| {}).await.unwrap();
     if !report.findings.is_empty() {
-        simulation.violation(format!("{:?}", report.findings));
+        simulation.record_violation(format!("{:?}", report.findings));
     }
     cluster.check_search().await;
 }
@@ -196,7 +196,7 @@ fn fail(seed: u64, outcome: &Outcome) -> ! {
 fn whatever_happens_every_question_has_one_answer_in_time() {
     let budget = TortureBudget::from_env(ROUNDS, SEED);
     let mut round = 0;
-    while budget.allows(round) {
+    while budget.allows_round(round) {
         let seed = budget.seed.wrapping_add(round);
         let outcome = simulate(seed);
         if !outcome.violations.is_empty() {

@@ -8,16 +8,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
 use throughline::context::{Encoding, Policy};
-use throughline::llm::{Answer, Ask, Broken, Delta, Model, ModelError, Stop, Terms};
-use throughline::recalling::Mode;
+use throughline::llm::{
+    Answer, Delta, FinishReason, Model, ModelError, ModelRequest, PartialAnswer, SamplingOptions,
+};
+use throughline::recall::Mode;
 use throughline::{
-    Body, Compacting, Conflict, Content, Entry, EntryId, Error, Expect, Message, NewSession,
-    Opening, Patience, Read, Role, Searching, Seq, Session, SessionId, Throughline, Turn,
+    AnswerOptions, Body, CompactOptions, ConflictPolicy, Content, Entry, EntryId, Error, Expect,
+    IndexWait, Message, NewSession, OpenOptions, ReadRange, Role, SearchOptions, Seq, Session,
+    SessionId, Throughline,
 };
 use throughline_store::MemoryStore;
 use tokio::sync::oneshot;
 
-use crate::executor::{ProcessId, SimulatedWorld, Simulation};
+use crate::executor::{ProcessId, SimulatedEnvironment, Simulation};
 use crate::store::SimulatedStore;
 use crate::writer::{Disk, Queue, Writer};
 
@@ -84,12 +87,12 @@ impl Cluster {
     }
 
     fn engine(&self, store: Arc<SimulatedStore>) -> Throughline {
-        let opening = Opening {
-            world: Arc::new(SimulatedWorld(self.simulation.clone())),
-            cache: self.index.as_ref().map(|folder| folder.path().to_owned()),
-            ..Opening::default()
+        let opening = OpenOptions {
+            environment: Arc::new(SimulatedEnvironment(self.simulation.clone())),
+            cache_dir: self.index.as_ref().map(|folder| folder.path().to_owned()),
+            ..OpenOptions::default()
         };
-        Throughline::over(store, opening)
+        Throughline::with_store(store, opening)
     }
 
     fn connect(&self, process: ProcessId) -> Arc<SimulatedStore> {
@@ -108,14 +111,14 @@ impl Cluster {
             process,
             queue,
             store: Arc::clone(&self.store),
-            refused: Mutex::default(),
+            refusals_by_holder: Mutex::default(),
         })
     }
 
     pub(crate) fn start(&self, process: ProcessId) {
         let store = self.connect(process);
         let tl = self.engine(Arc::clone(&store));
-        let tl = tl.described_as(&format!("server {}", process.0));
+        let tl = tl.with_description(&format!("server {}", process.0));
         if self.index.is_some() {
             let indexing = keep_indexing(self.simulation.clone(), tl.clone());
             self.simulation.spawn(process, indexing);
@@ -150,13 +153,13 @@ impl Cluster {
 
     pub(crate) fn lock_disk(&self, how_long: Duration) {
         self.simulation
-            .note(&format!("the file is locked for {how_long:?}"));
+            .log(&format!("the file is locked for {how_long:?}"));
         self.disk.lock().unwrap().locked_until = self.simulation.elapsed() + how_long;
     }
 
     pub(crate) fn break_disk(&self, how_long: Duration) {
         self.simulation
-            .note(&format!("the disk fails for {how_long:?}"));
+            .log(&format!("the disk fails for {how_long:?}"));
         self.disk.lock().unwrap().failing_until = self.simulation.elapsed() + how_long;
     }
 
@@ -187,22 +190,22 @@ impl Cluster {
         let tl = self.engine(self.connect(crate::CHECKER));
         let expected = self.expected.lock().unwrap().clone();
         for (session, seq, text) in expected {
-            let searching = Searching {
-                typed: &format!("\"{text}\""),
+            let searching = SearchOptions {
+                query: &format!("\"{text}\""),
                 mode: Mode::Text,
                 limit: 10,
                 typing: false,
                 project: None,
                 listing: &[],
                 zone: &TimeZone::UTC,
-                patience: Patience::Endless,
+                index_wait: IndexWait::Unlimited,
             };
             let searched = tl.search(&searching).await.unwrap();
             let hits = searched.found.hits.iter();
             let places: Vec<_> = hits.map(|hit| (&hit.session, hit.seq)).collect();
             if places != [(&session, seq)] {
                 let what = format!("{session} {seq} is to be found, not {places:?}");
-                self.simulation.violation(what);
+                self.simulation.record_violation(what);
             }
         }
     }
@@ -210,9 +213,9 @@ impl Cluster {
 
 async fn keep_indexing(simulation: Simulation, tl: Throughline) {
     loop {
-        simulation.sleep(simulation.millis_below(60_000)).await;
-        if let Err(error) = tl.catch_up(Patience::Endless, &mut |_, _| {}).await {
-            simulation.violation(format!("the index cannot be fed: {error}"));
+        simulation.sleep(simulation.random_duration(60_000)).await;
+        if let Err(error) = tl.catch_up(IndexWait::Unlimited, &mut |_, _| {}).await {
+            simulation.record_violation(format!("the index cannot be fed: {error}"));
         }
     }
 }
@@ -237,30 +240,30 @@ impl ServedTurn {
         let reported = Arc::new(AtomicBool::new(false));
         let report = Arc::clone(&reported);
         let tl = self.tl.clone();
-        let tl = tl.reporting_waits(move |_| report.store(true, Ordering::Relaxed));
+        let tl = tl.on_lease_wait(move |_| report.store(true, Ordering::Relaxed));
         let new = NewSession {
             id: Some(session.clone()),
             at: Some(throughline::Timestamp::UNIX_EPOCH),
             ..NewSession::default()
         };
         let session = tl.create(new).await?;
-        let id = session.entry(Body::Cleared).id;
+        let id = session.new_entry(Body::Cleared).id;
         let claim = session.claim_turn_as(id).await?;
         if self.store.refusals(&id) > REFUSALS && !reported.load(Ordering::Relaxed) {
             let what = format!("{key} waited for another server and nobody was told");
-            self.simulation.violation(what);
+            self.simulation.record_violation(what);
         }
         let turn = self.turn(claim.session(), key);
-        let turned = Box::pin(claim.keep(turn)).await;
+        let turned = Box::pin(claim.run_with_renewal(turn)).await;
         claim.release().await;
         turned
     }
 
     async fn turn(&self, session: &Session, key: &str) -> Result<(), Error> {
-        let mut question = session.entry(Message::text(Role::User, key));
-        question.id = EntryId::derived(&[key.as_bytes()]);
+        let mut question = session.new_entry(Message::text(Role::User, key));
+        question.id = EntryId::derive(&[key.as_bytes()]);
         let appended = session
-            .append_all(vec![question], Expect::Any, Conflict::Reject)
+            .append_all(vec![question], Expect::Any, ConflictPolicy::Reject)
             .await?;
         let question = appended.entries.first().unwrap();
         if is_answered(session, question).await? {
@@ -274,7 +277,7 @@ impl ServedTurn {
             recall: false,
             ..Policy::default()
         };
-        let turn = Turn {
+        let turn = AnswerOptions {
             model: &model,
             policy: &policy,
             window: 100_000,
@@ -283,7 +286,7 @@ impl ServedTurn {
             documents: &[],
             summarizer: None,
             tools: None,
-            terms: &Terms::NONE,
+            sampling: &SamplingOptions::NONE,
             stop: None,
         };
         let turned = session.answer(question, &turn, &mut |_| {}).await?;
@@ -297,16 +300,16 @@ impl ServedTurn {
     }
 
     async fn compact(&self, session: &Session, policy: &Policy) -> Result<(), Error> {
-        let compacting = Compacting {
+        let compacting = CompactOptions {
             policy,
             window: 100_000,
             encoding: Encoding::Rough,
-            fixed: 0,
+            fixed_tokens: 0,
             before: None,
             force: true,
-            even_if_larger: true,
-            model: None,
-            tell: None,
+            allow_larger: true,
+            summarizer: None,
+            on_event: None,
         };
         session.compact(&compacting).await.map(drop)
     }
@@ -314,7 +317,9 @@ impl ServedTurn {
 
 /// Whether somebody has answered a question.
 async fn is_answered(session: &Session, question: &Entry) -> Result<bool, Error> {
-    let after = session.read(Read::from(question.seq.next(), 100)).await?;
+    let after = session
+        .read(ReadRange::starting_at(question.seq.next(), 100))
+        .await?;
     let roles = after
         .iter()
         .filter_map(|entry| entry.message())
@@ -342,30 +347,30 @@ impl Model for SlowModel {
 
     async fn answer(
         &self,
-        _: &Ask<'_>,
+        _: &ModelRequest<'_>,
         tell: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Answer, Broken> {
+    ) -> Result<Answer, PartialAnswer> {
         let simulation = &self.simulation;
         for word in self.answer.split(' ') {
-            simulation.sleep(simulation.millis_below(6_000)).await;
+            simulation.sleep(simulation.random_duration(6_000)).await;
             tell(Delta::Text(format!("{word} ")));
         }
         let content = Content::text(&self.answer);
         if simulation.chance(5) {
-            return Err(Broken {
-                error: ModelError::Cut,
-                so_far: content,
+            return Err(PartialAnswer {
+                error: ModelError::Truncated,
+                content,
                 usage: None,
             });
         }
         if simulation.chance(5) {
-            return Err(ModelError::Cut.into());
+            return Err(ModelError::Truncated.into());
         }
         Ok(Answer {
             content,
             usage: None,
             model: None,
-            stop: Stop::Finished,
+            finish_reason: FinishReason::Completed,
         })
     }
 }

@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use throughline::{
-    Append, Appended, Birth, Candidate, Card, Change, Created, Cursor, Digest, EntryId, Fence,
-    Filter, Lease, LeaseHolder, Owner, Page, Position, Progress, Project, Read, Record, Report,
-    Seq, SessionRef, StoreError, StoredEntry, Timestamp, Token, TokenId, Trashed,
+    ApiToken, Append, AppendOutcome, Candidate, Change, CheckReport, CreateOutcome, Cursor, Digest,
+    EntryId, Fence, Lease, LeaseHolder, Owner, Page, Position, ProgressCallback, Project,
+    ReadRange, Record, Seq, SessionFilter, SessionHeader, SessionInfo, SessionRef, StoreError,
+    StoredEntry, Timestamp, TokenId, TrashedSession,
 };
 use throughline_store::{
-    Access, BlobStore, Catalog, Feed, Leases, LogStore, MemoryStore, TokenStore, Upkeep,
+    ApiTokens, BlobStore, Catalog, ChangeFeed, LeaseStore, LogStore, Maintenance, MemoryStore,
+    TokenCounts,
 };
 use tokio::sync::oneshot;
 
 use crate::executor::{ProcessId, Simulation};
-use crate::writer::{Queue, Work};
+use crate::writer::{Queue, WriteJob};
 
 pub(crate) struct SimulatedStore {
     pub(crate) simulation: Simulation,
@@ -26,7 +28,7 @@ pub(crate) struct SimulatedStore {
     pub(crate) queue: Queue,
     pub(crate) store: Arc<MemoryStore>,
     /// How often each holder was refused a lease.
-    pub(crate) refused: Mutex<BTreeMap<String, usize>>,
+    pub(crate) refusals_by_holder: Mutex<BTreeMap<String, usize>>,
 }
 
 impl std::fmt::Debug for SimulatedStore {
@@ -38,15 +40,17 @@ impl std::fmt::Debug for SimulatedStore {
 impl SimulatedStore {
     /// How often a piece of work with this id was refused a lease.
     pub(crate) fn refusals(&self, id: &EntryId) -> usize {
-        let refused = self.refused.lock().unwrap();
+        let refused = self.refusals_by_holder.lock().unwrap();
         let of_id = |holder: &str| LeaseHolder::parse(holder).id == id.to_string();
         let refused = refused.iter().filter(|(holder, _)| of_id(holder));
         refused.map(|(_, times)| times).sum()
     }
 
     /// The time a call is on its way.
-    async fn latency(&self) {
-        self.simulation.sleep(self.simulation.millis_below(3)).await;
+    async fn simulate_latency(&self) {
+        self.simulation
+            .sleep(self.simulation.random_duration(3))
+            .await;
     }
 
     async fn write<T, F, R>(&self, work: F) -> Result<T, StoreError>
@@ -55,23 +59,27 @@ impl SimulatedStore {
         F: FnMut(Arc<MemoryStore>) -> R + Send + 'static,
         R: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        self.latency().await;
+        self.simulate_latency().await;
         let (reply, answer) = oneshot::channel();
-        let write = Box::new(Work {
+        let write = Box::new(WriteJob {
             work,
             result: None,
             reply,
         });
         self.queue.submit(&self.simulation, self.process, write);
         let answer = answer.await.map_err(|_| StoreError::Closed)?;
-        self.latency().await;
+        self.simulate_latency().await;
         answer
     }
 }
 
 #[async_trait]
 impl LogStore for SimulatedStore {
-    async fn create(&self, owner: &Owner, birth: Birth) -> Result<Created, StoreError> {
+    async fn create(
+        &self,
+        owner: &Owner,
+        birth: SessionHeader,
+    ) -> Result<CreateOutcome, StoreError> {
         let owner = owner.clone();
         self.write(move |store| {
             let (owner, birth) = (owner.clone(), birth.clone());
@@ -80,7 +88,7 @@ impl LogStore for SimulatedStore {
         .await
     }
 
-    async fn append(&self, to: &SessionRef, append: Append) -> Result<Appended, StoreError> {
+    async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError> {
         let to = to.clone();
         self.write(move |store| {
             let (to, append) = (to.clone(), append.clone());
@@ -90,35 +98,40 @@ impl LogStore for SimulatedStore {
     }
 
     async fn record(&self, of: &SessionRef) -> Result<Record, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.record(of).await
     }
 
-    async fn birth(&self, of: &SessionRef) -> Result<Birth, StoreError> {
-        self.latency().await;
-        self.store.birth(of).await
+    async fn header(&self, of: &SessionRef) -> Result<SessionHeader, StoreError> {
+        self.simulate_latency().await;
+        self.store.header(of).await
     }
 
     async fn read_stored(
         &self,
         of: &SessionRef,
-        read: Read,
+        read: ReadRange,
     ) -> Result<Vec<StoredEntry>, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.read_stored(of, read).await
     }
 
-    async fn copy_of(
+    async fn read_for_copy(
         &self,
         of: &SessionRef,
-        read: Read,
-    ) -> Result<(Birth, Vec<StoredEntry>), StoreError> {
-        self.latency().await;
-        self.store.copy_of(of, read).await
+        read: ReadRange,
+    ) -> Result<(SessionHeader, Vec<StoredEntry>), StoreError> {
+        self.simulate_latency().await;
+        self.store.read_for_copy(of, read).await
     }
 
-    async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError> {
-        self.latency().await;
+    async fn fork(
+        &self,
+        of: &SessionRef,
+        at: Seq,
+        birth: SessionHeader,
+    ) -> Result<Record, StoreError> {
+        self.simulate_latency().await;
         self.store.fork(of, at, birth).await
     }
 
@@ -127,7 +140,7 @@ impl LogStore for SimulatedStore {
         of: &SessionRef,
         ids: &[EntryId],
     ) -> Result<Vec<Option<Seq>>, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.locate(of, ids).await
     }
 
@@ -137,18 +150,18 @@ impl LogStore for SimulatedStore {
         entries: &[Seq],
         reason: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.erase(of, entries, reason).await
     }
 
-    async fn adopt(
+    async fn import_log(
         &self,
         owner: &Owner,
-        birth: Birth,
+        birth: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
-        self.latency().await;
-        self.store.adopt(owner, birth, entries).await
+        self.simulate_latency().await;
+        self.store.import_log(owner, birth, entries).await
     }
 }
 
@@ -157,73 +170,77 @@ impl Catalog for SimulatedStore {
     async fn list(
         &self,
         owner: &Owner,
-        filter: &Filter,
+        filter: &SessionFilter,
         after: Option<&Cursor>,
         limit: usize,
-    ) -> Result<Page<Card>, StoreError> {
-        self.latency().await;
+    ) -> Result<Page<SessionInfo>, StoreError> {
+        self.simulate_latency().await;
         self.store.list(owner, filter, after, limit).await
     }
 
-    async fn count(&self, owner: &Owner, filter: &Filter) -> Result<u64, StoreError> {
-        self.latency().await;
+    async fn count(&self, owner: &Owner, filter: &SessionFilter) -> Result<u64, StoreError> {
+        self.simulate_latency().await;
         self.store.count(owner, filter).await
     }
 
-    async fn candidates(
+    async fn find_candidates(
         &self,
         owner: &Owner,
         text: &str,
         limit: usize,
     ) -> Result<Vec<Candidate>, StoreError> {
-        self.latency().await;
-        self.store.candidates(owner, text, limit).await
+        self.simulate_latency().await;
+        self.store.find_candidates(owner, text, limit).await
     }
 
-    async fn trash_under(
+    async fn trash_fenced(
         &self,
         session: &SessionRef,
         at: Timestamp,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
-        self.latency().await;
-        self.store.trash_under(session, at, fence).await
+        self.simulate_latency().await;
+        self.store.trash_fenced(session, at, fence).await
     }
 
     async fn restore(&self, session: &SessionRef) -> Result<(), StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.restore(session).await
     }
 
-    async fn trashed(&self, owner: &Owner, before: Timestamp) -> Result<Vec<Trashed>, StoreError> {
-        self.latency().await;
-        self.store.trashed(owner, before).await
+    async fn list_trashed(
+        &self,
+        owner: &Owner,
+        before: Timestamp,
+    ) -> Result<Vec<TrashedSession>, StoreError> {
+        self.simulate_latency().await;
+        self.store.list_trashed(owner, before).await
     }
 
-    async fn remove_under(
+    async fn remove_fenced(
         &self,
         session: &SessionRef,
         trashed_at: Option<Timestamp>,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
-        self.latency().await;
-        self.store.remove_under(session, trashed_at, fence).await
+        self.simulate_latency().await;
+        self.store.remove_fenced(session, trashed_at, fence).await
     }
 
-    async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
-        self.latency().await;
-        self.store.projects(owner).await
+    async fn list_projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
+        self.simulate_latency().await;
+        self.store.list_projects(owner).await
     }
 
     async fn put_project(&self, owner: &Owner, project: &Project) -> Result<(), StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.put_project(owner, project).await
     }
 }
 
 #[async_trait]
-impl Leases for SimulatedStore {
-    async fn take_lease(
+impl LeaseStore for SimulatedStore {
+    async fn acquire_lease(
         &self,
         owner: &Owner,
         name: &str,
@@ -234,11 +251,11 @@ impl Leases for SimulatedStore {
         let taken = self
             .write(move |store| {
                 let (owner, name, holder) = (owner.clone(), name.clone(), taker.clone());
-                async move { store.take_lease(&owner, &name, &holder, term).await }
+                async move { store.acquire_lease(&owner, &name, &holder, term).await }
             })
             .await;
         if let Err(StoreError::LeaseHeld { .. }) = taken {
-            let mut refused = self.refused.lock().unwrap();
+            let mut refused = self.refusals_by_holder.lock().unwrap();
             *refused.entry(holder.to_owned()).or_default() += 1;
         }
         taken
@@ -263,49 +280,49 @@ impl Leases for SimulatedStore {
     }
 
     async fn peek_lease(&self, owner: &Owner, name: &str) -> Result<Option<Lease>, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.peek_lease(owner, name).await
     }
 }
 
 #[async_trait]
-impl Feed for SimulatedStore {
+impl ChangeFeed for SimulatedStore {
     async fn last_position(&self) -> Result<Position, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.last_position().await
     }
 
     async fn changes(&self, after: Position, limit: usize) -> Result<Vec<Change>, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.changes(after, limit).await
     }
 
-    async fn changes_of(
+    async fn owner_changes(
         &self,
         owner: &Owner,
         after: Position,
         limit: usize,
     ) -> Result<Vec<Change>, StoreError> {
-        self.latency().await;
-        self.store.changes_of(owner, after, limit).await
+        self.simulate_latency().await;
+        self.store.owner_changes(owner, after, limit).await
     }
 }
 
 #[async_trait]
 impl BlobStore for SimulatedStore {
     async fn put_blob(&self, owner: &Owner, bytes: Vec<u8>) -> Result<Digest, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.put_blob(owner, bytes).await
     }
 
     async fn blob(&self, owner: &Owner, digest: &Digest) -> Result<Vec<u8>, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.blob(owner, digest).await
     }
 }
 
 #[async_trait]
-impl TokenStore for SimulatedStore {
+impl TokenCounts for SimulatedStore {
     async fn token_counts(
         &self,
         of: &SessionRef,
@@ -313,7 +330,7 @@ impl TokenStore for SimulatedStore {
         from: Seq,
         to: Seq,
     ) -> Result<Vec<(Seq, u64)>, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.token_counts(of, encoding, from, to).await
     }
 
@@ -323,68 +340,68 @@ impl TokenStore for SimulatedStore {
         encoding: &str,
         counts: &[(Seq, u64)],
     ) -> Result<(), StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.put_token_counts(of, encoding, counts).await
     }
 }
 
 #[async_trait]
-impl Access for SimulatedStore {
-    async fn put_token(&self, token: &Token) -> Result<(), StoreError> {
-        self.latency().await;
-        self.store.put_token(token).await
+impl ApiTokens for SimulatedStore {
+    async fn insert_token(&self, token: &ApiToken) -> Result<(), StoreError> {
+        self.simulate_latency().await;
+        self.store.insert_token(token).await
     }
 
-    async fn token(&self, hash: &Digest) -> Result<Option<Token>, StoreError> {
-        self.latency().await;
-        self.store.token(hash).await
+    async fn token_by_hash(&self, hash: &Digest) -> Result<Option<ApiToken>, StoreError> {
+        self.simulate_latency().await;
+        self.store.token_by_hash(hash).await
     }
 
-    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
-        self.latency().await;
-        self.store.tokens().await
+    async fn list_tokens(&self) -> Result<Vec<ApiToken>, StoreError> {
+        self.simulate_latency().await;
+        self.store.list_tokens().await
     }
 
-    async fn revoke_token(&self, id: &TokenId, at: Timestamp) -> Result<Token, StoreError> {
-        self.latency().await;
+    async fn revoke_token(&self, id: &TokenId, at: Timestamp) -> Result<ApiToken, StoreError> {
+        self.simulate_latency().await;
         self.store.revoke_token(id, at).await
     }
 }
 
 #[async_trait]
-impl Upkeep for SimulatedStore {
+impl Maintenance for SimulatedStore {
     async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.owners().await
     }
 
     async fn leases(&self) -> Result<Vec<Lease>, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.leases().await
     }
 
-    async fn check(&self, progress: Progress<'_>) -> Result<Report, StoreError> {
-        self.latency().await;
+    async fn check(&self, progress: ProgressCallback<'_>) -> Result<CheckReport, StoreError> {
+        self.simulate_latency().await;
         self.store.check(progress).await
     }
 
-    async fn rebuild(&self, progress: Progress<'_>) -> Result<Report, StoreError> {
-        self.latency().await;
+    async fn rebuild(&self, progress: ProgressCallback<'_>) -> Result<CheckReport, StoreError> {
+        self.simulate_latency().await;
         self.store.rebuild(progress).await
     }
 
-    async fn backup(&self, to: &Path, progress: Progress<'_>) -> Result<(), StoreError> {
-        self.latency().await;
+    async fn backup(&self, to: &Path, progress: ProgressCallback<'_>) -> Result<(), StoreError> {
+        self.simulate_latency().await;
         self.store.backup(to, progress).await
     }
 
     async fn size(&self) -> Result<u64, StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.size().await
     }
 
     async fn close(&self) -> Result<(), StoreError> {
-        self.latency().await;
+        self.simulate_latency().await;
         self.store.close().await
     }
 }

@@ -24,28 +24,28 @@ pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 const SLACK: Duration = Duration::from_millis(500);
 const BATCH: usize = 512;
 
-type Running<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+type WriteFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// A write, whatever it answers with.
-pub(crate) trait Write: Send {
-    fn run<'a>(&'a mut self, store: &'a Arc<MemoryStore>) -> Running<'a>;
+pub(crate) trait WriteOperation: Send {
+    fn run<'a>(&'a mut self, store: &'a Arc<MemoryStore>) -> WriteFuture<'a>;
     fn answer(self: Box<Self>, failure: Option<StoreError>);
     fn is_abandoned(&self) -> bool;
 }
 
-pub(crate) struct Work<T, F> {
+pub(crate) struct WriteJob<T, F> {
     pub(crate) work: F,
     pub(crate) result: Option<Result<T, StoreError>>,
     pub(crate) reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T, F, R> Write for Work<T, F>
+impl<T, F, R> WriteOperation for WriteJob<T, F>
 where
     T: Send,
     F: FnMut(Arc<MemoryStore>) -> R + Send,
     R: Future<Output = Result<T, StoreError>> + Send,
 {
-    fn run<'a>(&'a mut self, store: &'a Arc<MemoryStore>) -> Running<'a> {
+    fn run<'a>(&'a mut self, store: &'a Arc<MemoryStore>) -> WriteFuture<'a> {
         Box::pin(async move {
             self.result = Some((self.work)(Arc::clone(store)).await);
         })
@@ -65,15 +65,15 @@ where
     }
 }
 
-struct Queued {
-    write: Box<dyn Write>,
+struct PendingWrite {
+    write: Box<dyn WriteOperation>,
     submitted: Instant,
     deadline: Instant,
     /// How long the process had been stalled when it was submitted.
     stalls: Duration,
 }
 
-impl QueuedWrite for Queued {
+impl QueuedWrite for PendingWrite {
     fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -95,7 +95,7 @@ pub(crate) struct Disk {
 /// The queue of a process's writer.
 #[derive(Clone, Default)]
 pub(crate) struct Queue {
-    jobs: Arc<Mutex<VecDeque<Queued>>>,
+    jobs: Arc<Mutex<VecDeque<PendingWrite>>>,
     more: Arc<Notify>,
 }
 
@@ -104,20 +104,20 @@ impl Queue {
         &self,
         simulation: &Simulation,
         process: ProcessId,
-        write: Box<dyn Write>,
+        write: Box<dyn WriteOperation>,
     ) {
         let submitted = simulation.instant();
-        self.jobs.lock().unwrap().push_back(Queued {
+        self.jobs.lock().unwrap().push_back(PendingWrite {
             write,
             submitted,
-            deadline: policy(process).deadline(submitted),
+            deadline: retry_policy(process).deadline(submitted),
             stalls: simulation.stalls(process),
         });
         self.more.notify_one();
     }
 }
 
-fn policy(process: ProcessId) -> RetryPolicy {
+fn retry_policy(process: ProcessId) -> RetryPolicy {
     RetryPolicy {
         seed: u32::try_from(process.0).unwrap(),
         ..RetryPolicy::new(TIME_LIMIT)
@@ -135,7 +135,7 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) async fn run(self) {
         loop {
-            let batch: Vec<Queued> = {
+            let batch: Vec<PendingWrite> = {
                 let mut jobs = self.queue.jobs.lock().unwrap();
                 let waiting = jobs.len().min(BATCH);
                 jobs.drain(..waiting).collect()
@@ -148,8 +148,8 @@ impl Writer {
         }
     }
 
-    async fn commit(&self, batch: Vec<Queued>) {
-        let mut run = BatchRun::new(policy(self.process), batch);
+    async fn commit(&self, batch: Vec<PendingWrite>) {
+        let mut run = BatchRun::new(retry_policy(self.process), batch);
         loop {
             match run.next(self.simulation.instant()) {
                 BatchAction::Done => return,
@@ -162,7 +162,12 @@ impl Writer {
         }
     }
 
-    async fn attempt(&self, run: &mut BatchRun<Queued>, mut batch: Vec<Queued>, deadline: Instant) {
+    async fn attempt(
+        &self,
+        run: &mut BatchRun<PendingWrite>,
+        mut batch: Vec<PendingWrite>,
+        deadline: Instant,
+    ) {
         let simulation = &self.simulation;
         // Waits for the file's lock as SQLite's busy handler does.
         let fault = loop {
@@ -172,13 +177,13 @@ impl Writer {
                 failing_until,
             } = *self.disk.lock().unwrap();
             if now < failing_until {
-                break Some(BatchFault::Lasting);
+                break Some(BatchFault::Permanent);
             }
             if now >= locked_until {
                 break None;
             }
             if is_expired(deadline, simulation.instant()) {
-                break Some(BatchFault::Passing);
+                break Some(BatchFault::Transient);
             }
             let left = deadline - simulation.instant();
             let pause = Duration::from_millis(50).min(left);
@@ -186,10 +191,10 @@ impl Writer {
         };
         if let Some(fault) = fault {
             let now = simulation.instant();
-            if let Some(batch) = run.failed(batch, fault, now) {
+            if let Some(batch) = run.record_failure(batch, fault, now) {
                 let error = match fault {
-                    BatchFault::Lasting => failing,
-                    BatchFault::Passing | BatchFault::Write => busy,
+                    BatchFault::Permanent => failing,
+                    BatchFault::Transient | BatchFault::Write => busy,
                 };
                 self.answer(batch, Some(error));
             }
@@ -198,13 +203,13 @@ impl Writer {
         for queued in &mut batch {
             queued.write.run(&self.store).await;
         }
-        run.committed();
+        run.record_commit();
         // The sync; what was committed stays so, whether or not anybody hears of it.
-        simulation.sleep(simulation.millis_below(20)).await;
+        simulation.sleep(simulation.random_duration(20)).await;
         self.answer(batch, None);
     }
 
-    fn answer(&self, batch: Vec<Queued>, failure: Option<fn() -> StoreError>) {
+    fn answer(&self, batch: Vec<PendingWrite>, failure: Option<fn() -> StoreError>) {
         let simulation = &self.simulation;
         for queued in batch {
             let waited = simulation.instant() - queued.submitted;
@@ -212,7 +217,7 @@ impl Writer {
                 .stalls(self.process)
                 .saturating_sub(queued.stalls);
             if waited > TIME_LIMIT + SLACK + stalled {
-                simulation.violation(format!("a write was answered after {waited:?}"));
+                simulation.record_violation(format!("a write was answered after {waited:?}"));
             }
             queued.write.answer(failure.map(|failure| failure()));
         }

@@ -3,7 +3,7 @@
 //! Parts that are not known are left out, and a footer without parts is no line.
 
 use throughline_model::Usage;
-use throughline_model::glance::thousands;
+use throughline_model::format::format_thousands;
 
 /// What an answer took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Footer {
     }
 
     /// The line, where there is anything to say.
-    pub(super) fn line(&self) -> Option<String> {
+    pub(super) fn render_line(&self) -> Option<String> {
         let mut parts = Vec::new();
         if let Some(latency) = self.latency_ms {
             let tenths = latency.saturating_add(50) / 100;
@@ -36,9 +36,9 @@ impl Footer {
         if let Some(usage) = self.usage {
             parts.push(format!(
                 "Tokens: {} (in: {}, out: {})",
-                thousands(usage.total()),
-                thousands(usage.input),
-                thousands(usage.output)
+                format_thousands(usage.total()),
+                format_thousands(usage.input),
+                format_thousands(usage.output)
             ));
         }
         (!parts.is_empty()).then(|| format!("*{}*", parts.join(" | ")))
@@ -60,12 +60,12 @@ impl Footer {
                     Some((total, split)) => (total, Some(split)),
                     None => (counts, None),
                 };
-                footer.tokens = Some(ungrouped(total)?);
+                footer.tokens = Some(parse_grouped(total)?);
                 if let Some(split) = split {
                     let (input, output) = split.strip_suffix(')')?.split_once(", out: ")?;
                     footer.usage = Some(Usage {
-                        input: ungrouped(input)?,
-                        output: ungrouped(output)?,
+                        input: parse_grouped(input)?,
+                        output: parse_grouped(output)?,
                         ..Usage::default()
                     });
                 }
@@ -76,7 +76,7 @@ impl Footer {
 }
 
 /// The number that [`thousands`] wrote, or one without separators.
-pub(super) fn ungrouped(text: &str) -> Option<u64> {
+pub(super) fn parse_grouped(text: &str) -> Option<u64> {
     text.trim().replace(',', "").parse().ok()
 }
 
@@ -92,8 +92,8 @@ mod tests {
             (2345, "2,345"),
             (1_000_000, "1,000,000"),
         ] {
-            assert_eq!(thousands(number), text);
-            assert_eq!(ungrouped(text), Some(number));
+            assert_eq!(format_thousands(number), text);
+            assert_eq!(parse_grouped(text), Some(number));
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
         ] {
             let mut footer = Footer::default();
             footer.add(usage, latency);
-            assert_eq!(footer.line().as_deref(), line);
+            assert_eq!(footer.render_line().as_deref(), line);
             if let Some(read) = line.map(|line| Footer::parse(line).unwrap()) {
                 assert_eq!((read.latency_ms, read.usage), (latency, usage));
                 assert_eq!(read.tokens, usage.map(|usage| usage.total()));

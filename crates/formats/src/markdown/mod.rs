@@ -28,14 +28,14 @@
 
 mod escape;
 mod footer;
-mod head;
+mod header;
 mod notes;
-mod pieces;
 mod reader;
+mod render_blocks;
 mod section;
 mod writer;
 
-pub use head::TranscriptHead;
+pub use header::TranscriptHeader;
 pub use reader::{Restoration, Transcript, TranscriptError, read_transcript};
 pub use section::Query;
 pub use writer::MarkdownWriter;
@@ -43,7 +43,7 @@ pub use writer::MarkdownWriter;
 #[cfg(test)]
 mod event_tests;
 #[cfg(test)]
-mod hostile;
+mod hostile_text;
 #[cfg(test)]
 mod round_trip_tests;
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! What happened besides talking, in one italic line: `*10:00:05 Pinned: 20 tools*`.
 
-use throughline_model::{Body, MergeHow, Tag};
+use throughline_model::{Body, MergeMode, Tag};
 
-use super::escape::one_line;
+use super::escape::to_one_line;
 
 /// What to say of an entry that is neither message, checkpoint nor restoration.
-pub(super) fn note(body: &Body) -> String {
+pub(super) fn describe_entry(body: &Body) -> String {
     match body {
         Body::CheckpointRetracted { checkpoint } => {
             format!("Checkpoint at entry {checkpoint} taken back")
@@ -25,8 +25,8 @@ pub(super) fn note(body: &Body) -> String {
             description: Some(text),
         } => format!("Described: {text}"),
         Body::Described { description: None } => "Description removed".to_owned(),
-        Body::Tagged { tags } => format!("Tagged: {}", listed(tags)),
-        Body::Untagged { tags } => format!("Untagged: {}", listed(tags)),
+        Body::Tagged { tags } => format!("Tagged: {}", join_tags(tags)),
+        Body::Untagged { tags } => format!("Untagged: {}", join_tags(tags)),
         Body::Moved { workspace, .. } => format!("Moved to {workspace}"),
         Body::ContextSet {
             document,
@@ -41,9 +41,9 @@ pub(super) fn note(body: &Body) -> String {
         Body::Rewound { to } => format!("Rewound to entry {to}"),
         Body::Forked { session, at } => format!("Forked from {session} at entry {at}"),
         Body::Merged(merge) => {
-            let how = match merge.how {
-                MergeHow::Appended => format!("{} entries", merge.entries),
-                MergeHow::Summarized => "its summary".to_owned(),
+            let how = match merge.mode {
+                MergeMode::Appended => format!("{} entries", merge.entries),
+                MergeMode::Summarized => "its summary".to_owned(),
             };
             let came_to = merge.summary.as_deref().unwrap_or_default();
             let colon = if came_to.is_empty() { "" } else { ": " };
@@ -56,7 +56,7 @@ pub(super) fn note(body: &Body) -> String {
         Body::Accepted { fact } => format!("Accepted fact {fact}"),
         Body::Forgotten { fact, .. } => format!("Forgot fact {fact}"),
         Body::Used { session, .. } => format!("Facts of use in {session}"),
-        Body::Erased(tombstone) => format!("Erased: {}", tombstone.of),
+        Body::Erased(tombstone) => format!("Erased: {}", tombstone.erased_kind),
         Body::Lost => "Lost: the entry could not be read".to_owned(),
         // Kinds of later versions, and of this one where they have no better place.
         other => format!("Entry of kind {}", other.kind()),
@@ -64,11 +64,11 @@ pub(super) fn note(body: &Body) -> String {
 }
 
 /// The note as the line that is written.
-pub(super) fn note_line(time: &str, note: &str) -> String {
-    format!("*{time} {}*", one_line(note).replace('*', "\\*"))
+pub(super) fn format_note(time: &str, note: &str) -> String {
+    format!("*{time} {}*", to_one_line(note).replace('*', "\\*"))
 }
 
-fn listed(tags: &[Tag]) -> String {
+fn join_tags(tags: &[Tag]) -> String {
     let tags: Vec<_> = tags.iter().map(Tag::as_str).collect();
     tags.join(", ")
 }

@@ -7,10 +7,10 @@ use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use throughline_model::{SUMMARY_START, Summary, SummaryError, Timestamp, Usage};
 
-use super::escape::label;
-use super::footer::ungrouped;
-use super::head::ANYONE;
-use super::section::{Heading, Query, Section, heading};
+use super::escape::parse_label;
+use super::footer::parse_grouped;
+use super::header::DEFAULT_SPEAKER;
+use super::section::{Heading, Query, Section, parse_heading};
 
 /// A session as its transcript tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub enum TranscriptError {
 
 impl Transcript {
     /// The instant it began. A date without an offset is taken to be in `zone`.
-    pub fn started(&self, zone: &TimeZone) -> Option<Timestamp> {
+    pub fn started_at(&self, zone: &TimeZone) -> Option<Timestamp> {
         let date = self.date.as_deref()?;
         date.parse::<Timestamp>().ok().or_else(|| {
             let civil: DateTime = date.parse().ok()?;
@@ -81,22 +81,28 @@ pub fn read_transcript(text: &str) -> Result<Transcript, TranscriptError> {
     let summary = Summary::from_transcript(text);
     // A marker with queries after it was said by someone, and ends nothing.
     let body = match text.rfind(SUMMARY_START) {
-        Some(start) if !text[start..].lines().any(|line| heading(line).is_some()) => &text[..start],
+        Some(start)
+            if !text[start..]
+                .lines()
+                .any(|line| parse_heading(line).is_some()) =>
+        {
+            &text[..start]
+        }
         _ => text,
     };
     let body = body.strip_prefix('\u{feff}').unwrap_or(body);
     let lines: Vec<&str> = body.lines().collect();
     let first_section = (lines.iter())
-        .position(|line| heading(line).is_some())
+        .position(|line| parse_heading(line).is_some())
         .unwrap_or(lines.len());
-    let mut transcript = header(&lines[..first_section], summary)?;
-    for section in sections(&lines[first_section..]) {
-        take(&mut transcript, &section);
+    let mut transcript = parse_header(&lines[..first_section], summary)?;
+    for section in split_sections(&lines[first_section..]) {
+        add_section(&mut transcript, &section);
     }
     Ok(transcript)
 }
 
-fn header(
+fn parse_header(
     lines: &[&str],
     summary: Result<Summary, SummaryError>,
 ) -> Result<Transcript, TranscriptError> {
@@ -107,7 +113,7 @@ fn header(
         .unwrap_or(lines.len());
     let lines = &lines[..end];
     let field = |name: &str| {
-        lines.iter().find_map(|line| match label(line) {
+        lines.iter().find_map(|line| match parse_label(line) {
             Some((label, value)) if label == name => {
                 Some(value.trim().to_owned()).filter(|value| !value.is_empty())
             }
@@ -130,7 +136,7 @@ fn header(
         agent_path: field("Agent Path"),
         resumed_from: field("Resumed From"),
         previous_session: field("Previous Session"),
-        total_queries: field("Total Queries").and_then(|count| ungrouped(&count)),
+        total_queries: field("Total Queries").and_then(|count| parse_grouped(&count)),
         total_tokens: 0,
         restored: None,
         queries: Vec::new(),
@@ -139,11 +145,11 @@ fn header(
 }
 
 /// The lines from each heading to the next.
-fn sections<'a>(lines: &[&'a str]) -> Vec<Section<'a>> {
+fn split_sections<'a>(lines: &[&'a str]) -> Vec<Section<'a>> {
     let mut sections = Vec::new();
     let mut open: Option<(Heading, Time, usize)> = None;
     for (index, line) in lines.iter().enumerate() {
-        if let Some((what, time)) = heading(line) {
+        if let Some((what, time)) = parse_heading(line) {
             if let Some((what, time, from)) = open.take() {
                 sections.push(Section::new(what, time, &lines[from..index]));
             }
@@ -156,19 +162,19 @@ fn sections<'a>(lines: &[&'a str]) -> Vec<Section<'a>> {
     sections
 }
 
-fn take(transcript: &mut Transcript, section: &Section<'_>) {
+fn add_section(transcript: &mut Transcript, section: &Section<'_>) {
     let tokens = section.footer.tokens.unwrap_or(0);
     transcript.total_tokens = transcript.total_tokens.saturating_add(tokens);
-    let agent = transcript.agent.as_deref().unwrap_or(ANYONE);
+    let agent = transcript.agent.as_deref().unwrap_or(DEFAULT_SPEAKER);
     match section.heading {
-        Heading::Query(number) => transcript.queries.push(section.query(number, agent)),
+        Heading::Query(number) => transcript.queries.push(section.to_query(number, agent)),
         Heading::Other => {}
         Heading::Restored => {
             let context = section.field("Context");
             transcript.restored = Some(Restoration {
                 time: section.time,
                 context: context.map(ToOwned::to_owned),
-                acknowledgement: section.answer(agent),
+                acknowledgement: section.answer_text(agent),
                 usage: section.footer.usage,
             });
             // Some transcripts tell this here and not in the header.

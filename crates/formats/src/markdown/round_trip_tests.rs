@@ -3,12 +3,12 @@
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use throughline_model::{
-    AgentRef, Birth, Body, Card, Entry, EntryId, GENESIS, Message, Role, Seq, Summary,
-    SummaryError, Timestamp, Usage,
+    AgentRef, Body, Entry, EntryId, GENESIS, Message, Role, Seq, SessionHeader, SessionInfo,
+    Summary, SummaryError, Timestamp, Usage,
 };
 
-use super::hostile::hostile;
-use super::{MarkdownWriter, Transcript, TranscriptError, TranscriptHead, read_transcript};
+use super::hostile_text::hostile_text;
+use super::{MarkdownWriter, Transcript, TranscriptError, TranscriptHeader, read_transcript};
 
 fn entry(body: Body) -> Entry {
     Entry {
@@ -31,15 +31,15 @@ fn message(role: Role, text: &str, usage: Option<Usage>) -> Entry {
 }
 
 fn round_trip(entries: &[Entry], summary: Option<&Summary>) -> Transcript {
-    let mut birth = Birth::new("s1".parse().unwrap(), Timestamp::UNIX_EPOCH);
+    let mut birth = SessionHeader::new("s1".parse().unwrap(), Timestamp::UNIX_EPOCH);
     birth.agent = Some(AgentRef {
         name: "Sally".into(),
         path: Some("/sally.md".into()),
     });
-    let head = TranscriptHead::of(&birth, &Card::new(&birth));
+    let head = TranscriptHeader::new(&birth, &SessionInfo::new(&birth));
     let mut writer = MarkdownWriter::new(Vec::new(), &head, TimeZone::UTC).unwrap();
     for entry in entries {
-        writer.entry(entry).unwrap();
+        writer.write_entry(entry).unwrap();
     }
     let text = String::from_utf8(writer.finish(summary).unwrap()).unwrap();
     read_transcript(&text).unwrap()
@@ -55,8 +55,8 @@ const TOKENS: Usage = Usage {
 proptest! {
     #[test]
     fn what_was_said_reads_back_whatever_it_was(
-        said in prop::collection::vec((hostile(), hostile(), any::<bool>(), any::<bool>()), 0..5),
-        noted in hostile(),
+        said in prop::collection::vec((hostile_text(), hostile_text(), any::<bool>(), any::<bool>()), 0..5),
+        noted in hostile_text(),
     ) {
         let mut entries = Vec::new();
         for (you, answer, counted, agent_changed) in &said {
@@ -79,7 +79,7 @@ proptest! {
         let got: Vec<_> = read
             .queries
             .into_iter()
-            .map(|query| (query.you, query.answer, query.usage))
+            .map(|query| (query.text, query.answer, query.usage))
             .collect();
         prop_assert_eq!(got, expected);
         prop_assert_eq!(read.summary, Err(SummaryError::Missing));
@@ -98,10 +98,10 @@ fn a_summary_reads_back() {
     };
     let read = round_trip(&[message(Role::User, "hi", None)], Some(&summary));
     assert_eq!(read.summary, Ok(summary));
-    assert_eq!(read.queries[0].you, "hi");
+    assert_eq!(read.queries[0].text, "hi");
     assert_eq!(read.agent.as_deref(), Some("Sally"));
     assert_eq!(read.agent_path.as_deref(), Some("/sally.md"));
-    assert_eq!(read.started(&TimeZone::UTC), Some(Timestamp::UNIX_EPOCH));
+    assert_eq!(read.started_at(&TimeZone::UTC), Some(Timestamp::UNIX_EPOCH));
 }
 
 /// As the system whose format this is writes it.
@@ -165,7 +165,7 @@ fn a_transcript_of_the_reference_system_is_read() {
     assert_eq!(read.total_tokens, 501);
     let berlin = TimeZone::fixed(jiff::tz::offset(1));
     assert_eq!(
-        read.started(&berlin).unwrap().to_string(),
+        read.started_at(&berlin).unwrap().to_string(),
         "2025-12-30T13:30:22.123456Z"
     );
     let restored = read.restored.unwrap();
@@ -177,7 +177,7 @@ fn a_transcript_of_the_reference_system_is_read() {
     };
     assert_eq!(query.time, jiff::civil::time(14, 30, 45, 0));
     assert_eq!(
-        query.you,
+        query.text,
         "Let's implement the rate limiter\n\n**Note:** by minute"
     );
     assert_eq!(query.answer, "[response]\n\n---\n\n**More:** of it");

@@ -3,7 +3,7 @@
 use jiff::civil::Time;
 use throughline_model::Usage;
 
-use super::escape::{SYSTEM, is_note, label, revert};
+use super::escape::{SYSTEM_PREFIX, is_note, parse_label, unescape_text};
 use super::footer::Footer;
 
 /// What the user said, and what came of it.
@@ -16,7 +16,7 @@ pub struct Query {
     /// Who made it, where the transcript tells.
     pub author: Option<String>,
     /// What was said, without the space around it.
-    pub you: String,
+    pub text: String,
     /// What was answered, tool calls and all, without the space around it.
     pub answer: String,
     /// The tokens of the answer.
@@ -44,7 +44,7 @@ pub(super) struct Section<'a> {
 }
 
 /// What the line announces, if it is a heading of ours: `## Query 1 (10:00:05)`.
-pub(super) fn heading(line: &str) -> Option<(Heading, Time)> {
+pub(super) fn parse_heading(line: &str) -> Option<(Heading, Time)> {
     let (title, time) = line
         .trim_end()
         .strip_prefix("## ")?
@@ -71,10 +71,10 @@ impl<'a> Section<'a> {
             }
             after_note = is_note(line);
         }
-        trim_end(&mut lines);
+        trim_blank_end(&mut lines);
         if lines.last().is_some_and(|line| line.trim_end() == "---") {
             lines.pop();
-            trim_end(&mut lines);
+            trim_blank_end(&mut lines);
         }
         let footer = lines.last().and_then(|line| Footer::parse(line));
         if footer.is_some() {
@@ -89,17 +89,17 @@ impl<'a> Section<'a> {
     }
 
     /// The section as the query it is.
-    pub(super) fn query(&self, number: u64, agent: &str) -> Query {
-        let said = match self.lines.first().and_then(|line| label(line)) {
+    pub(super) fn to_query(&self, number: u64, agent: &str) -> Query {
+        let said = match self.lines.first().and_then(|line| parse_label(line)) {
             Some((who, rest)) if who == "You" || who.starts_with("You (") => Some((who, rest)),
             _ => None,
         };
         let below = self.lines.get(1..).unwrap_or_default();
-        let answer = speaker_line(below, agent);
+        let answer = find_speaker_line(below, agent);
         let until = answer.unwrap_or(below.len());
         let until = below[..until]
             .iter()
-            .position(|line| line.starts_with(SYSTEM))
+            .position(|line| line.starts_with(SYSTEM_PREFIX))
             .unwrap_or(until);
         let (author, first) = match said {
             Some((who, rest)) => {
@@ -112,8 +112,8 @@ impl<'a> Section<'a> {
             number,
             time: self.time,
             author,
-            you: joined(first, &below[..until]),
-            answer: answer.map_or(String::new(), |at| spoken(&below[at..])),
+            text: join_lines(first, &below[..until]),
+            answer: answer.map_or(String::new(), |at| labelled_text(&below[at..])),
             usage: self.footer.usage,
             latency_ms: self.footer.latency_ms,
         }
@@ -121,7 +121,7 @@ impl<'a> Section<'a> {
 
     /// The value of a `**Name:** value` line of the section.
     pub(super) fn field(&self, name: &str) -> Option<&'a str> {
-        let found = self.lines.iter().find_map(|line| match label(line) {
+        let found = self.lines.iter().find_map(|line| match parse_label(line) {
             Some((label, value)) if label == name => Some(value.trim()),
             _ => None,
         });
@@ -129,44 +129,45 @@ impl<'a> Section<'a> {
     }
 
     /// What the agent says in a section that is no query.
-    pub(super) fn answer(&self, agent: &str) -> String {
+    pub(super) fn answer_text(&self, agent: &str) -> String {
         let fields = ["Context", "Previous Session"];
-        let is_field = |line: &&&str| label(line).is_some_and(|(name, _)| fields.contains(&name));
+        let is_field =
+            |line: &&&str| parse_label(line).is_some_and(|(name, _)| fields.contains(&name));
         let skip = self.lines.iter().take_while(is_field).count();
         let below = &self.lines[skip..];
-        speaker_line(below, agent).map_or(String::new(), |at| spoken(&below[at..]))
+        find_speaker_line(below, agent).map_or(String::new(), |at| labelled_text(&below[at..]))
     }
 }
 
 /// The line where somebody else begins to speak: the agent, or else anyone.
-fn speaker_line(lines: &[&str], agent: &str) -> Option<usize> {
+fn find_speaker_line(lines: &[&str], agent: &str) -> Option<usize> {
     let position = |is: &dyn Fn(&str) -> bool| {
         lines
             .iter()
-            .position(|line| label(line).is_some_and(|(name, _)| is(name)))
+            .position(|line| parse_label(line).is_some_and(|(name, _)| is(name)))
     };
     position(&|name| name == agent).or_else(|| position(&|_| true))
 }
 
 /// What is said from a labelled line on.
-fn spoken(lines: &[&str]) -> String {
+fn labelled_text(lines: &[&str]) -> String {
     let first = lines.first().copied().unwrap_or_default();
-    let rest = label(first).map_or(first, |(_, rest)| rest);
-    joined(rest, lines.get(1..).unwrap_or_default())
+    let rest = parse_label(first).map_or(first, |(_, rest)| rest);
+    join_lines(rest, lines.get(1..).unwrap_or_default())
 }
 
 /// The lines as the text they were written from.
-fn joined(first: &str, rest: &[&str]) -> String {
+fn join_lines(first: &str, rest: &[&str]) -> String {
     // One space stands between a label and the text, and is not of it.
     let mut text = first.strip_prefix(' ').unwrap_or(first).to_owned();
     for line in rest {
         text.push('\n');
         text.push_str(line);
     }
-    revert(&text).trim().to_owned()
+    unescape_text(&text).trim().to_owned()
 }
 
-fn trim_end(lines: &mut Vec<&str>) {
+fn trim_blank_end(lines: &mut Vec<&str>) {
     while lines.last().is_some_and(|line| line.trim().is_empty()) {
         lines.pop();
     }

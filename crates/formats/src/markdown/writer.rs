@@ -10,17 +10,18 @@
 use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
-use throughline_model::glance::thousands;
+use throughline_model::format::format_thousands;
 use throughline_model::{
-    Block, Body, Checkpoint, Content, Entry, Message, Restored, Role, Summary, Timestamp, Tombstone,
+    Block, Body, Checkpoint, Content, Entry, Message, Role, SessionRestore, Summary, Timestamp,
+    Tombstone,
 };
 
-use super::TranscriptHead;
-use super::escape::{SYSTEM, Voice, one_line};
+use super::TranscriptHeader;
+use super::escape::{EscapeContext, SYSTEM_PREFIX, to_one_line};
 use super::footer::Footer;
-use super::head::speaker;
-use super::notes::{note, note_line};
-use super::pieces::{paragraphs, quoted};
+use super::header::speaker_name;
+use super::notes::{describe_entry, format_note};
+use super::render_blocks::{render_block, render_quote};
 
 /// Writes the transcript of one session.
 #[derive(Debug)]
@@ -32,21 +33,21 @@ pub struct MarkdownWriter<W: Write> {
     /// The agent that speaks now.
     speaker: String,
     queries: u64,
-    open: Option<Section>,
-    waiting: Vec<(Timestamp, Footer, String)>,
+    section: Option<OpenSection>,
+    pending_checkpoints: Vec<(Timestamp, Footer, String)>,
 }
 
 /// The section that is being written.
 #[derive(Debug, Default)]
-struct Section {
+struct OpenSection {
     /// Whether the agent's label has been written.
-    answering: bool,
+    label_written: bool,
     footer: Footer,
 }
 
 impl<W: Write> MarkdownWriter<W> {
     /// Starts a transcript. Times are shown in `zone`.
-    pub fn new(mut out: W, head: &TranscriptHead, zone: TimeZone) -> io::Result<Self> {
+    pub fn new(mut out: W, head: &TranscriptHeader, zone: TimeZone) -> io::Result<Self> {
         head.write(&mut out, &zone)?;
         Ok(Self {
             out,
@@ -54,40 +55,42 @@ impl<W: Write> MarkdownWriter<W> {
             agent: head.speaker(),
             speaker: head.first_speaker(),
             queries: 0,
-            open: None,
-            waiting: Vec::new(),
+            section: None,
+            pending_checkpoints: Vec::new(),
         })
     }
 
     /// Writes what an entry says.
-    pub fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+    pub fn write_entry(&mut self, entry: &Entry) -> io::Result<()> {
         match &entry.body {
-            Body::Message(message) => self.message(entry, message),
-            Body::Erased(tombstone) if tombstone.of == "message" => self.erased(entry, tombstone),
+            Body::Message(message) => self.write_message(entry, message),
+            Body::Erased(tombstone) if tombstone.erased_kind == "message" => {
+                self.write_erased(entry, tombstone)
+            }
             Body::Checkpoint(checkpoint) => {
                 let mut footer = Footer::default();
                 footer.add(checkpoint.usage, None);
-                self.waiting
-                    .push((entry.at, footer, summarized(checkpoint)));
-                match self.open {
+                self.pending_checkpoints
+                    .push((entry.at, footer, describe_checkpoint(checkpoint)));
+                match self.section {
                     Some(_) => Ok(()),
-                    None => self.close(),
+                    None => self.close_section(),
                 }
             }
-            Body::Restored(restored) => self.restored(entry.at, restored),
+            Body::Restored(restored) => self.write_restored(entry.at, restored),
             other => {
                 if let Body::AgentSet(agent) = other {
-                    self.speaker = speaker(Some(agent));
+                    self.speaker = speaker_name(Some(agent));
                 }
-                let line = note_line(&self.time(entry.at), &note(other));
-                self.paragraph(&line)
+                let line = format_note(&self.format_time(entry.at), &describe_entry(other));
+                self.write_paragraph(&line)
             }
         }
     }
 
     /// Ends the transcript with its summary, flushes, and gives back what was written to.
     pub fn finish(mut self, summary: Option<&Summary>) -> io::Result<W> {
-        self.close()?;
+        self.close_section()?;
         if let Some(summary) = summary {
             writeln!(self.out, "{}", summary.to_block())?;
         }
@@ -95,159 +98,163 @@ impl<W: Write> MarkdownWriter<W> {
         Ok(self.out)
     }
 
-    fn message(&mut self, entry: &Entry, message: &Message) -> io::Result<()> {
+    fn write_message(&mut self, entry: &Entry, message: &Message) -> io::Result<()> {
         match message.role {
             // A user's message with results in it is how some systems hand them over.
             Role::User if message.content.tool_results().next().is_none() => {
-                self.query(entry, &message.content)?;
+                self.write_query(entry, &message.content)?;
             }
-            Role::System => self.system(entry.at, &message.content)?,
+            Role::System => self.write_system(entry.at, &message.content)?,
             Role::User | Role::Assistant | Role::Tool => {
-                self.answer(entry.at, &message.content)?;
+                self.write_answer(entry.at, &message.content)?;
                 if message.incomplete {
-                    self.paragraph("[cut off]")?;
+                    self.write_paragraph("[cut off]")?;
                 }
             }
         }
-        if let Some(section) = &mut self.open {
+        if let Some(section) = &mut self.section {
             section.footer.add(message.usage, message.latency_ms);
         }
         Ok(())
     }
 
-    fn query(&mut self, entry: &Entry, content: &Content) -> io::Result<()> {
+    fn write_query(&mut self, entry: &Entry, content: &Content) -> io::Result<()> {
         self.queries += 1;
-        self.begin(&format!("Query {}", self.queries), entry.at)?;
-        let you = match entry.author.as_deref().map(author) {
+        self.begin_section(&format!("Query {}", self.queries), entry.at)?;
+        let you = match entry.author.as_deref().map(sanitize_author) {
             Some(author) if !author.is_empty() => format!("You ({author})"),
             _ => "You".to_owned(),
         };
-        self.said(&you, content, false)
+        self.write_content(&you, content, false)
     }
 
-    fn system(&mut self, at: Timestamp, content: &Content) -> io::Result<()> {
-        if self.open.is_none() {
-            self.begin("Message", at)?;
+    fn write_system(&mut self, at: Timestamp, content: &Content) -> io::Result<()> {
+        if self.section.is_none() {
+            self.begin_section("Message", at)?;
         }
         let text = content.to_text();
-        let quote = quoted(&text);
+        let quote = render_quote(&text);
         let quote = quote.strip_prefix('>').unwrap_or(&quote);
-        self.paragraph(&format!("{SYSTEM}{quote}"))
+        self.write_paragraph(&format!("{SYSTEM_PREFIX}{quote}"))
     }
 
-    fn answer(&mut self, at: Timestamp, content: &Content) -> io::Result<()> {
-        if self.open.is_none() {
-            self.begin("Message", at)?;
+    fn write_answer(&mut self, at: Timestamp, content: &Content) -> io::Result<()> {
+        if self.section.is_none() {
+            self.begin_section("Message", at)?;
         }
-        let answering = match &mut self.open {
-            Some(section) => std::mem::replace(&mut section.answering, true),
+        let answering = match &mut self.section {
+            Some(section) => std::mem::replace(&mut section.label_written, true),
             None => false,
         };
         let speaker = self.speaker.clone();
-        self.said(&speaker, content, answering)
+        self.write_content(&speaker, content, answering)
     }
 
     /// Writes blocks, with a label before the first unless it goes on.
-    fn said(&mut self, label: &str, content: &Content, goes_on: bool) -> io::Result<()> {
+    fn write_content(&mut self, label: &str, content: &Content, goes_on: bool) -> io::Result<()> {
         let agent = self.agent.clone();
-        let voice = if self.open.as_ref().is_some_and(|section| section.answering) {
-            Voice::Answer { agent: &agent }
+        let voice = if self
+            .section
+            .as_ref()
+            .is_some_and(|section| section.label_written)
+        {
+            EscapeContext::Answer { agent: &agent }
         } else {
-            Voice::You
+            EscapeContext::User
         };
         let mut blocks = content.0.iter().peekable();
         if !goes_on {
             let first = blocks.next_if(|block| matches!(block, Block::Text(_)));
-            match first.and_then(|block| paragraphs(block, voice)) {
-                Some(text) => self.paragraph(&format!("**{label}:** {text}"))?,
-                None => self.paragraph(&format!("**{label}:**"))?,
+            match first.and_then(|block| render_block(block, voice)) {
+                Some(text) => self.write_paragraph(&format!("**{label}:** {text}"))?,
+                None => self.write_paragraph(&format!("**{label}:**"))?,
             }
         }
         for block in blocks {
-            if let Some(text) = paragraphs(block, voice) {
-                self.paragraph(&text)?;
+            if let Some(text) = render_block(block, voice) {
+                self.write_paragraph(&text)?;
             }
         }
         Ok(())
     }
 
-    fn erased(&mut self, entry: &Entry, tombstone: &Tombstone) -> io::Result<()> {
+    fn write_erased(&mut self, entry: &Entry, tombstone: &Tombstone) -> io::Result<()> {
         let text = match &tombstone.reason {
-            Some(reason) => format!("[erased: {}]", one_line(reason)),
+            Some(reason) => format!("[erased: {}]", to_one_line(reason)),
             None => "[erased]".to_owned(),
         };
         let content = Content::text(text);
         match tombstone.role {
-            Some(Role::User) => self.query(entry, &content),
-            Some(Role::System) => self.system(entry.at, &content),
-            Some(Role::Assistant | Role::Tool) | None => self.answer(entry.at, &content),
+            Some(Role::User) => self.write_query(entry, &content),
+            Some(Role::System) => self.write_system(entry.at, &content),
+            Some(Role::Assistant | Role::Tool) | None => self.write_answer(entry.at, &content),
         }
     }
 
-    fn restored(&mut self, at: Timestamp, restored: &Restored) -> io::Result<()> {
-        self.begin("Session Restored", at)?;
+    fn write_restored(&mut self, at: Timestamp, restored: &SessionRestore) -> io::Result<()> {
+        self.begin_section("Session Restored", at)?;
         writeln!(self.out, "**Context:** Resumed from {}", restored.from)?;
         if let Some(path) = &restored.transcript {
-            writeln!(self.out, "**Previous Session:** {}", one_line(path))?;
+            writeln!(self.out, "**Previous Session:** {}", to_one_line(path))?;
         }
         writeln!(self.out)?;
         if let Some(text) = &restored.acknowledgement {
-            self.answer(at, &Content::text(text.clone()))?;
+            self.write_answer(at, &Content::text(text.clone()))?;
         }
-        if let Some(section) = &mut self.open {
+        if let Some(section) = &mut self.section {
             section.footer.add(restored.usage, restored.latency_ms);
         }
-        self.close()
+        self.close_section()
     }
 
     /// Ends the section that is open, and starts another.
-    fn begin(&mut self, title: &str, at: Timestamp) -> io::Result<()> {
-        self.close()?;
-        self.open = Some(Section::default());
-        self.heading(title, at)
+    fn begin_section(&mut self, title: &str, at: Timestamp) -> io::Result<()> {
+        self.close_section()?;
+        self.section = Some(OpenSection::default());
+        self.write_heading(title, at)
     }
 
-    fn close(&mut self) -> io::Result<()> {
-        if let Some(section) = self.open.take() {
-            self.end(section.footer)?;
+    fn close_section(&mut self) -> io::Result<()> {
+        if let Some(section) = self.section.take() {
+            self.write_section_end(section.footer)?;
         }
-        for (at, footer, text) in std::mem::take(&mut self.waiting) {
-            self.heading("Checkpoint", at)?;
-            self.paragraph(&text)?;
-            self.end(footer)?;
+        for (at, footer, text) in std::mem::take(&mut self.pending_checkpoints) {
+            self.write_heading("Checkpoint", at)?;
+            self.write_paragraph(&text)?;
+            self.write_section_end(footer)?;
         }
         Ok(())
     }
 
-    fn end(&mut self, footer: Footer) -> io::Result<()> {
-        if let Some(line) = footer.line() {
-            self.paragraph(&line)?;
+    fn write_section_end(&mut self, footer: Footer) -> io::Result<()> {
+        if let Some(line) = footer.render_line() {
+            self.write_paragraph(&line)?;
         }
-        self.paragraph("---")
+        self.write_paragraph("---")
     }
 
-    fn heading(&mut self, title: &str, at: Timestamp) -> io::Result<()> {
-        let time = self.time(at);
+    fn write_heading(&mut self, title: &str, at: Timestamp) -> io::Result<()> {
+        let time = self.format_time(at);
         writeln!(self.out, "## {title} ({time})")
     }
 
-    fn paragraph(&mut self, text: &str) -> io::Result<()> {
+    fn write_paragraph(&mut self, text: &str) -> io::Result<()> {
         write!(self.out, "{text}\n\n")
     }
 
-    fn time(&self, at: Timestamp) -> String {
+    fn format_time(&self, at: Timestamp) -> String {
         let zoned = at.to_zoned(self.zone.clone());
         zoned.strftime("%H:%M:%S").to_string()
     }
 }
 
 /// What a checkpoint did, in a line.
-fn summarized(checkpoint: &Checkpoint) -> String {
+fn describe_checkpoint(checkpoint: &Checkpoint) -> String {
     let messages = match checkpoint.messages {
         1 => "1 message".to_owned(),
-        many => format!("{} messages", thousands(many)),
+        many => format!("{} messages", format_thousands(many)),
     };
-    let by = one_line(&checkpoint.by);
+    let by = to_one_line(&checkpoint.by);
     format!(
         "{messages} up to entry {} summarized by {by}",
         checkpoint.covers
@@ -255,6 +262,6 @@ fn summarized(checkpoint: &Checkpoint) -> String {
 }
 
 /// An author's name as a label can have it.
-fn author(name: &str) -> String {
-    one_line(&name.replace(['*', '(', ')', ':'], " "))
+fn sanitize_author(name: &str) -> String {
+    to_one_line(&name.replace(['*', '(', ')', ':'], " "))
 }

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use throughline_model::{Entry, EntryId, GENESIS, Seq, SessionId, StoredEntry, Summary, Timestamp};
 
-use super::{MarkdownWriter, TranscriptHead};
+use super::{MarkdownWriter, TranscriptHeader};
 
 fn entry(seq: u64, at: &str, payload: &str) -> Entry {
     let stored = StoredEntry {
@@ -16,8 +16,8 @@ fn entry(seq: u64, at: &str, payload: &str) -> Entry {
     stored.decode().unwrap()
 }
 
-fn head() -> TranscriptHead {
-    TranscriptHead {
+fn header() -> TranscriptHeader {
+    TranscriptHeader {
         title: "auth".into(),
         session: "session_3".parse::<SessionId>().unwrap(),
         created_at: "2025-12-30T14:30:22.123456Z".parse::<Timestamp>().unwrap(),
@@ -29,23 +29,23 @@ fn head() -> TranscriptHead {
     }
 }
 
-fn written(head: &TranscriptHead, entries: &[(&str, &str)], summary: Option<&Summary>) -> String {
+fn render(head: &TranscriptHeader, entries: &[(&str, &str)], summary: Option<&Summary>) -> String {
     let mut writer = MarkdownWriter::new(Vec::new(), head, TimeZone::UTC).unwrap();
     for ((at, payload), seq) in entries.iter().zip(1..) {
-        writer.entry(&entry(seq, at, payload)).unwrap();
+        writer.write_entry(&entry(seq, at, payload)).unwrap();
     }
     String::from_utf8(writer.finish(summary).unwrap()).unwrap()
 }
 
 /// What follows the header of a session without an agent.
-pub(super) fn body(entries: &[(&str, &str)]) -> String {
-    let text = written(&head(), entries, None);
+pub(super) fn render_body(entries: &[(&str, &str)]) -> String {
+    let text = render(&header(), entries, None);
     text.split_once("---\n\n").unwrap().1.to_owned()
 }
 
 #[test]
 fn a_transcript_is_the_documented_one() {
-    let mut head = head();
+    let mut head = header();
     head.agent = Some(throughline_model::AgentRef {
         name: "Simple Sally".into(),
         path: Some("/agents/simple_sally/agent.py".into()),
@@ -74,7 +74,7 @@ fn a_transcript_is_the_documented_one() {
         ),
     ];
     assert_eq!(
-        written(&head, &entries, Some(&summary)),
+        render(&head, &entries, Some(&summary)),
         "\
 # Simple Sally Conversation
 
@@ -128,7 +128,7 @@ Ready!
 #[test]
 fn a_session_without_an_agent_is_called_by_its_title() {
     assert_eq!(
-        written(&head(), &[], None),
+        render(&header(), &[], None),
         "# auth Conversation\n\n**Session ID:** session_3\n\
          **Date:** 2025-12-30T14:30:22.123456+00:00\n**Total Queries:** 1\n\n---\n\n"
     );
@@ -137,13 +137,13 @@ fn a_session_without_an_agent_is_called_by_its_title() {
 #[test]
 fn times_are_shown_in_the_zone_asked_for() {
     let zone = TimeZone::fixed(jiff::tz::offset(2));
-    let mut writer = MarkdownWriter::new(Vec::new(), &head(), zone).unwrap();
+    let mut writer = MarkdownWriter::new(Vec::new(), &header(), zone).unwrap();
     let hi = entry(
         1,
         "23:30:00",
         r#"{"kind":"message","role":"user","content":"hi"}"#,
     );
-    writer.entry(&hi).unwrap();
+    writer.write_entry(&hi).unwrap();
     let text = String::from_utf8(writer.finish(None).unwrap()).unwrap();
     assert!(text.contains("**Date:** 2025-12-30T16:30:22.123456+02:00\n"));
     assert!(text.contains("## Query 1 (01:30:00)\n"));
@@ -151,7 +151,7 @@ fn times_are_shown_in_the_zone_asked_for() {
 
 #[test]
 fn tools_thoughts_and_files_are_shown_in_the_answer() {
-    let text = body(&[
+    let text = render_body(&[
         (
             "10:00:00",
             r#"{"kind":"message","role":"user","content":[{"type":"text","text":"Look"},{"type":"attachment","blob":"0000000000000000000000000000000000000000000000000000000000000000","media_type":"image/png","bytes":2048,"name":"a.png"}],"author":"ada"}"#,

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use throughline_model::{Block, Content, Entry, EntryId, Message, Role, Timestamp, ToolResult};
 
-use super::pairs::Pairs;
-use super::{Blobs, Head, SessionWriter, in_words, picture};
+use super::pending_tool_calls::PendingToolCalls;
+use super::{Blobs, ExportMetadata, SessionWriter, block_to_text, image_data};
 
 /// The version of Claude Code whose records these are.
 const VERSION: &str = "2.1.0";
@@ -17,77 +17,77 @@ const VERSION: &str = "2.1.0";
 #[derive(Debug)]
 pub struct ClaudeCodeWriter<W: Write> {
     out: W,
-    head: Head,
+    metadata: ExportMetadata,
     session: String,
     last: Option<String>,
-    pairs: Pairs,
-    summarized: bool,
+    pending_calls: PendingToolCalls,
+    summary_written: bool,
     at: Timestamp,
 }
 
 impl<W: Write> ClaudeCodeWriter<W> {
     /// Starts a transcript.
-    pub fn new(out: W, head: Head) -> Self {
+    pub fn new(out: W, metadata: ExportMetadata) -> Self {
         Self {
-            session: head.uuid("claude-code"),
-            at: head.birth.at,
+            session: metadata.uuid("claude-code"),
+            at: metadata.header.at,
             out,
-            head,
+            metadata,
             last: None,
-            pairs: Pairs::default(),
-            summarized: false,
+            pending_calls: PendingToolCalls::default(),
+            summary_written: false,
         }
     }
 
     /// Where Claude Code looks for it, below its `projects` folder.
-    pub fn place(head: &Head) -> String {
+    pub fn default_path(head: &ExportMetadata) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let folder: String = head.folder.chars().map(plain).collect();
         format!("{folder}/{}.jsonl", head.uuid("claude-code"))
     }
 
-    fn record(&mut self, type_of: &str, uuid: &str, mut members: Value) -> io::Result<()> {
+    fn write_record(&mut self, type_of: &str, uuid: &str, mut members: Value) -> io::Result<()> {
         members["parentUuid"] = json!(self.last);
         members["isSidechain"] = json!(false);
         members["userType"] = json!("external");
-        members["cwd"] = json!(self.head.folder);
+        members["cwd"] = json!(self.metadata.folder);
         members["sessionId"] = json!(self.session);
         members["version"] = json!(VERSION);
         members["gitBranch"] = json!("");
         members["type"] = json!(type_of);
         members["uuid"] = json!(uuid);
-        members["timestamp"] = json!(millis(self.at));
+        members["timestamp"] = json!(format_millis(self.at));
         self.last = Some(uuid.to_owned());
-        self.line(&members)
+        self.write_line(&members)
     }
 
-    fn line(&mut self, value: &Value) -> io::Result<()> {
+    fn write_line(&mut self, value: &Value) -> io::Result<()> {
         serde_json::to_writer(&mut self.out, value)?;
         self.out.write_all(b"\n")
     }
 
-    fn user(&mut self, uuid: &str, content: Value, meta: bool) -> io::Result<()> {
+    fn write_user(&mut self, uuid: &str, content: Value, meta: bool) -> io::Result<()> {
         let mut members = json!({"message": {"role": "user"}});
         members["message"]["content"] = content;
         if meta {
             members["isMeta"] = json!(true);
         }
-        self.record("user", uuid, members)
+        self.write_record("user", uuid, members)
     }
 
-    fn message(&mut self, entry: &Entry, message: &Message, blobs: &Blobs) -> io::Result<()> {
+    fn write_message(&mut self, entry: &Entry, message: &Message, blobs: &Blobs) -> io::Result<()> {
         let uuid = entry.id.to_string();
         if message.role != Role::Tool {
-            let missing = self.pairs.missing_before(message);
-            self.answer(&missing, entry.id)?;
+            let missing = self.pending_calls.take_missing_before(message);
+            self.write_missing_results(&missing, entry.id)?;
         }
-        let blocks = self.blocks(&message.content, message, blobs);
+        let blocks = self.write_blocks(&message.content, message, blobs);
         if blocks.is_empty() {
             return Ok(());
         }
         match message.role {
             Role::Assistant => {
-                self.pairs.calls(&message.content);
+                self.pending_calls.add_calls(&message.content);
                 let called = message.content.tool_calls().next().is_some();
                 let usage = message.usage.unwrap_or_default();
                 let cached = usage.cache_read + usage.cache_write;
@@ -106,20 +106,20 @@ impl<W: Write> ClaudeCodeWriter<W> {
                         "output_tokens": usage.output,
                     },
                 }});
-                self.record("assistant", &uuid, members)
+                self.write_record("assistant", &uuid, members)
             }
             Role::User | Role::Tool => {
                 let content = match blocks.as_slice() {
                     [only] if only["type"] == "text" => only["text"].clone(),
                     _ => Value::Array(blocks),
                 };
-                self.user(&uuid, content, false)
+                self.write_user(&uuid, content, false)
             }
-            Role::System => self.user(&uuid, Value::Array(blocks), true),
+            Role::System => self.write_user(&uuid, Value::Array(blocks), true),
         }
     }
 
-    fn blocks(&mut self, content: &Content, message: &Message, blobs: &Blobs) -> Vec<Value> {
+    fn write_blocks(&mut self, content: &Content, message: &Message, blobs: &Blobs) -> Vec<Value> {
         let mut written = Vec::new();
         for block in &content.0 {
             match block {
@@ -132,15 +132,15 @@ impl<W: Write> ClaudeCodeWriter<W> {
                 Block::Thinking { .. } => {}
                 Block::ToolCall(call) => written.push(json!({
                     "type": "tool_use",
-                    "id": tool_id(&call.id),
+                    "id": sanitize_tool_id(&call.id),
                     "name": call.name,
-                    "input": object(call.input.decode().unwrap_or_default()),
+                    "input": wrap_object(call.input.decode().unwrap_or_default()),
                 })),
-                Block::ToolResult(result) if self.pairs.answers(result) => {
-                    let inner = self.blocks(&result.content, message, blobs);
+                Block::ToolResult(result) if self.pending_calls.resolve(result) => {
+                    let inner = self.write_blocks(&result.content, message, blobs);
                     written.push(json!({
                         "type": "tool_result",
-                        "tool_use_id": tool_id(&result.call_id),
+                        "tool_use_id": sanitize_tool_id(&result.call_id),
                         "content": inner,
                         "is_error": result.is_error,
                     }));
@@ -152,13 +152,13 @@ impl<W: Write> ClaudeCodeWriter<W> {
                     }
                 }
                 block => {
-                    if let Some((media_type, bytes)) = picture(block, blobs) {
+                    if let Some((media_type, bytes)) = image_data(block, blobs) {
                         written.push(json!({"type": "image", "source": {
                             "type": "base64",
                             "media_type": media_type,
                             "data": STANDARD.encode(bytes),
                         }}));
-                    } else if let Some(text) = in_words(block) {
+                    } else if let Some(text) = block_to_text(block) {
                         written.push(json!({"type": "text", "text": text}));
                     }
                 }
@@ -168,36 +168,36 @@ impl<W: Write> ClaudeCodeWriter<W> {
     }
 
     /// Calls that were never answered are answered, so that the next request is taken.
-    fn answer(&mut self, missing: &[ToolResult], before: EntryId) -> io::Result<()> {
+    fn write_missing_results(&mut self, missing: &[ToolResult], before: EntryId) -> io::Result<()> {
         if missing.is_empty() {
             return Ok(());
         }
         let blocks = missing.iter().map(|result| {
             json!({
                 "type": "tool_result",
-                "tool_use_id": tool_id(&result.call_id),
+                "tool_use_id": sanitize_tool_id(&result.call_id),
                 "content": result.content.to_text(),
                 "is_error": true,
             })
         });
         let blocks: Vec<Value> = blocks.collect();
-        let uuid = EntryId::derived(&[b"missing", before.as_bytes()]).to_string();
-        self.user(&uuid, Value::Array(blocks), false)
+        let uuid = EntryId::derive(&[b"missing", before.as_bytes()]).to_string();
+        self.write_user(&uuid, Value::Array(blocks), false)
     }
 
     /// The summary in force, in place of what it covers.
-    fn summary(&mut self) -> io::Result<()> {
-        let Some((covers, text, at)) = self.head.summary_text() else {
+    fn write_summary(&mut self) -> io::Result<()> {
+        let Some((covers, text, at)) = self.metadata.summary_text() else {
             return Ok(());
         };
-        self.summarized = true;
+        self.summary_written = true;
         let named = |what: &[u8]| {
             let session = self.session.as_bytes();
-            EntryId::derived(&[what, session, &covers.0.to_le_bytes()]).to_string()
+            EntryId::derive(&[what, session, &covers.0.to_le_bytes()]).to_string()
         };
         let (boundary, summary) = (named(b"boundary"), named(b"summary"));
-        let missing = self.pairs.missing();
-        self.answer(&missing, EntryId::derived(&[summary.as_bytes()]))?;
+        let missing = self.pending_calls.take_missing();
+        self.write_missing_results(&missing, EntryId::derive(&[summary.as_bytes()]))?;
         let before = self.last.take();
         self.at = self.at.max(at);
         let members = json!({
@@ -208,37 +208,37 @@ impl<W: Write> ClaudeCodeWriter<W> {
             "logicalParentUuid": before,
             "compactMetadata": {"trigger": "manual", "preTokens": 0},
         });
-        self.record("system", &boundary, members)?;
+        self.write_record("system", &boundary, members)?;
         let members = json!({
             "isCompactSummary": true,
             "isVisibleInTranscriptOnly": true,
             "message": {"role": "user", "content": text},
         });
-        self.record("user", &summary, members)
+        self.write_record("user", &summary, members)
     }
 }
 
 impl<W: Write> SessionWriter for ClaudeCodeWriter<W> {
-    fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
-        if !self.summarized && self.head.is_kept(entry.seq) {
-            self.summary()?;
+    fn write_entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
+        if !self.summary_written && self.metadata.is_after_summary(entry.seq) {
+            self.write_summary()?;
         }
-        if let Some(message) = self.head.shown(entry) {
+        if let Some(message) = self.metadata.visible_message(entry) {
             self.at = self.at.max(entry.at);
-            self.message(entry, message, blobs)?;
+            self.write_message(entry, message, blobs)?;
         }
         Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        if !self.summarized {
-            self.summary()?;
+        if !self.summary_written {
+            self.write_summary()?;
         }
-        let missing = self.pairs.missing();
-        let end = EntryId::derived(&[b"end", self.session.as_bytes()]);
-        self.answer(&missing, end)?;
-        let title = self.head.card.description.clone();
-        let title = title.or_else(|| self.head.card.name.as_ref().map(ToString::to_string));
+        let missing = self.pending_calls.take_missing();
+        let end = EntryId::derive(&[b"end", self.session.as_bytes()]);
+        self.write_missing_results(&missing, end)?;
+        let title = self.metadata.info.description.clone();
+        let title = title.or_else(|| self.metadata.info.name.as_ref().map(ToString::to_string));
         if let Some(title) = title {
             let title: String = title
                 .lines()
@@ -252,19 +252,19 @@ impl<W: Write> SessionWriter for ClaudeCodeWriter<W> {
                 "customTitle": title,
                 "sessionId": self.session,
             });
-            self.line(&line)?;
+            self.write_line(&line)?;
         }
         self.out.flush()
     }
 }
 
 /// A time as these files have it.
-pub(super) fn millis(at: Timestamp) -> String {
+pub(super) fn format_millis(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
 /// The id of a call with the characters that are taken everywhere.
-fn tool_id(id: &str) -> String {
+fn sanitize_tool_id(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !id.is_empty() && id.chars().all(plain) {
         return id.to_owned();
@@ -276,7 +276,7 @@ fn tool_id(id: &str) -> String {
 }
 
 /// The input of a call: an object, as providers want it.
-pub(super) fn object(input: Value) -> Value {
+pub(super) fn wrap_object(input: Value) -> Value {
     match input {
         Value::Object(_) => input,
         other => json!({"input": other}),

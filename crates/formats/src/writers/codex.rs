@@ -7,45 +7,45 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use throughline_model::{Block, Entry, Message, Role, Timestamp, ToolResult};
 
-use super::claude_code::millis;
-use super::pairs::Pairs;
-use super::{Blobs, Head, SessionWriter, in_words, picture};
+use super::claude_code::format_millis;
+use super::pending_tool_calls::PendingToolCalls;
+use super::{Blobs, ExportMetadata, SessionWriter, block_to_text, image_data};
 
 /// Writes a session as a rollout that Codex loads.
 #[derive(Debug)]
 pub struct CodexWriter<W: Write> {
     out: W,
-    head: Head,
-    pairs: Pairs,
+    metadata: ExportMetadata,
+    pending_calls: PendingToolCalls,
     begun: bool,
-    summarized: bool,
+    summary_written: bool,
     at: Timestamp,
 }
 
 impl<W: Write> CodexWriter<W> {
     /// Starts a rollout.
-    pub fn new(out: W, head: Head) -> Self {
+    pub fn new(out: W, metadata: ExportMetadata) -> Self {
         Self {
-            at: head.birth.at,
+            at: metadata.header.at,
             out,
-            head,
-            pairs: Pairs::default(),
+            metadata,
+            pending_calls: PendingToolCalls::default(),
             begun: false,
-            summarized: false,
+            summary_written: false,
         }
     }
 
     /// Where Codex looks for it, below its `sessions` folder.
-    pub fn place(head: &Head) -> String {
-        let at = head.birth.at;
+    pub fn default_path(head: &ExportMetadata) -> String {
+        let at = head.header.at;
         let day = at.strftime("%Y/%m/%d");
         let time = at.strftime("%Y-%m-%dT%H-%M-%S");
         format!("{day}/rollout-{time}-{}.jsonl", head.uuid("codex"))
     }
 
-    fn line(&mut self, type_of: &str, payload: &Value) -> io::Result<()> {
+    fn write_line(&mut self, type_of: &str, payload: &Value) -> io::Result<()> {
         let line = json!({
-            "timestamp": millis(self.at),
+            "timestamp": format_millis(self.at),
             "type": type_of,
             "payload": payload,
         });
@@ -60,20 +60,20 @@ impl<W: Write> CodexWriter<W> {
         self.begun = true;
         // No provider: Codex goes on only with the one a thread names.
         let meta = json!({
-            "id": self.head.uuid("codex"),
-            "timestamp": millis(self.head.birth.at),
-            "cwd": self.head.folder,
+            "id": self.metadata.uuid("codex"),
+            "timestamp": format_millis(self.metadata.header.at),
+            "cwd": self.metadata.folder,
             "originator": "throughline",
             "cli_version": "0.0.0",
             "source": "cli",
             "base_instructions": null,
         });
-        self.line("session_meta", &meta)
+        self.write_line("session_meta", &meta)
     }
 
-    fn message(&mut self, message: &Message, blobs: &Blobs) -> io::Result<()> {
-        let missing = self.pairs.missing_before(message);
-        self.answer(&missing)?;
+    fn write_message(&mut self, message: &Message, blobs: &Blobs) -> io::Result<()> {
+        let missing = self.pending_calls.take_missing_before(message);
+        self.write_missing_results(&missing)?;
         let mut content = Vec::new();
         for block in &message.content.0 {
             match block {
@@ -81,18 +81,18 @@ impl<W: Write> CodexWriter<W> {
                     text,
                     signature: Some(signature),
                 } if message.provider.as_deref() == Some("openai") => {
-                    self.said(message, &mut content)?;
+                    self.flush_content(message, &mut content)?;
                     let item = json!({
                         "type": "reasoning",
                         "summary": [{"type": "summary_text", "text": text}],
                         "encrypted_content": signature,
                     });
-                    self.line("response_item", &item)?;
+                    self.write_line("response_item", &item)?;
                 }
                 // Somebody else's thoughts are refused.
                 Block::Thinking { .. } => {}
                 Block::ToolCall(call) => {
-                    self.said(message, &mut content)?;
+                    self.flush_content(message, &mut content)?;
                     let item = match call.input.decode::<String>() {
                         Ok(text) => json!({
                             "type": "custom_tool_call",
@@ -108,38 +108,38 @@ impl<W: Write> CodexWriter<W> {
                             "call_id": call.id,
                         }),
                     };
-                    self.line("response_item", &item)?;
+                    self.write_line("response_item", &item)?;
                 }
                 Block::ToolResult(result) => {
                     let text = result.content.to_text().into_owned();
-                    if self.pairs.answers(result) {
-                        self.said(message, &mut content)?;
-                        self.result(result)?;
+                    if self.pending_calls.resolve(result) {
+                        self.flush_content(message, &mut content)?;
+                        self.write_result(result)?;
                     } else if !text.is_empty() {
-                        content.push(part(message.role, &text));
+                        content.push(to_text_part(message.role, &text));
                     }
                 }
                 block => {
                     if let (Some((media_type, bytes)), Role::User) =
-                        (picture(block, blobs), message.role)
+                        (image_data(block, blobs), message.role)
                     {
                         let data = STANDARD.encode(bytes);
                         content.push(json!({
                             "type": "input_image",
                             "image_url": format!("data:{media_type};base64,{data}"),
                         }));
-                    } else if let Some(text) = in_words(block) {
-                        content.push(part(message.role, &text));
+                    } else if let Some(text) = block_to_text(block) {
+                        content.push(to_text_part(message.role, &text));
                     }
                 }
             }
         }
-        self.pairs.calls(&message.content);
-        self.said(message, &mut content)
+        self.pending_calls.add_calls(&message.content);
+        self.flush_content(message, &mut content)
     }
 
     /// Writes what was said so far, as the item that counts and the event that is shown.
-    fn said(&mut self, message: &Message, content: &mut Vec<Value>) -> io::Result<()> {
+    fn flush_content(&mut self, message: &Message, content: &mut Vec<Value>) -> io::Result<()> {
         let content = std::mem::take(content);
         if content.is_empty() {
             return Ok(());
@@ -152,35 +152,37 @@ impl<W: Write> CodexWriter<W> {
             Role::System => "developer",
         };
         let item = json!({"type": "message", "role": role, "content": content});
-        self.line("response_item", &item)?;
+        self.write_line("response_item", &item)?;
         let event = match message.role {
             Role::User => "user_message",
             Role::Assistant => "agent_message",
             Role::Tool | Role::System => return Ok(()),
         };
-        self.line("event_msg", &json!({"type": event, "message": text}))
+        self.write_line("event_msg", &json!({"type": event, "message": text}))
     }
 
-    fn result(&mut self, result: &ToolResult) -> io::Result<()> {
+    fn write_result(&mut self, result: &ToolResult) -> io::Result<()> {
         let item = json!({
             "type": "function_call_output",
             "call_id": result.call_id,
             "output": result.content.to_text(),
         });
-        self.line("response_item", &item)
+        self.write_line("response_item", &item)
     }
 
-    fn answer(&mut self, missing: &[ToolResult]) -> io::Result<()> {
-        missing.iter().try_for_each(|result| self.result(result))
+    fn write_missing_results(&mut self, missing: &[ToolResult]) -> io::Result<()> {
+        missing
+            .iter()
+            .try_for_each(|result| self.write_result(result))
     }
 
-    fn summary(&mut self) -> io::Result<()> {
-        let Some((_, text, at)) = self.head.summary_text() else {
+    fn write_summary(&mut self) -> io::Result<()> {
+        let Some((_, text, at)) = self.metadata.summary_text() else {
             return Ok(());
         };
-        self.summarized = true;
-        let missing = self.pairs.missing();
-        self.answer(&missing)?;
+        self.summary_written = true;
+        let missing = self.pending_calls.take_missing();
+        self.write_missing_results(&missing)?;
         self.at = self.at.max(at);
         let said = json!({
             "type": "message",
@@ -188,12 +190,12 @@ impl<W: Write> CodexWriter<W> {
             "content": [{"type": "input_text", "text": text}],
         });
         let compacted = json!({"message": text, "replacement_history": [said]});
-        self.line("compacted", &compacted)
+        self.write_line("compacted", &compacted)
     }
 }
 
 /// A text of a message, as whoever says it writes it.
-fn part(role: Role, text: &str) -> Value {
+fn to_text_part(role: Role, text: &str) -> Value {
     let type_of = match role {
         Role::Assistant => "output_text",
         Role::User | Role::System | Role::Tool => "input_text",
@@ -202,25 +204,25 @@ fn part(role: Role, text: &str) -> Value {
 }
 
 impl<W: Write> SessionWriter for CodexWriter<W> {
-    fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
+    fn write_entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
         self.begin()?;
-        if !self.summarized && self.head.is_kept(entry.seq) {
-            self.summary()?;
+        if !self.summary_written && self.metadata.is_after_summary(entry.seq) {
+            self.write_summary()?;
         }
-        if let Some(message) = self.head.shown(entry) {
+        if let Some(message) = self.metadata.visible_message(entry) {
             self.at = self.at.max(entry.at);
-            self.message(message, blobs)?;
+            self.write_message(message, blobs)?;
         }
         Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
         self.begin()?;
-        if !self.summarized {
-            self.summary()?;
+        if !self.summary_written {
+            self.write_summary()?;
         }
-        let missing = self.pairs.missing();
-        self.answer(&missing)?;
+        let missing = self.pending_calls.take_missing();
+        self.write_missing_results(&missing)?;
         self.out.flush()
     }
 }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::tz::TimeZone;
 use throughline_model::{Block, Body, Content, Entry, Role};
 
-use super::{Blobs, Head, SessionWriter, picture, plain};
+use super::{Blobs, ExportMetadata, SessionWriter, image_data, summary_to_text};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -19,7 +19,7 @@ const SCRIPT: &str = include_str!("page.js");
 #[derive(Debug)]
 pub struct HtmlWriter<W: Write> {
     out: W,
-    head: Head,
+    metadata: ExportMetadata,
     zone: TimeZone,
     begun: bool,
     /// What the page's own script is known by.
@@ -28,35 +28,35 @@ pub struct HtmlWriter<W: Write> {
 
 impl<W: Write> HtmlWriter<W> {
     /// Starts a page. Times are shown in `zone`.
-    pub fn new(out: W, head: Head, zone: TimeZone) -> Self {
+    pub fn new(out: W, metadata: ExportMetadata, zone: TimeZone) -> Self {
         Self {
             out,
-            head,
+            metadata,
             zone,
             begun: false,
             nonce: String::new(),
         }
     }
 
-    fn begin(&mut self) -> io::Result<()> {
+    fn write_page_header(&mut self) -> io::Result<()> {
         if self.begun {
             return Ok(());
         }
         self.begun = true;
-        let card = &self.head.card;
-        let title = escaped(card.description.as_deref().unwrap_or(card.title()));
+        let card = &self.metadata.info;
+        let title = escape_html(card.description.as_deref().unwrap_or(card.title()));
         let nonce = throughline_model::Digest::of(card.digest.as_bytes()).short();
         self.nonce.clone_from(&nonce);
-        let mut facts = vec![escaped(card.id.as_str())];
-        facts.push(escaped(&self.time(card.created_at)));
+        let mut facts = vec![escape_html(card.id.as_str())];
+        facts.push(escape_html(&self.format_time(card.created_at)));
         facts.push(format!("{} messages", card.messages));
-        facts.extend(card.agent.iter().map(|agent| escaped(&agent.name)));
-        facts.extend(card.model.iter().map(|model| escaped(model)));
-        facts.extend(card.workspace.iter().map(|folder| escaped(folder)));
+        facts.extend(card.agent.iter().map(|agent| escape_html(&agent.name)));
+        facts.extend(card.model.iter().map(|model| escape_html(model)));
+        facts.extend(card.workspace.iter().map(|folder| escape_html(folder)));
         facts.extend(
             card.tags
                 .iter()
-                .map(|tag| format!("#{}", escaped(tag.as_str()))),
+                .map(|tag| format!("#{}", escape_html(tag.as_str()))),
         );
         write!(
             self.out,
@@ -73,13 +73,19 @@ impl<W: Write> HtmlWriter<W> {
         )
     }
 
-    fn time(&self, at: jiff::Timestamp) -> String {
+    fn format_time(&self, at: jiff::Timestamp) -> String {
         let zoned = at.to_zoned(self.zone.clone());
         zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
     }
 
-    fn section(&mut self, entry: &Entry, class: &str, who: &str, body: &str) -> io::Result<()> {
-        let time = escaped(&self.time(entry.at));
+    fn write_section(
+        &mut self,
+        entry: &Entry,
+        class: &str,
+        who: &str,
+        body: &str,
+    ) -> io::Result<()> {
+        let time = escape_html(&self.format_time(entry.at));
         writeln!(
             self.out,
             "<section class=\"entry {class}\" id=\"e{seq}\">\n<h2>{who} \
@@ -90,8 +96,8 @@ impl<W: Write> HtmlWriter<W> {
 }
 
 impl<W: Write> SessionWriter for HtmlWriter<W> {
-    fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
-        self.begin()?;
+    fn write_entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
+        self.write_page_header()?;
         match &entry.body {
             Body::Message(message) => {
                 let (class, who) = match message.role {
@@ -101,41 +107,45 @@ impl<W: Write> SessionWriter for HtmlWriter<W> {
                     Role::Tool => ("tool", "Tool"),
                 };
                 let who = match (&entry.author, &message.model) {
-                    (Some(author), _) => format!("{} ({who})", escaped(author)),
-                    (None, Some(model)) => format!("{who} ({})", escaped(model)),
+                    (Some(author), _) => format!("{} ({who})", escape_html(author)),
+                    (None, Some(model)) => format!("{who} ({})", escape_html(model)),
                     (None, None) => who.to_owned(),
                 };
-                let hidden = if self.head.standing.shows(entry.seq) {
+                let hidden = if self.metadata.state.is_visible(entry.seq) {
                     class.to_owned()
                 } else {
                     format!("{class} back")
                 };
-                let body = content(&message.content, blobs);
-                self.section(entry, &hidden, &who, &body)
+                let body = render_content(&message.content, blobs);
+                self.write_section(entry, &hidden, &who, &body)
             }
             Body::Checkpoint(checkpoint) | Body::Summarized(checkpoint) => {
-                let text = paragraphs(&plain(&checkpoint.summary));
+                let text = render_paragraphs(&summary_to_text(&checkpoint.summary));
                 let who = format!("Summary up to {}", checkpoint.covers);
-                self.section(entry, "summary", &who, &text)
+                self.write_section(entry, "summary", &who, &text)
             }
-            Body::Pinned { text } => self.section(entry, "note", "Pinned", &paragraphs(text)),
-            Body::Decided { text } => self.section(entry, "note", "Decided", &paragraphs(text)),
+            Body::Pinned { text } => {
+                self.write_section(entry, "note", "Pinned", &render_paragraphs(text))
+            }
+            Body::Decided { text } => {
+                self.write_section(entry, "note", "Decided", &render_paragraphs(text))
+            }
             Body::Restored(restored) => {
                 let text = restored.acknowledgement.clone().unwrap_or_default();
-                let who = format!("Resumed from {}", escaped(restored.from.as_str()));
-                self.section(entry, "note", &who, &paragraphs(&text))
+                let who = format!("Resumed from {}", escape_html(restored.from.as_str()));
+                self.write_section(entry, "note", &who, &render_paragraphs(&text))
             }
             Body::Rewound { to } => {
                 let who = format!("Went back to {to}");
-                self.section(entry, "note", &who, "")
+                self.write_section(entry, "note", &who, "")
             }
-            Body::Cleared => self.section(entry, "note", "Started anew", ""),
+            Body::Cleared => self.write_section(entry, "note", "Started anew", ""),
             _ => Ok(()),
         }
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.begin()?;
+        self.write_page_header()?;
         write!(
             self.out,
             "</main>\n<script nonce=\"{}\">{SCRIPT}</script>\n</body>\n</html>\n",
@@ -145,32 +155,35 @@ impl<W: Write> SessionWriter for HtmlWriter<W> {
     }
 }
 
-fn content(content: &Content, blobs: &Blobs) -> String {
+fn render_content(content: &Content, blobs: &Blobs) -> String {
     let mut html = String::new();
     for block in &content.0 {
         match block {
-            Block::Text(text) => html.push_str(&paragraphs(text)),
+            Block::Text(text) => html.push_str(&render_paragraphs(text)),
             Block::Thinking { text, .. } if text.is_empty() => {}
             Block::Thinking { text, .. } => {
-                let text = paragraphs(text);
-                html.push_str(&folded("Thinking", &text));
+                let text = render_paragraphs(text);
+                html.push_str(&render_details("Thinking", &text));
             }
             Block::ToolCall(call) => {
-                let input = format!("<pre>{}</pre>\n", escaped(&pretty(call.input.as_str())));
-                let name = format!("Calls <b>{}</b>", escaped(&call.name));
-                html.push_str(&folded(&name, &input));
+                let input = format!(
+                    "<pre>{}</pre>\n",
+                    escape_html(&pretty_json(call.input.as_str()))
+                );
+                let name = format!("Calls <b>{}</b>", escape_html(&call.name));
+                html.push_str(&render_details(&name, &input));
             }
             Block::ToolResult(result) => {
                 let name = if result.is_error { "Failed" } else { "Result" };
-                let inner = self::content(&result.content, blobs);
-                html.push_str(&folded(
+                let inner = self::render_content(&result.content, blobs);
+                html.push_str(&render_details(
                     name,
                     &format!("<div class=\"result\">{inner}</div>\n"),
                 ));
             }
             Block::Foreign(json) => {
-                let json = format!("<pre>{}</pre>\n", escaped(&pretty(json.as_str())));
-                html.push_str(&folded("Something of another system", &json));
+                let json = format!("<pre>{}</pre>\n", escape_html(&pretty_json(json.as_str())));
+                html.push_str(&render_details("Something of another system", &json));
             }
             block => {
                 let name = match block {
@@ -180,13 +193,15 @@ fn content(content: &Content, blobs: &Blobs) -> String {
                         .unwrap_or_else(|| format!("{}, {} bytes", file.media_type, file.bytes)),
                     _ => String::new(),
                 };
-                match picture(block, blobs) {
+                match image_data(block, blobs) {
                     Some((media_type, bytes)) => html.push_str(&format!(
                         "<img alt=\"{}\" src=\"data:{media_type};base64,{}\">\n",
-                        escaped(&name),
+                        escape_html(&name),
                         STANDARD.encode(bytes)
                     )),
-                    None => html.push_str(&format!("<p class=\"file\">{}</p>\n", escaped(&name))),
+                    None => {
+                        html.push_str(&format!("<p class=\"file\">{}</p>\n", escape_html(&name)));
+                    }
                 }
             }
         }
@@ -194,11 +209,11 @@ fn content(content: &Content, blobs: &Blobs) -> String {
     html
 }
 
-fn folded(name: &str, inner: &str) -> String {
+fn render_details(name: &str, inner: &str) -> String {
     format!("<details><summary>{name}</summary>\n{inner}</details>\n")
 }
 
-fn pretty(json: &str) -> String {
+fn pretty_json(json: &str) -> String {
     let value: Result<serde_json::Value, _> = serde_json::from_str(json);
     let pretty = value
         .ok()
@@ -207,12 +222,12 @@ fn pretty(json: &str) -> String {
 }
 
 /// Text with its line breaks, and fenced code apart.
-fn paragraphs(text: &str) -> String {
+fn render_paragraphs(text: &str) -> String {
     let mut html = String::new();
     let mut fence: Option<&str> = None;
     let mut lines: Vec<&str> = Vec::new();
     let close = |lines: &mut Vec<&str>, code: bool| {
-        let text = escaped(&lines.join("\n"));
+        let text = escape_html(&lines.join("\n"));
         lines.clear();
         match (code, text.trim().is_empty()) {
             (true, _) => format!("<pre><code>{text}</code></pre>\n"),
@@ -239,7 +254,7 @@ fn paragraphs(text: &str) -> String {
 }
 
 /// Text that cannot be anything but text, in an element or in a quoted attribute.
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

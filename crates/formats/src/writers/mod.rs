@@ -8,35 +8,36 @@
 mod claude_code;
 mod codex;
 mod html;
-mod layouts;
-mod pairs;
+mod pending_tool_calls;
 mod pi;
+mod reference_layouts;
 
 use std::collections::HashMap;
 use std::io;
 
 use throughline_model::{
-    Birth, Block, Card, Digest, Entry, EntryId, Message, Seq, Standing, Summary, Timestamp,
+    Block, Digest, Entry, EntryId, Message, Seq, SessionHeader, SessionInfo, SessionState, Summary,
+    Timestamp,
 };
 
 pub use claude_code::ClaudeCodeWriter;
 pub use codex::CodexWriter;
 pub use html::HtmlWriter;
-pub use layouts::{Layout, Whole};
 pub use pi::PiWriter;
+pub use reference_layouts::{Layout, SessionExport};
 
 /// The bytes of attachments.
 pub type Blobs = HashMap<Digest, Vec<u8>>;
 
 /// What a writer must know of a session before its first entry.
 #[derive(Clone, Debug)]
-pub struct Head {
+pub struct ExportMetadata {
     /// How it was born.
-    pub birth: Birth,
+    pub header: SessionHeader,
     /// What is known of it.
-    pub card: Card,
+    pub info: SessionInfo,
     /// What stands.
-    pub standing: Standing,
+    pub state: SessionState,
     /// The summary in force: what it covers, what it says, and when it was made.
     pub summary: Option<(Seq, Summary, Timestamp)>,
     /// The folder to go on in.
@@ -46,17 +47,17 @@ pub struct Head {
 /// Writes a session, entry by entry.
 pub trait SessionWriter {
     /// Writes what an entry says. The blobs it names are given along.
-    fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()>;
+    fn write_entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()>;
 
     /// Ends the session.
     fn finish(&mut self) -> io::Result<()>;
 }
 
-impl Head {
+impl ExportMetadata {
     /// What the session is called by systems that want a UUID: its own id where it is one,
     /// or one that is a function of it.
     pub fn uuid(&self, system: &str) -> String {
-        let id = self.card.id.as_str();
+        let id = self.info.id.as_str();
         let shape = [8, 4, 4, 4, 12];
         let mut parts = id.split('-');
         let is_uuid = shape.iter().all(|length| {
@@ -68,16 +69,16 @@ impl Head {
         if is_uuid {
             return id.to_lowercase();
         }
-        EntryId::derived(&[system.as_bytes(), id.as_bytes()]).to_string()
+        EntryId::derive(&[system.as_bytes(), id.as_bytes()]).to_string()
     }
 
     /// The message of an entry, where it stands.
-    fn shown<'e>(&self, entry: &'e Entry) -> Option<&'e Message> {
-        entry.message().filter(|_| self.standing.shows(entry.seq))
+    fn visible_message<'e>(&self, entry: &'e Entry) -> Option<&'e Message> {
+        entry.message().filter(|_| self.state.is_visible(entry.seq))
     }
 
     /// Whether an entry comes after what the summary in force covers.
-    fn is_kept(&self, seq: Seq) -> bool {
+    fn is_after_summary(&self, seq: Seq) -> bool {
         let covers = self.summary.as_ref().map(|(covers, ..)| *covers);
         covers.is_some_and(|covers| seq > covers)
     }
@@ -85,12 +86,12 @@ impl Head {
     /// What the summary in force says, as text.
     fn summary_text(&self) -> Option<(Seq, String, Timestamp)> {
         let (covers, summary, at) = self.summary.as_ref()?;
-        Some((*covers, plain(summary), *at))
+        Some((*covers, summary_to_text(summary), *at))
     }
 }
 
 /// A summary as plain text.
-pub fn plain(summary: &Summary) -> String {
+pub fn summary_to_text(summary: &Summary) -> String {
     let lists = [
         ("Topics", &summary.topics),
         ("Done", &summary.completed),
@@ -121,7 +122,7 @@ pub fn plain(summary: &Summary) -> String {
 }
 
 /// What is left of a block where a format has no place for it.
-fn in_words(block: &Block) -> Option<String> {
+fn block_to_text(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
         Block::Attachment(file) => {
@@ -137,7 +138,7 @@ fn in_words(block: &Block) -> Option<String> {
 }
 
 /// A picture's media type and bytes, where models take it.
-fn picture<'b>(block: &'b Block, blobs: &'b Blobs) -> Option<(&'b str, &'b [u8])> {
+fn image_data<'b>(block: &'b Block, blobs: &'b Blobs) -> Option<(&'b str, &'b [u8])> {
     let Block::Attachment(file) = block else {
         return None;
     };

@@ -7,73 +7,73 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use throughline_model::{Block, Entry, Message, Role, Timestamp, ToolResult};
 
-use super::claude_code::{millis, object};
-use super::pairs::Pairs;
-use super::{Blobs, Head, SessionWriter, in_words, picture};
+use super::claude_code::{format_millis, wrap_object};
+use super::pending_tool_calls::PendingToolCalls;
+use super::{Blobs, ExportMetadata, SessionWriter, block_to_text, image_data};
 
 /// Writes a session as pi loads it.
 #[derive(Debug)]
 pub struct PiWriter<W: Write> {
     out: W,
-    head: Head,
+    metadata: ExportMetadata,
     last: Option<String>,
-    pairs: Pairs,
+    pending_calls: PendingToolCalls,
     begun: bool,
     /// The first entry after what the summary covers.
-    kept: Option<String>,
+    first_kept: Option<String>,
     at: Timestamp,
     written: u64,
 }
 
 impl<W: Write> PiWriter<W> {
     /// Starts a session.
-    pub fn new(out: W, head: Head) -> Self {
+    pub fn new(out: W, metadata: ExportMetadata) -> Self {
         Self {
-            at: head.birth.at,
+            at: metadata.header.at,
             out,
-            head,
+            metadata,
             last: None,
-            pairs: Pairs::default(),
+            pending_calls: PendingToolCalls::default(),
             begun: false,
-            kept: None,
+            first_kept: None,
             written: 0,
         }
     }
 
     /// Where pi looks for it, below its `sessions` folder.
-    pub fn place(head: &Head) -> String {
+    pub fn default_path(head: &ExportMetadata) -> String {
         let folder = head.folder.trim_start_matches(['/', '\\']);
         let folder = folder.replace(['/', '\\', ':'], "-");
-        let time = millis(head.birth.at).replace([':', '.'], "-");
+        let time = format_millis(head.header.at).replace([':', '.'], "-");
         format!("--{folder}--/{time}_{}.jsonl", head.uuid("pi"))
     }
 
-    fn line(&mut self, value: &Value) -> io::Result<()> {
+    fn write_line(&mut self, value: &Value) -> io::Result<()> {
         serde_json::to_writer(&mut self.out, value)?;
         self.out.write_all(b"\n")
     }
 
     /// Writes an entry after the last one.
-    fn put(&mut self, type_of: &str, mut members: Value) -> io::Result<()> {
+    fn write_record(&mut self, type_of: &str, mut members: Value) -> io::Result<()> {
         self.written += 1;
         let id = format!("{:08x}", self.written);
         members["type"] = json!(type_of);
         members["id"] = json!(id);
         members["parentId"] = json!(self.last);
-        members["timestamp"] = json!(millis(self.at));
+        members["timestamp"] = json!(format_millis(self.at));
         self.last = Some(id);
-        self.line(&members)
+        self.write_line(&members)
     }
 
-    fn say(&mut self, message: Value) -> io::Result<()> {
+    fn write_message_record(&mut self, message: Value) -> io::Result<()> {
         let mut message = message;
         message["timestamp"] = json!(self.at.as_millisecond());
-        self.put("message", json!({"message": message}))
+        self.write_record("message", json!({"message": message}))
     }
 
-    fn message(&mut self, message: &Message, blobs: &Blobs) -> io::Result<()> {
-        let missing = self.pairs.missing_before(message);
-        self.answer(&missing)?;
+    fn write_message(&mut self, message: &Message, blobs: &Blobs) -> io::Result<()> {
+        let missing = self.pending_calls.take_missing_before(message);
+        self.write_missing_results(&missing)?;
         let mut content = Vec::new();
         for block in &message.content.0 {
             match block {
@@ -89,32 +89,34 @@ impl<W: Write> PiWriter<W> {
                     "type": "toolCall",
                     "id": call.id,
                     "name": call.name,
-                    "arguments": object(call.input.decode().unwrap_or_default()),
+                    "arguments": wrap_object(call.input.decode().unwrap_or_default()),
                 })),
-                Block::ToolResult(result) if self.pairs.answers(result) => {
-                    self.result(result, blobs)?;
+                Block::ToolResult(result) if self.pending_calls.resolve(result) => {
+                    self.write_result(result, blobs)?;
                 }
                 Block::ToolResult(result) => {
                     content.push(json!({"type": "text", "text": result.content.to_text()}));
                 }
-                block => content.extend(said(block, blobs)),
+                block => content.extend(block_to_json(block, blobs)),
             }
         }
         if content.is_empty() {
             return Ok(());
         }
         match message.role {
-            Role::User | Role::Tool => self.say(json!({"role": "user", "content": content})),
+            Role::User | Role::Tool => {
+                self.write_message_record(json!({"role": "user", "content": content}))
+            }
             Role::System => {
                 let members = json!({
                     "customType": "throughline",
                     "content": content,
                     "display": true,
                 });
-                self.put("custom_message", members)
+                self.write_record("custom_message", members)
             }
             Role::Assistant => {
-                self.pairs.calls(&message.content);
+                self.pending_calls.add_calls(&message.content);
                 let usage = message.usage.unwrap_or_default();
                 let cached = usage.cache_read + usage.cache_write;
                 let provider = message.provider.as_deref().unwrap_or("anthropic");
@@ -125,7 +127,7 @@ impl<W: Write> PiWriter<W> {
                 } else {
                     "stop"
                 };
-                self.say(json!({
+                self.write_message_record(json!({
                     "role": "assistant",
                     "content": content,
                     "api": match provider {
@@ -149,10 +151,12 @@ impl<W: Write> PiWriter<W> {
         }
     }
 
-    fn result(&mut self, result: &ToolResult, blobs: &Blobs) -> io::Result<()> {
+    fn write_result(&mut self, result: &ToolResult, blobs: &Blobs) -> io::Result<()> {
         let blocks = result.content.0.iter();
-        let content: Vec<Value> = blocks.filter_map(|block| said(block, blobs)).collect();
-        self.say(json!({
+        let content: Vec<Value> = blocks
+            .filter_map(|block| block_to_json(block, blobs))
+            .collect();
+        self.write_message_record(json!({
             "role": "toolResult",
             "toolCallId": result.call_id,
             "toolName": "tool",
@@ -161,14 +165,14 @@ impl<W: Write> PiWriter<W> {
         }))
     }
 
-    fn answer(&mut self, missing: &[ToolResult]) -> io::Result<()> {
+    fn write_missing_results(&mut self, missing: &[ToolResult]) -> io::Result<()> {
         let none = Blobs::new();
         missing
             .iter()
-            .try_for_each(|result| self.result(result, &none))
+            .try_for_each(|result| self.write_result(result, &none))
     }
 
-    fn begin(&mut self) -> io::Result<()> {
+    fn write_session_header(&mut self) -> io::Result<()> {
         if self.begun {
             return Ok(());
         }
@@ -176,55 +180,58 @@ impl<W: Write> PiWriter<W> {
         let header = json!({
             "type": "session",
             "version": 3,
-            "id": self.head.uuid("pi"),
-            "timestamp": millis(self.head.birth.at),
-            "cwd": self.head.folder,
+            "id": self.metadata.uuid("pi"),
+            "timestamp": format_millis(self.metadata.header.at),
+            "cwd": self.metadata.folder,
         });
-        self.line(&header)
+        self.write_line(&header)
     }
 }
 
 /// A block that is said or shown.
-fn said(block: &Block, blobs: &Blobs) -> Option<Value> {
-    if let Some((media_type, bytes)) = picture(block, blobs) {
+fn block_to_json(block: &Block, blobs: &Blobs) -> Option<Value> {
+    if let Some((media_type, bytes)) = image_data(block, blobs) {
         let data = STANDARD.encode(bytes);
         return Some(json!({"type": "image", "data": data, "mimeType": media_type}));
     }
-    Some(json!({"type": "text", "text": in_words(block)?}))
+    Some(json!({"type": "text", "text": block_to_text(block)?}))
 }
 
 impl<W: Write> SessionWriter for PiWriter<W> {
-    fn entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
-        self.begin()?;
-        let Some(message) = self.head.shown(entry) else {
+    fn write_entry(&mut self, entry: &Entry, blobs: &Blobs) -> io::Result<()> {
+        self.write_session_header()?;
+        let Some(message) = self.metadata.visible_message(entry) else {
             return Ok(());
         };
         self.at = self.at.max(entry.at);
         let before = self.written;
-        self.message(message, blobs)?;
-        if self.kept.is_none() && self.head.is_kept(entry.seq) && self.written > before {
-            self.kept.clone_from(&self.last);
+        self.write_message(message, blobs)?;
+        if self.first_kept.is_none()
+            && self.metadata.is_after_summary(entry.seq)
+            && self.written > before
+        {
+            self.first_kept.clone_from(&self.last);
         }
         Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.begin()?;
-        let missing = self.pairs.missing();
-        self.answer(&missing)?;
-        if let Some((_, text, at)) = self.head.summary_text() {
+        self.write_session_header()?;
+        let missing = self.pending_calls.take_missing();
+        self.write_missing_results(&missing)?;
+        if let Some((_, text, at)) = self.metadata.summary_text() {
             self.at = self.at.max(at);
             // It names the first entry that is kept; with none, one that is not there.
-            let kept = self.kept.clone().unwrap_or_else(|| "none".to_owned());
+            let kept = self.first_kept.clone().unwrap_or_else(|| "none".to_owned());
             let members = json!({
                 "summary": text,
                 "firstKeptEntryId": kept,
                 "tokensBefore": 0,
             });
-            self.put("compaction", members)?;
+            self.write_record("compaction", members)?;
         }
-        if let Some(name) = self.head.card.name.clone() {
-            self.put("session_info", json!({"name": name.as_str()}))?;
+        if let Some(name) = self.metadata.info.name.clone() {
+            self.write_record("session_info", json!({"name": name.as_str()}))?;
         }
         self.out.flush()
     }

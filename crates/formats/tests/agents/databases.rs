@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use rusqlite::Connection;
-use throughline_formats::Agent;
+use throughline_formats::SourceFormat;
 
-use crate::told::{all, can_be_stored, fixture, from, text, written};
+use crate::rendered_records::{
+    assert_storable, fixture, read_all, read_from, read_to_text, render_records,
+};
 
 /// A database made by the statements of a fixture.
-fn database(name: &str, statements: &str) -> (tempfile::TempDir, PathBuf) {
+fn create_database(name: &str, statements: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     let sql = std::fs::read_to_string(fixture(statements)).unwrap();
@@ -30,9 +32,9 @@ macro_rules! golden {
 
 #[test]
 fn an_opencode_database_is_read_and_then_only_what_changed() {
-    let (_folder, path) = database("opencode.db", "opencode.sql");
-    let (told, bookmark) = from(Agent::OpenCode, &path, None);
-    golden!("opencode_database", written(&told));
+    let (_folder, path) = create_database("opencode.db", "opencode.sql");
+    let (told, bookmark) = read_from(SourceFormat::OpenCode, &path, None);
+    golden!("opencode_database", render_records(&told));
     Connection::open(&path)
         .unwrap()
         .execute_batch(
@@ -41,8 +43,8 @@ fn an_opencode_database_is_read_and_then_only_what_changed() {
                UPDATE session SET time_updated = 1735732999000 WHERE id = 'ses_2';"#,
         )
         .unwrap();
-    let (told, _) = from(Agent::OpenCode, &path, bookmark.as_ref());
-    let told = written(&told);
+    let (told, _) = read_from(SourceFormat::OpenCode, &path, bookmark.as_ref());
+    let told = render_records(&told);
     assert!(
         told.contains("\"More\"") && !told.contains("session ses_1 "),
         "{told}"
@@ -51,40 +53,43 @@ fn an_opencode_database_is_read_and_then_only_what_changed() {
 
 #[test]
 fn a_goose_database_is_read() {
-    let (_folder, path) = database("sessions.db", "goose.sql");
-    golden!("goose_database", text(Agent::Goose, &path));
+    let (_folder, path) = create_database("sessions.db", "goose.sql");
+    golden!("goose_database", read_to_text(SourceFormat::Goose, &path));
 }
 
 /// As Goose 1.52 writes them: the time and folder of each turn, what an answer cost, a compaction
 /// with its word to the model, and one before it that the next has hidden as well.
 #[test]
 fn what_goose_tells_the_model_alone_is_no_compaction() {
-    let (_folder, path) = database("sessions.db", "goose_alone.sql");
-    golden!("goose_alone", text(Agent::Goose, &path));
+    let (_folder, path) = create_database("sessions.db", "goose_alone.sql");
+    golden!("goose_alone", read_to_text(SourceFormat::Goose, &path));
 }
 
 #[test]
 fn an_llm_database_is_read_in_both_its_ages() {
-    let (_folder, path) = database("logs.db", "llm.sql");
-    golden!("llm_database", text(Agent::Llm, &path));
+    let (_folder, path) = create_database("logs.db", "llm.sql");
+    golden!("llm_database", read_to_text(SourceFormat::Llm, &path));
 }
 
 #[test]
 fn sessions_of_the_agents_sdk_are_read() {
-    let (_folder, path) = database("agents.db", "openai_agents.sql");
-    golden!("openai_agents_database", text(Agent::OpenAiAgents, &path));
+    let (_folder, path) = create_database("agents.db", "openai_agents.sql");
+    golden!(
+        "openai_agents_database",
+        read_to_text(SourceFormat::OpenAiAgents, &path)
+    );
 }
 
 /// A message that is its own ancestor: each is read once, and the cycle is reported.
 #[test]
 fn messages_of_llm_in_a_cycle_are_each_read_once() {
-    let (_folder, path) = database("logs.db", "llm.sql");
+    let (_folder, path) = create_database("logs.db", "llm.sql");
     let cycle = "UPDATE messages SET parent_hash = 'h4' WHERE hash = 'h2'";
     Connection::open(&path)
         .unwrap()
         .execute_batch(cycle)
         .unwrap();
-    let told = text(Agent::Llm, &path);
+    let told = read_to_text(SourceFormat::Llm, &path);
     for said in ["\"One\"", "\"Long text and more\"", "\"boom\""] {
         assert_eq!(told.matches(said).count(), 1, "{said} in {told}");
     }
@@ -102,11 +107,11 @@ fn parts_of_llm_of_any_type_can_be_stored() {
         "attachment",
         "foreign",
     ] {
-        let (_folder, path) = database("logs.db", "llm.sql");
+        let (_folder, path) = create_database("logs.db", "llm.sql");
         Connection::open(&path)
             .unwrap()
             .execute("UPDATE parts SET type = ?1", [kind])
             .unwrap();
-        can_be_stored(&all(Agent::Llm, &path));
+        assert_storable(&read_all(SourceFormat::Llm, &path));
     }
 }

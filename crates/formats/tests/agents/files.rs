@@ -2,15 +2,15 @@
 
 use std::io::Write as _;
 
-use throughline_formats::Agent;
+use throughline_formats::SourceFormat;
 
-use crate::told::{fixture, text};
+use crate::rendered_records::{fixture, read_to_text};
 
 macro_rules! golden {
     ($($test:ident: $agent:ident, $file:literal;)+) => {$(
         #[test]
         fn $test() {
-            let told = text(Agent::$agent, &fixture($file));
+            let told = read_to_text(SourceFormat::$agent, &fixture($file));
             let mut settings = insta::Settings::clone_current();
             settings.set_prepend_module_to_snapshot(false);
             settings.set_omit_expression(true);
@@ -55,7 +55,7 @@ fn aider_history() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(".aider.chat.history.md");
     std::fs::copy(fixture("aider.chat.history.md"), &path).unwrap();
-    let told = without_times(&text(Agent::Aider, &path));
+    let told = without_times(&read_to_text(SourceFormat::Aider, &path));
     let told = told.replace(&folder.path().display().to_string(), "/work/app");
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
@@ -65,7 +65,10 @@ fn aider_history() {
 
 #[test]
 fn chat_loop_transcript() {
-    let told = without_times(&text(Agent::ChatLoop, &fixture("chat_loop.md")));
+    let told = without_times(&read_to_text(
+        SourceFormat::ChatLoop,
+        &fixture("chat_loop.md"),
+    ));
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
@@ -84,13 +87,13 @@ fn a_compressed_rollout_tells_the_same() {
     let packed = ruzstd::encoding::compress_to_vec(&plain[..], level);
     std::fs::write(&path, packed).unwrap();
     assert_eq!(
-        text(Agent::Codex, &path),
-        text(Agent::Codex, &fixture(name))
+        read_to_text(SourceFormat::Codex, &path),
+        read_to_text(SourceFormat::Codex, &fixture(name))
     );
 }
 
 /// A compressed file of so many blocks, each of which says one byte 128 KiB long.
-fn endless(byte: u8, blocks: usize) -> Vec<u8> {
+fn zstd_bomb(byte: u8, blocks: usize) -> Vec<u8> {
     // The magic number, no size, a window of 128 KiB.
     let mut file = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38];
     for block in 1..=blocks {
@@ -109,8 +112,9 @@ fn a_compressed_file_that_expands_without_end_is_refused() {
         .join("rollout-2026-01-02T10-00-00-33333333-3333-4333-8333-333333333333.jsonl.zst");
     for byte in [b'\n', b'x', 0] {
         // 128 MiB from 4 KiB.
-        std::fs::write(&path, endless(byte, 1_024)).unwrap();
-        let read = throughline_formats::read_source(Agent::Codex, &path, None, &mut |_| true);
+        std::fs::write(&path, zstd_bomb(byte, 1_024)).unwrap();
+        let read =
+            throughline_formats::read_source(SourceFormat::Codex, &path, None, &mut |_| true);
         let error = read.unwrap_err();
         let source = std::error::Error::source(&error).unwrap().to_string();
         assert!(
@@ -142,8 +146,8 @@ fn whatever_the_bytes_are_no_reader_panics() {
             let path = folder.path().join(format!("{index}.{ending}"));
             let mut file = std::fs::File::create(&path).unwrap();
             file.write_all(bytes).unwrap();
-            Agent::of(&path);
-            for agent in Agent::ALL {
+            SourceFormat::detect(&path);
+            for agent in SourceFormat::ALL {
                 // An error says what is wrong; a panic would fail the test.
                 let _ = throughline_formats::read_source(agent, &path, None, &mut |_| true);
             }
@@ -159,5 +163,5 @@ fn a_tree_that_bites_its_tail_ends() {
         "message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["x"]}}},
         "b":{"parent":"a","children":["a"]}}}]"#;
     std::fs::write(&path, tree).unwrap();
-    assert!(text(Agent::ChatGpt, &path).starts_with("session c1234567"));
+    assert!(read_to_text(SourceFormat::ChatGpt, &path).starts_with("session c1234567"));
 }

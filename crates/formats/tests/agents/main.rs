@@ -5,7 +5,7 @@
 
 mod damage;
 mod databases;
+mod discovery;
 mod files;
-mod finding;
-mod growing;
-mod told;
+mod incremental;
+mod rendered_records;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use throughline_formats::Agent;
+use throughline_formats::SourceFormat;
 use throughline_fuzz::mutate::{self, Mutation};
 use throughline_fuzz::{Case, Choices, Input, Target, fuzz};
 
-use crate::properties::{check, garbage_is_told};
+use crate::properties::{assert_garbage_reported, check};
 use crate::{corpus, fixtures};
 
 /// A file that is changed, and the source that it is part of.
@@ -16,23 +16,23 @@ struct Document {
     source: &'static str,
 }
 
-const fn alone(file: &'static str) -> Document {
+const fn standalone(file: &'static str) -> Document {
     Document { file, source: file }
 }
 
-const fn beside(file: &'static str, source: &'static str) -> Document {
+const fn part_of(file: &'static str, source: &'static str) -> Document {
     Document { file, source }
 }
 
 /// Fixtures of one agent, in a folder of their own where they can be changed.
 struct Sources {
-    agent: Agent,
+    agent: SourceFormat,
     documents: Vec<Document>,
     folder: tempfile::TempDir,
 }
 
 impl Sources {
-    fn new(agent: Agent, documents: Vec<Document>) -> Self {
+    fn new(agent: SourceFormat, documents: Vec<Document>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for document in &documents {
             for file in [document.file, document.source] {
@@ -67,7 +67,7 @@ impl Sources {
         if let Some(told) = told
             && Path::new(file).extension().is_some_and(|it| it == "jsonl")
         {
-            garbage_is_told(&input.bytes, &told);
+            assert_garbage_reported(&input.bytes, &told);
         }
         fs::copy(fixtures().join(file), changed).unwrap();
     }
@@ -85,7 +85,7 @@ macro_rules! targets {
     ($($test:ident: $agent:ident [$($document:expr),+ $(,)?];)+) => {$(
         #[test]
         fn $test() {
-            let sources = Sources::new(Agent::$agent, vec![$($document),+]);
+            let sources = Sources::new(SourceFormat::$agent, vec![$($document),+]);
             fuzz!(sources.target(), |input: &Input| sources.check(input));
         }
     )+};
@@ -97,61 +97,65 @@ const OPENCODE: &str = "opencode/storage/session/p1/ses_1.json";
 
 targets! {
     claude_code: ClaudeCode [
-        alone("claude-code/11111111-1111-4111-8111-111111111111.jsonl"),
-        alone("claude-code/22222222-2222-4222-8222-222222222222.jsonl"),
-        alone("claude-code/agent-0a1b2c3d.jsonl"),
+        standalone("claude-code/11111111-1111-4111-8111-111111111111.jsonl"),
+        standalone("claude-code/22222222-2222-4222-8222-222222222222.jsonl"),
+        standalone("claude-code/agent-0a1b2c3d.jsonl"),
     ];
     codex: Codex [
-        alone("codex/rollout-2026-01-02T10-00-00-33333333-3333-4333-8333-333333333333.jsonl"),
-        alone("codex/rollout-2026-01-03T10-00-00-44444444-4444-4444-8444-444444444444.jsonl"),
-        alone("codex/rollout-2026-01-03T11-00-00-55555555-5555-4555-8555-555555555555.jsonl"),
-        alone("codex/session_index.jsonl"),
+        standalone("codex/rollout-2026-01-02T10-00-00-33333333-3333-4333-8333-333333333333.jsonl"),
+        standalone("codex/rollout-2026-01-03T10-00-00-44444444-4444-4444-8444-444444444444.jsonl"),
+        standalone("codex/rollout-2026-01-03T11-00-00-55555555-5555-4555-8555-555555555555.jsonl"),
+        standalone("codex/session_index.jsonl"),
     ];
     gemini: Gemini [
-        alone("gemini/chats/session-2026-01-02T10-00-main1.jsonl"),
-        alone("gemini/chats/main-1/sub-1.jsonl"),
-        alone("gemini/chats/session-legacy.json"),
+        standalone("gemini/chats/session-2026-01-02T10-00-main1.jsonl"),
+        standalone("gemini/chats/main-1/sub-1.jsonl"),
+        standalone("gemini/chats/session-legacy.json"),
     ];
     opencode: OpenCode [
-        alone("opencode/export.json"),
-        alone(OPENCODE),
-        beside("opencode/storage/message/ses_1/msg_2.json", OPENCODE),
-        beside("opencode/storage/part/msg_2/prt_2.json", OPENCODE),
+        standalone("opencode/export.json"),
+        standalone(OPENCODE),
+        part_of("opencode/storage/message/ses_1/msg_2.json", OPENCODE),
+        part_of("opencode/storage/part/msg_2/prt_2.json", OPENCODE),
     ];
-    goose: Goose [alone("goose/20250101_120000.jsonl")];
-    pi: Pi [alone("pi/2026-01-02T10-00-00-000Z_66666666-6666-4666-8666-666666666666.jsonl")];
-    aider: Aider [alone("aider.chat.history.md")];
-    chatgpt: ChatGpt [alone("chatgpt.json")];
-    conversations: Conversations [alone("items.json")];
-    plain: Plain [alone("messages.json")];
+    goose: Goose [standalone("goose/20250101_120000.jsonl")];
+    pi: Pi [standalone("pi/2026-01-02T10-00-00-000Z_66666666-6666-4666-8666-666666666666.jsonl")];
+    aider: Aider [standalone("aider.chat.history.md")];
+    chatgpt: ChatGpt [standalone("chatgpt.json")];
+    conversations: Conversations [standalone("items.json")];
+    plain: Plain [standalone("messages.json")];
     aiarmy: AiArmy [
-        alone(AIARMY),
-        beside("aiarmy/session-abc12345/metadata.json", AIARMY),
-        beside("aiarmy/session-abc12345/state.json", AIARMY),
-        beside("aiarmy/session-abc12345/working.json", AIARMY),
+        standalone(AIARMY),
+        part_of("aiarmy/session-abc12345/metadata.json", AIARMY),
+        part_of("aiarmy/session-abc12345/state.json", AIARMY),
+        part_of("aiarmy/session-abc12345/working.json", AIARMY),
     ];
-    chat_loop: ChatLoop [alone("chat_loop.md")];
-    bot: Bot [alone("sessions.json")];
+    chat_loop: ChatLoop [standalone("chat_loop.md")];
+    bot: Bot [standalone("sessions.json")];
     agent_cli: AgentCli [
-        alone("agent-cli/2026-01-04-14-32-15-001-abcd.json"),
-        beside("agent-cli/index.json", "agent-cli/2026-01-04-14-32-15-001-abcd.json"),
+        standalone("agent-cli/2026-01-04-14-32-15-001-abcd.json"),
+        part_of("agent-cli/index.json", "agent-cli/2026-01-04-14-32-15-001-abcd.json"),
     ];
     dagent: Dagent [
-        alone(DAGENT),
-        beside("dagent/chat_pm-feature-auth.json", DAGENT),
-        beside("dagent/checkpoint_pm-feature-auth.json", DAGENT),
-        beside("dagent/context_pm-feature-auth.json", DAGENT),
-        beside("dagent/agent-description_pm-feature-auth.json", DAGENT),
+        standalone(DAGENT),
+        part_of("dagent/chat_pm-feature-auth.json", DAGENT),
+        part_of("dagent/checkpoint_pm-feature-auth.json", DAGENT),
+        part_of("dagent/context_pm-feature-auth.json", DAGENT),
+        part_of("dagent/agent-description_pm-feature-auth.json", DAGENT),
     ];
 }
 
-fn packed(bytes: &[u8]) -> Vec<u8> {
+fn compress(bytes: &[u8]) -> Vec<u8> {
     let level = ruzstd::encoding::CompressionLevel::Fastest;
     ruzstd::encoding::compress_to_vec(bytes, level)
 }
 
 /// Changes what is packed, or the packed bytes.
-fn packed_lines(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
+fn mutate_compressed(
+    document: Vec<u8>,
+    others: &[Vec<u8>],
+    by: &mut Choices<'_>,
+) -> Option<Vec<u8>> {
     if by.one_in(2)? {
         return mutate::bytes(document, others, by);
     }
@@ -161,7 +165,7 @@ fn packed_lines(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> 
     if !matches!(read, Ok(Ok(_))) {
         return Some(document);
     }
-    Some(packed(&mutate::json_lines(lines, &[], by)?))
+    Some(compress(&mutate::json_lines(lines, &[], by)?))
 }
 
 #[test]
@@ -172,12 +176,12 @@ fn codex_packed() {
     let path: PathBuf = folder.path().join(format!("{name}.zst"));
     let case = Case {
         name: "rollout".to_owned(),
-        seeds: vec![packed(&plain)],
-        mutation: packed_lines,
+        seeds: vec![compress(&plain)],
+        mutation: mutate_compressed,
     };
     let target = Target::new("codex-packed", &corpus(), vec![case]);
     fuzz!(target, |input: &Input| {
         fs::write(&path, &input.bytes).unwrap();
-        check(Agent::Codex, &path);
+        check(SourceFormat::Codex, &path);
     });
 }

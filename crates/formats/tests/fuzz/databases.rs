@@ -5,14 +5,14 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use rusqlite::types::Value;
-use throughline_formats::Agent;
+use throughline_formats::SourceFormat;
 use throughline_fuzz::{Case, Choices, Input, Target, fuzz, mutate};
 
 use crate::properties::check;
 use crate::{corpus, fixtures};
 
 /// The bytes of a database made by the statements of a fixture.
-fn made(statements: &str) -> Vec<u8> {
+fn create_database(statements: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("made.db");
     let sql = fs::read_to_string(fixtures().join(statements)).unwrap();
@@ -24,7 +24,7 @@ fn made(statements: &str) -> Vec<u8> {
 }
 
 /// Changes a row or a table, or else a page.
-fn rows(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
+fn mutate_database(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<Vec<u8>> {
     if by.one_in(5)? {
         return mutate::pages::<512>(document, others, by);
     }
@@ -32,11 +32,11 @@ fn rows(document: Vec<u8>, others: &[Vec<u8>], by: &mut Choices<'_>) -> Option<V
     let path = folder.path().join("changed.db");
     fs::write(&path, &document).ok()?;
     // A database that is broken already stays as it is.
-    let _ = change(&path, by);
+    let _ = mutate_row(&path, by);
     fs::read(path).ok()
 }
 
-fn change(path: &Path, by: &mut Choices<'_>) -> Option<()> {
+fn mutate_row(path: &Path, by: &mut Choices<'_>) -> Option<()> {
     let database = Connection::open(path).ok()?;
     database
         .execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")
@@ -77,7 +77,7 @@ fn change(path: &Path, by: &mut Choices<'_>) -> Option<()> {
         _ => {
             let question = format!("SELECT \"{column}\" FROM {table} WHERE rowid = {place}");
             let old: Value = database.query_row(&question, [], |row| row.get(0)).ok()?;
-            let new = value(old, by)?;
+            let new = mutate_value(old, by)?;
             let update =
                 format!("UPDATE OR REPLACE {table} SET \"{column}\" = ?1 WHERE rowid = {place}");
             database.execute(&update, [new]).ok()?;
@@ -108,12 +108,12 @@ const WORDS: &[&str] = &[
     "null",
 ];
 
-fn value(old: Value, by: &mut Choices<'_>) -> Option<Value> {
+fn mutate_value(old: Value, by: &mut Choices<'_>) -> Option<Value> {
     Some(match (old, by.below(7)?) {
         (_, 0) => Value::Null,
         (_, 1) => Value::Integer(*by.pick(&[0, 1, -1, i64::MAX, i64::MIN, 253_402_300_800_000])?),
         (_, 2) => Value::Real(*by.pick(&[0.5, f64::INFINITY, -1e300, 1e18])?),
-        (_, 3) => Value::Blob(by.noise(20)?),
+        (_, 3) => Value::Blob(by.random_bytes(20)?),
         (_, 4) => Value::Text((*by.pick(WORDS)?).to_owned()),
         (Value::Text(text), _) => {
             let changed = mutate::json_document(text.into_bytes(), &[], by)?;
@@ -123,14 +123,14 @@ fn value(old: Value, by: &mut Choices<'_>) -> Option<Value> {
     })
 }
 
-fn target(agent: Agent, name: &'static str, statements: &[&str]) -> Target {
+fn target(agent: SourceFormat, name: &'static str, statements: &[&str]) -> Target {
     let case = |statements: &&str| Case {
         name: (*statements).to_owned(),
-        seeds: vec![made(statements)],
-        mutation: rows,
+        seeds: vec![create_database(statements)],
+        mutation: mutate_database,
     };
     let cases = statements.iter().map(case).collect();
-    assert!(Agent::ALL.contains(&agent));
+    assert!(SourceFormat::ALL.contains(&agent));
     Target::new(name, &corpus(), cases)
 }
 
@@ -141,10 +141,10 @@ macro_rules! targets {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("fuzzed.db");
             fuzz!(
-                target(Agent::$agent, $name, &[$($statements),+]),
+                target(SourceFormat::$agent, $name, &[$($statements),+]),
                 |input: &Input| {
                     fs::write(&path, &input.bytes).unwrap();
-                    check(Agent::$agent, &path);
+                    check(SourceFormat::$agent, &path);
                 }
             );
         }

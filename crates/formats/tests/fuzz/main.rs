@@ -7,7 +7,7 @@
 
 mod agents;
 mod databases;
-mod own;
+mod own_formats;
 mod properties;
 
 use std::path::{Path, PathBuf};

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use throughline_formats::{Agent, ReadError, read_source};
+use throughline_formats::{ReadError, SourceFormat, read_source};
 use throughline_model::{
-    Body, Content, Digest, EntryId, GENESIS, Happened, Incoming, Seq, StoredEntry, Timestamp,
-    encode,
+    Body, Content, Digest, EntryId, GENESIS, ImportEvent, IncomingItem, Seq, StoredEntry,
+    Timestamp, encode_payload,
 };
 
 /// Reads a source. What cannot be read at all is an error that names it.
-pub(crate) fn read(agent: Agent, path: &Path) -> Option<Vec<Incoming>> {
+pub(crate) fn read(agent: SourceFormat, path: &Path) -> Option<Vec<IncomingItem>> {
     let mut told = Vec::new();
     let read = read_source(agent, path, None, &mut |incoming| {
         told.push(incoming);
@@ -18,7 +18,7 @@ pub(crate) fn read(agent: Agent, path: &Path) -> Option<Vec<Incoming>> {
     });
     match read {
         Ok(_) => Some(told),
-        Err(error @ (ReadError::Io { .. } | ReadError::Shape { .. })) => {
+        Err(error @ (ReadError::Io { .. } | ReadError::WrongFormat { .. })) => {
             assert!(error.to_string().contains(path.to_str().unwrap()));
             None
         }
@@ -27,8 +27,8 @@ pub(crate) fn read(agent: Agent, path: &Path) -> Option<Vec<Incoming>> {
 }
 
 /// Reads a source and checks everything that was told.
-pub(crate) fn check(agent: Agent, path: &Path) -> Option<Vec<Incoming>> {
-    let _ = Agent::of(path);
+pub(crate) fn check(agent: SourceFormat, path: &Path) -> Option<Vec<IncomingItem>> {
+    let _ = SourceFormat::detect(path);
     let told = read(agent, path);
     assert_eq!(
         told,
@@ -40,50 +40,50 @@ pub(crate) fn check(agent: Agent, path: &Path) -> Option<Vec<Incoming>> {
     let mut within = false;
     for incoming in &told {
         match incoming {
-            Incoming::Session(_) => within = true,
-            Incoming::Blob(bytes) => {
+            IncomingItem::Session(_) => within = true,
+            IncomingItem::Blob(bytes) => {
                 blobs.insert(Digest::of(bytes));
             }
-            Incoming::Entry(entry) => {
+            IncomingItem::Entry(entry) => {
                 assert!(within, "an entry before any session: {entry:?}");
-                if let Happened::Body(body) = &entry.what {
-                    is_kept(body, entry.author.as_deref());
+                if let ImportEvent::Body(body) = &entry.event {
+                    assert_round_trips(body, entry.author.as_deref());
                     if let Body::Message(message) = body {
-                        has_files(&message.content, &blobs);
+                        assert_blobs_precede(&message.content, &blobs);
                     }
                 }
             }
-            Incoming::Passed(passed) => assert!(!passed.what.is_empty()),
+            IncomingItem::Skipped(passed) => assert!(!passed.description.is_empty()),
         }
     }
     Some(told)
 }
 
 /// What is told can be stored, and reads as it was told.
-pub(crate) fn is_kept(body: &Body, author: Option<&str>) {
-    let payload = encode(body, author, None, None).expect("it can be encoded");
+pub(crate) fn assert_round_trips(body: &Body, author: Option<&str>) {
+    let payload = encode_payload(body, author, None, None).expect("it can be encoded");
     let id = EntryId::from_bytes([1; 16]);
     let hash = Digest::of(payload.as_bytes());
     let at = Timestamp::UNIX_EPOCH;
-    let stored = StoredEntry::chained(&GENESIS, Seq(1), id, at, payload, &hash);
+    let stored = StoredEntry::from_payload(&GENESIS, Seq(1), id, at, payload, &hash);
     let decoded = stored.decode().expect("what was encoded can be decoded");
     assert_eq!(&decoded.body, body);
     assert_eq!(decoded.author.as_deref(), author);
 }
 
 /// The bytes of every attachment came before it.
-fn has_files(content: &Content, blobs: &HashSet<Digest>) {
+fn assert_blobs_precede(content: &Content, blobs: &HashSet<Digest>) {
     for file in content.attachments() {
         assert!(blobs.contains(&file.blob), "{file:?} has no bytes");
     }
 }
 
 /// Every line that is no JSON is told as damaged, under its number.
-pub(crate) fn garbage_is_told(bytes: &[u8], told: &[Incoming]) {
+pub(crate) fn assert_garbage_reported(bytes: &[u8], told: &[IncomingItem]) {
     let places: HashSet<u64> = told
         .iter()
         .filter_map(|incoming| match incoming {
-            Incoming::Passed(passed) => Some(passed.place),
+            IncomingItem::Skipped(passed) => Some(passed.position),
             _ => None,
         })
         .collect();

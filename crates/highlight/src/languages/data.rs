@@ -1,82 +1,84 @@
 //! Languages of keys and values.
 
-use super::super::language::Habit::{AnyCase, Capitals, Keys, Sections, Spaced};
-use super::super::language::{Form, Language, Quote};
+use super::super::language::LanguageFeature::{
+    CapitalizedNames, CaseInsensitive, MultiWordKeys, Sections, SpacedComments,
+};
+use super::super::language::{Language, LexerKind, Quote};
 
 pub(super) static LANGUAGES: &[Language] = &[
     Language {
         names: "json jsonc json5 jsonl ndjson geojson",
-        comments: &["//"],
-        block: Some(("/*", "*/")),
-        quotes: &[Quote::short("\""), Quote::short("'")],
+        line_comments: &["//"],
+        block_comment: Some(("/*", "*/")),
+        quotes: &[Quote::single_line("\""), Quote::single_line("'")],
         separator: Some(':'),
         constants: "true false null",
         ..Language::PLAIN
     },
     Language {
         names: "yaml yml",
-        comments: &["#"],
+        line_comments: &["#"],
         quotes: &[
-            Quote::short("\""),
+            Quote::single_line("\""),
             Quote {
                 escapes: false,
-                ..Quote::short("'")
+                ..Quote::single_line("'")
             },
         ],
         // An apostrophe amid a word quotes nothing.
-        letters: "-./'",
+        word_chars: "-./'",
         sigils: "&*!",
         separator: Some(':'),
         constants: "true false null yes no on off",
-        habits: &[Keys, Spaced],
+        features: &[MultiWordKeys, SpacedComments],
         ..Language::PLAIN
     },
     Language {
         names: "toml",
-        comments: &["#"],
+        line_comments: &["#"],
         quotes: &[
-            Quote::long("\"\"\""),
+            Quote::multi_line("\"\"\""),
             Quote::raw("'''", "'''"),
-            Quote::short("\""),
+            Quote::single_line("\""),
             Quote {
                 escapes: false,
-                ..Quote::short("'")
+                ..Quote::single_line("'")
             },
         ],
-        letters: "-.",
+        word_chars: "-.",
         separator: Some('='),
         constants: "true false inf nan",
-        habits: &[Sections],
+        features: &[Sections],
         ..Language::PLAIN
     },
     Language {
         names: "ini cfg conf properties dotenv env editorconfig gitconfig systemd desktop",
-        comments: &["#", ";"],
-        quotes: &[Quote::short("\"")],
-        letters: "-./",
+        line_comments: &["#", ";"],
+        quotes: &[Quote::single_line("\"")],
+        word_chars: "-./",
         separator: Some('='),
         constants: "true false yes no on off",
-        habits: &[AnyCase, Sections, Spaced],
+        features: &[CaseInsensitive, Sections, SpacedComments],
         ..Language::PLAIN
     },
     Language {
         names: "graphql gql",
-        comments: &["#"],
-        quotes: &[Quote::raw("\"\"\"", "\"\"\""), Quote::short("\"")],
+        line_comments: &["#"],
+        quotes: &[Quote::raw("\"\"\"", "\"\"\""), Quote::single_line("\"")],
         sigils: "$@",
         separator: Some(':'),
         keywords: "directive enum extend fragment implements input interface mutation on query \
             repeatable scalar schema subscription type union",
-        functions: "fragment mutation query subscription",
-        types: "enum implements input interface on scalar type union",
-        known: "Boolean Float ID Int String",
+        function_keywords: "fragment mutation query subscription",
+        type_keywords: "enum implements input interface on scalar type union",
+        builtin_types: "Boolean Float ID Int String",
         constants: "true false null",
-        habits: &[Capitals],
+        features: &[CapitalizedNames],
         ..Language::PLAIN
     },
     Language {
         names: "diff patch",
-        form: Form::Diff,
+        lexer_kind: LexerKind::Diff,
         ..Language::PLAIN
     },
 ];

@@ -1,6 +1,6 @@
 //! The languages that are highlighted.
 
-mod braces;
+mod c_family;
 mod data;
 mod functional;
 mod scripts;
@@ -11,7 +11,7 @@ use super::language::Language;
 
 /// Every language, by family.
 pub(super) static ALL: [&[Language]; 6] = [
-    braces::LANGUAGES,
+    c_family::LANGUAGES,
     scripts::LANGUAGES,
     shells::LANGUAGES,
     data::LANGUAGES,

@@ -1,12 +1,12 @@
 //! Languages of pages.
 
-use super::super::language::{Form, Language, Quote};
+use super::super::language::{Language, LexerKind, Quote};
 
 const CSS: Language = Language {
     names: "css",
-    block: Some(("/*", "*/")),
-    quotes: &[Quote::short("\""), Quote::short("'")],
-    letters: "-",
+    block_comment: Some(("/*", "*/")),
+    quotes: &[Quote::single_line("\""), Quote::single_line("'")],
+    word_chars: "-",
     sigils: "@#",
     separator: Some(':'),
     ..Language::PLAIN
@@ -15,24 +15,24 @@ const CSS: Language = Language {
 pub(super) static LANGUAGES: &[Language] = &[
     Language {
         names: "html htm xml svg xhtml vue svelte astro jinja plist xsd rss",
-        form: Form::Markup,
+        lexer_kind: LexerKind::Markup,
         ..Language::PLAIN
     },
     CSS,
     Language {
         names: "scss less sass stylus",
-        comments: &["//"],
+        line_comments: &["//"],
         sigils: "@#$",
         ..CSS
     },
     Language {
         names: "markdown md mdx",
-        form: Form::Markdown,
+        lexer_kind: LexerKind::Markdown,
         ..Language::PLAIN
     },
     Language {
         names: "latex tex",
-        comments: &["%"],
+        line_comments: &["%"],
         sigils: "\\",
         ..Language::PLAIN
     },

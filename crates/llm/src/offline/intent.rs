@@ -4,7 +4,7 @@ use throughline_model::Summary;
 
 /// What can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listed {
+pub(super) enum ListKind {
     Tasks,
     Decisions,
     Pins,
@@ -19,7 +19,7 @@ pub(super) enum Intent {
     /// To acknowledge an earlier session.
     Restore(Box<Summary>),
     /// A list.
-    List(Listed),
+    List(ListKind),
     /// Where things stand.
     Recap,
     /// Nothing much.
@@ -29,7 +29,7 @@ pub(super) enum Intent {
 }
 
 /// Words that ask for a list, where the message is short or a question.
-const LISTS: [(&[&str], Listed); 6] = [
+const LIST_PHRASES: [(&[&str], ListKind); 6] = [
     (
         &[
             "task",
@@ -42,15 +42,15 @@ const LISTS: [(&[&str], Listed); 6] = [
             "left to do",
             "what s next",
         ],
-        Listed::Tasks,
+        ListKind::Tasks,
     ),
-    (&["decision", "decisions", "decided"], Listed::Decisions),
-    (&["pin", "pins", "pinned"], Listed::Pins),
-    (&["facts", "remember", "memory"], Listed::Facts),
-    (&["files", "files touched"], Listed::Files),
-    (&["blockers", "blocked", "blocking"], Listed::Blockers),
+    (&["decision", "decisions", "decided"], ListKind::Decisions),
+    (&["pin", "pins", "pinned"], ListKind::Pins),
+    (&["facts", "remember", "memory"], ListKind::Facts),
+    (&["files", "files touched"], ListKind::Files),
+    (&["blockers", "blocked", "blocking"], ListKind::Blockers),
 ];
-const RECAPS: [&str; 8] = [
+const RECAP_PHRASES: [&str; 8] = [
     "where were we",
     "where did we",
     "summary",
@@ -72,52 +72,55 @@ const GREETINGS: [&str; 9] = [
     "hello there",
 ];
 /// Verbs and words with which people ask to be shown something.
-const ASKING: [&str; 11] = [
+const REQUEST_WORDS: [&str; 11] = [
     "list", "show", "what", "which", "any", "are", "tell", "give", "my", "the", "our",
 ];
 /// A longer message is about something, and no request for a list.
-const SHORT: usize = 9;
+const MAX_LIST_QUERY_WORDS: usize = 9;
 
-pub(super) fn intent(message: &str) -> Intent {
+pub(super) fn classify_intent(message: &str) -> Intent {
     if message.starts_with("CONTEXT RESTORATION:") {
         let summary = Summary::from_transcript(message).unwrap_or_default();
         return Intent::Restore(Box::new(summary));
     }
-    let text = plain(message);
+    let text = normalize(message);
     let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
     if words.is_empty() || GREETINGS.contains(&text.as_str()) {
         return Intent::Greet;
     }
-    if words.len() > SHORT {
+    if words.len() > MAX_LIST_QUERY_WORDS {
         return Intent::Other;
     }
-    if RECAPS.iter().any(|phrase| has(&text, phrase)) {
+    if RECAP_PHRASES
+        .iter()
+        .any(|phrase| contains_phrase(&text, phrase))
+    {
         return Intent::Recap;
     }
-    let asks = words.len() <= 2 || ASKING.contains(&words[0]);
-    let listed = LISTS
+    let asks = words.len() <= 2 || REQUEST_WORDS.contains(&words[0]);
+    let listed = LIST_PHRASES
         .iter()
-        .find(|(phrases, _)| phrases.iter().any(|phrase| has(&text, phrase)));
+        .find(|(phrases, _)| phrases.iter().any(|phrase| contains_phrase(&text, phrase)));
     match listed {
-        Some((_, what)) if asks && general(&words, *what) => Intent::List(*what),
+        Some((_, what)) if asks && is_unqualified(&words, *what) => Intent::List(*what),
         _ => Intent::Other,
     }
 }
 
 /// Whether it asks for all of them: `what did we decide about Redis` asks for less.
-fn general(words: &[&str], what: Listed) -> bool {
+fn is_unqualified(words: &[&str], what: ListKind) -> bool {
     let narrowed = words
         .iter()
         .any(|word| matches!(*word, "about" | "regarding" | "on" | "for" | "why"));
-    !narrowed || what == Listed::Tasks && words.contains(&"today")
+    !narrowed || what == ListKind::Tasks && words.contains(&"today")
 }
 
-fn has(text: &str, phrase: &str) -> bool {
+fn contains_phrase(text: &str, phrase: &str) -> bool {
     format!(" {text} ").contains(&format!(" {phrase} "))
 }
 
 /// Lowercase words with single spaces between them.
-fn plain(message: &str) -> String {
+fn normalize(message: &str) -> String {
     let letters = message.chars().map(|c| {
         if c.is_alphanumeric() {
             c.to_ascii_lowercase()
@@ -134,24 +137,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_told_by_its_words() {
+    fn an_intent_is_recognised_by_its_words() {
         for (message, expected) in [
             ("Hello!", Intent::Greet),
             ("", Intent::Greet),
-            ("tasks?", Intent::List(Listed::Tasks)),
-            ("What tasks are open?", Intent::List(Listed::Tasks)),
-            ("what is still open?", Intent::List(Listed::Tasks)),
-            ("What's next?", Intent::List(Listed::Tasks)),
+            ("tasks?", Intent::List(ListKind::Tasks)),
+            ("What tasks are open?", Intent::List(ListKind::Tasks)),
+            ("what is still open?", Intent::List(ListKind::Tasks)),
+            ("What's next?", Intent::List(ListKind::Tasks)),
             ("open the file", Intent::Other),
-            ("list pins", Intent::List(Listed::Pins)),
-            ("Which files did we touch?", Intent::List(Listed::Files)),
+            ("list pins", Intent::List(ListKind::Pins)),
+            ("Which files did we touch?", Intent::List(ListKind::Files)),
             ("Where were we?", Intent::Recap),
             ("What did we do yesterday?", Intent::Recap),
             ("which decisions about Redis?", Intent::Other),
             ("Why is the task queue slow?", Intent::Other),
             ("Please add a task to the board for me", Intent::Other),
         ] {
-            assert_eq!(intent(message), expected, "{message}");
+            assert_eq!(classify_intent(message), expected, "{message}");
         }
     }
 }

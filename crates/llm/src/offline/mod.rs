@@ -6,22 +6,22 @@
 //! it says about the past was said in the past.
 
 mod intent;
-mod words;
+mod replies;
 
 use async_trait::async_trait;
 use throughline_model::{Block, Role, Summary};
 
-use crate::{Answer, Ask, Broken, Delta, Model, Stop};
-use intent::{Intent, intent};
+use crate::{Answer, Delta, FinishReason, Model, ModelRequest, PartialAnswer};
+use intent::{Intent, classify_intent};
 
 /// The name answers are kept under.
-pub const OFFLINE: &str = "offline";
+pub const OFFLINE_MODEL: &str = "offline";
 /// Where it comes from.
 pub const OFFLINE_PROVIDER: &str = "throughline";
 
 /// What the offline agent has to go by.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct OfflineContext {
     /// What the session came to so far.
     pub summary: Summary,
     /// What is pinned in it.
@@ -31,25 +31,25 @@ pub struct Known {
     /// What is remembered of the project.
     pub memory: Vec<String>,
     /// What was said before that bears on the message, the best first.
-    pub quotes: Vec<Quote>,
+    pub excerpts: Vec<OfflineExcerpt>,
 }
 
 /// Something that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quote {
+pub struct OfflineExcerpt {
     /// By whom.
-    pub who: String,
+    pub author: String,
     /// When, as a person reads it.
     pub when: String,
     /// In which session, and where in it.
-    pub place: String,
+    pub location: String,
     /// What.
     pub text: String,
 }
 
 /// What the offline agent needs to know to answer a message: no more has to be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum OfflineQuery {
     /// What the message says.
     Nothing,
     /// What the session last came to, if that is known.
@@ -57,35 +57,35 @@ pub enum Needs {
     /// What the session came to up to now.
     Summary,
     /// What was said before that bears on it.
-    Quotes,
+    Excerpts,
 }
 
-impl Needs {
+impl OfflineQuery {
     /// What a message needs.
-    pub fn of(message: &str) -> Self {
-        match intent(message) {
+    pub fn for_message(message: &str) -> Self {
+        match classify_intent(message) {
             Intent::Restore(_) => Self::Nothing,
             Intent::List(_) | Intent::Recap => Self::Summary,
             Intent::Greet => Self::LastSummary,
-            Intent::Other => Self::Quotes,
+            Intent::Other => Self::Excerpts,
         }
     }
 }
 
 /// An agent that needs no model.
 #[derive(Clone, Debug, Default)]
-pub struct Offline {
-    known: Known,
+pub struct OfflineModel {
+    context: OfflineContext,
 }
 
-impl Offline {
+impl OfflineModel {
     /// The agent, knowing this.
-    pub fn knowing(known: Known) -> Self {
-        Self { known }
+    pub fn with_context(context: OfflineContext) -> Self {
+        Self { context }
     }
 
     /// What it answers.
-    fn reply(&self, ask: &Ask<'_>) -> String {
+    fn reply(&self, ask: &ModelRequest<'_>) -> String {
         let said = |role| ask.messages.iter().filter(move |m| m.role == role);
         // What is recalled comes before the message itself.
         let message = said(Role::User)
@@ -93,20 +93,20 @@ impl Offline {
             .and_then(|message| message.content.0.iter().rev().find_map(Block::as_text))
             .unwrap_or_default();
         let first = said(Role::Assistant).next().is_none();
-        match intent(message) {
-            Intent::Restore(summary) => words::acknowledgement(&summary),
-            Intent::List(what) => words::list(what, &self.known),
-            Intent::Recap => words::recap(&self.known, first),
-            Intent::Greet => words::greeting(&self.known, first),
-            Intent::Other => words::quotes(&self.known, first),
+        match classify_intent(message) {
+            Intent::Restore(summary) => replies::format_acknowledgement(&summary),
+            Intent::List(what) => replies::format_list(what, &self.context),
+            Intent::Recap => replies::format_recap(&self.context, first),
+            Intent::Greet => replies::format_greeting(&self.context, first),
+            Intent::Other => replies::format_excerpts(&self.context, first),
         }
     }
 }
 
 #[async_trait]
-impl Model for Offline {
+impl Model for OfflineModel {
     fn name(&self) -> &'static str {
-        OFFLINE
+        OFFLINE_MODEL
     }
 
     fn provider(&self) -> &'static str {
@@ -115,9 +115,9 @@ impl Model for Offline {
 
     async fn answer(
         &self,
-        ask: &Ask<'_>,
+        ask: &ModelRequest<'_>,
         tell: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Answer, Broken> {
+    ) -> Result<Answer, PartialAnswer> {
         let text = self.reply(ask);
         for line in text.split_inclusive('\n') {
             tell(Delta::Text(line.to_owned()));
@@ -126,7 +126,7 @@ impl Model for Offline {
             content: throughline_model::Content::text(text),
             usage: None,
             model: None,
-            stop: Stop::Finished,
+            finish_reason: FinishReason::Completed,
         })
     }
 }
@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    fn reply(known: Known, messages: &[(Role, &str)]) -> String {
+    fn reply(known: OfflineContext, messages: &[(Role, &str)]) -> String {
         let messages: Vec<_> = messages
             .iter()
             .map(|(role, text)| RequestMessage {
@@ -147,15 +147,15 @@ mod tests {
                 breakpoints: Vec::new(),
             })
             .collect();
-        let ask = Ask {
+        let ask = ModelRequest {
             messages: &messages,
-            ..Ask::default()
+            ..ModelRequest::default()
         };
-        Offline::knowing(known).reply(&ask)
+        OfflineModel::with_context(known).reply(&ask)
     }
 
-    fn known() -> Known {
-        Known {
+    fn context() -> OfflineContext {
+        OfflineContext {
             summary: Summary {
                 topics: vec!["Rate limiter".into()],
                 decisions: vec!["Use a token bucket.".into()],
@@ -163,19 +163,19 @@ mod tests {
                 ..Summary::default()
             },
             pins: vec!["The port is 8080".into()],
-            quotes: vec![Quote {
-                who: "you".into(),
+            excerpts: vec![OfflineExcerpt {
+                author: "you".into(),
                 when: "2 May 2026".into(),
-                place: "auth, entry 7".into(),
+                location: "auth, entry 7".into(),
                 text: "Redis runs on port 6380 in staging.".into(),
             }],
-            ..Known::default()
+            ..OfflineContext::default()
         }
     }
 
     #[test]
     fn it_quotes_what_was_said_and_says_what_it_is() {
-        let said = reply(known(), &[(Role::User, "Which port does Redis use?")]);
+        let said = reply(context(), &[(Role::User, "Which port does Redis use?")]);
         assert!(said.contains("> Redis runs on port 6380 in staging."));
         assert!(said.contains("auth, entry 7"), "{said}");
         assert!(said.contains("not a language model"));
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn it_introduces_itself_once() {
         let said = reply(
-            known(),
+            context(),
             &[
                 (Role::User, "Hello"),
                 (Role::Assistant, "I am here."),
@@ -197,13 +197,16 @@ mod tests {
 
     #[test]
     fn it_lists_what_is_asked_for() {
-        let said = reply(known(), &[(Role::User, "What tasks are still open?")]);
+        let said = reply(context(), &[(Role::User, "What tasks are still open?")]);
         assert!(said.contains("- Write the integration tests"), "{said}");
-        let said = reply(known(), &[(Role::User, "list the decisions")]);
+        let said = reply(context(), &[(Role::User, "list the decisions")]);
         assert!(said.contains("- Use a token bucket."), "{said}");
-        let said = reply(known(), &[(Role::User, "show pins")]);
+        let said = reply(context(), &[(Role::User, "show pins")]);
         assert!(said.contains("- The port is 8080"), "{said}");
-        let said = reply(Known::default(), &[(Role::User, "any open tasks?")]);
+        let said = reply(
+            OfflineContext::default(),
+            &[(Role::User, "any open tasks?")],
+        );
         assert!(said.contains("No open tasks"), "{said}");
     }
 
@@ -217,11 +220,11 @@ mod tests {
             ]),
             breakpoints: Vec::new(),
         };
-        let ask = Ask {
+        let ask = ModelRequest {
             messages: &[message],
-            ..Ask::default()
+            ..ModelRequest::default()
         };
-        let said = Offline::knowing(known()).reply(&ask);
+        let said = OfflineModel::with_context(context()).reply(&ask);
         assert!(said.contains("- The port is 8080"), "{said}");
     }
 
@@ -229,9 +232,9 @@ mod tests {
     fn it_acknowledges_a_restored_session_from_its_summary() {
         let prompt = format!(
             "CONTEXT RESTORATION: You are continuing a previous conversation.\n\n{}",
-            known().summary.to_block()
+            context().summary.to_block()
         );
-        let said = reply(Known::default(), &[(Role::User, &prompt)]);
+        let said = reply(OfflineContext::default(), &[(Role::User, &prompt)]);
         assert!(said.contains("Rate limiter"), "{said}");
         assert!(said.contains("Use a token bucket."), "{said}");
         assert!(said.contains("ready to continue"), "{said}");
@@ -239,7 +242,10 @@ mod tests {
 
     #[test]
     fn it_makes_nothing_up_where_nothing_was_said() {
-        let said = reply(Known::default(), &[(Role::User, "Why is the sky blue?")]);
+        let said = reply(
+            OfflineContext::default(),
+            &[(Role::User, "Why is the sky blue?")],
+        );
         assert!(said.contains("Nothing"), "{said}");
         assert!(said.contains("not a language model"), "{said}");
     }

@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 use throughline_context::RequestMessage;
 use throughline_model::{Block, Content, Role};
 
-use super::plain;
+use super::chat_messages;
 
 /// The most places where the cache may be marked.
-const MOST_MARKS: usize = 4;
+const MAX_CACHE_BREAKPOINTS: usize = 4;
 
 /// The messages, the system's blocks first.
-pub(super) fn messages(messages: &[RequestMessage]) -> Vec<ChatMessage> {
+pub(super) fn to_chat_messages(messages: &[RequestMessage]) -> Vec<ChatMessage> {
     let all: usize = messages
         .iter()
         .map(|message| message.breakpoints.len())
         .sum();
     // The later a mark, the more it covers.
-    let mut passed_over = all.saturating_sub(MOST_MARKS);
+    let mut passed_over = all.saturating_sub(MAX_CACHE_BREAKPOINTS);
     let mut sent = Vec::new();
     for message in messages {
         let mut marks = message.breakpoints.clone();
@@ -31,22 +31,28 @@ pub(super) fn messages(messages: &[RequestMessage]) -> Vec<ChatMessage> {
         marks.drain(..over);
         passed_over -= over;
         match message.role {
-            Role::System => sent.extend(system(&message.content, &marks)),
+            Role::System => sent.extend(system_messages(&message.content, &marks)),
             Role::User | Role::Tool => {
-                let blocks = blocks(&message.content, &marks, message.role);
-                sent.push(said(ChatRole::User, blocks));
+                let blocks = to_blocks(&message.content, &marks, message.role);
+                sent.push(to_chat_message(ChatRole::User, blocks));
             }
             Role::Assistant => {
-                let blocks = blocks(&message.content, &marks, message.role);
+                let blocks = to_blocks(&message.content, &marks, message.role);
                 let runs = split_at_thinking(blocks);
-                sent.extend(runs.into_iter().map(|run| said(ChatRole::Assistant, run)));
+                sent.extend(
+                    runs.into_iter()
+                        .map(|run| to_chat_message(ChatRole::Assistant, run)),
+                );
             }
         }
     }
     sent
 }
 
-fn system<'a>(content: &'a Content, marks: &'a [usize]) -> impl Iterator<Item = ChatMessage> + 'a {
+fn system_messages<'a>(
+    content: &'a Content,
+    marks: &'a [usize],
+) -> impl Iterator<Item = ChatMessage> + 'a {
     let texts = content.0.iter().enumerate();
     texts.filter_map(move |(at, block)| {
         let message = ChatMessage::system(block.as_text()?);
@@ -58,7 +64,7 @@ fn system<'a>(content: &'a Content, marks: &'a [usize]) -> impl Iterator<Item = 
     })
 }
 
-fn said(role: ChatRole, blocks: Vec<Value>) -> ChatMessage {
+fn to_chat_message(role: ChatRole, blocks: Vec<Value>) -> ChatMessage {
     let parts = blocks
         .into_iter()
         .map(|block| ContentPart::from_custom(block, None));
@@ -66,10 +72,10 @@ fn said(role: ChatRole, blocks: Vec<Value>) -> ChatMessage {
 }
 
 /// The blocks of a message; never none, since nothing may be left unsaid.
-fn blocks(content: &Content, marks: &[usize], role: Role) -> Vec<Value> {
+fn to_blocks(content: &Content, marks: &[usize], role: Role) -> Vec<Value> {
     let mut sent: Vec<Value> = Vec::new();
     for (at, block) in content.0.iter().enumerate() {
-        sent.extend(written(block, role));
+        sent.extend(to_block(block, role));
         // Thinking cannot be marked.
         if marks.contains(&at)
             && let Some(last) = sent.last_mut()
@@ -79,12 +85,12 @@ fn blocks(content: &Content, marks: &[usize], role: Role) -> Vec<Value> {
         }
     }
     if sent.is_empty() {
-        sent.push(json!({"type": "text", "text": plain::NOTHING}));
+        sent.push(json!({"type": "text", "text": chat_messages::OMITTED_CONTENT}));
     }
     sent
 }
 
-fn written(block: &Block, role: Role) -> Option<Value> {
+fn to_block(block: &Block, role: Role) -> Option<Value> {
     Some(match block {
         Block::Text(text) => json!({"type": "text", "text": text}),
         Block::Thinking { text, signature } => {
@@ -95,24 +101,26 @@ fn written(block: &Block, role: Role) -> Option<Value> {
             "type": "tool_use",
             "id": call.id,
             "name": call.name,
-            "input": plain::object(&call.input),
+            "input": chat_messages::to_json_object(&call.input),
         }),
         Block::ToolResult(result) => {
             let mut written = json!({
                 "type": "tool_result",
                 "tool_use_id": result.call_id,
-                "content": plain::text(&result.content),
+                "content": chat_messages::tool_result_text(&result.content),
             });
             if result.is_error {
                 written["is_error"] = json!(true);
             }
             written
         }
-        Block::Attachment(attachment) => json!({"type": "text", "text": plain::note(attachment)}),
+        Block::Attachment(attachment) => {
+            json!({"type": "text", "text": chat_messages::attachment_note(attachment)})
+        }
         Block::Foreign(raw) => {
             let raw: Value = raw.decode().ok()?;
             // Of foreign blocks, those that Anthropic itself wrote.
-            if role != Role::Assistant || !is_own(raw["type"].as_str()?) {
+            if role != Role::Assistant || !is_anthropic_block(raw["type"].as_str()?) {
                 return None;
             }
             raw
@@ -121,7 +129,7 @@ fn written(block: &Block, role: Role) -> Option<Value> {
     })
 }
 
-fn is_own(kind: &str) -> bool {
+fn is_anthropic_block(kind: &str) -> bool {
     matches!(
         kind,
         "server_tool_use" | "mcp_tool_use" | "redacted_thinking"

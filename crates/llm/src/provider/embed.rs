@@ -3,14 +3,16 @@
 use genai::embed::EmbedRequest;
 use genai::{ModelIden, ServiceTarget, adapter::AdapterKind};
 
-use super::{Failure, Provider, Wire, failure};
-use crate::{ConnectError, Connection, ModelError};
+use super::{ApiProtocol, AttemptError, Provider, attempt_error};
+use crate::{EndpointError, ModelEndpoint, ModelError};
 
 /// Refuses a connection that no vectors can be had from.
-pub(super) fn check(at: &Connection) -> Result<(), ConnectError> {
-    match at.wire {
-        Wire::Chat | Wire::Responses => Ok(()),
-        Wire::Anthropic | Wire::Gemini => Err(ConnectError::NoEmbeddings(at.provider.clone())),
+pub(super) fn check_supports_embeddings(at: &ModelEndpoint) -> Result<(), EndpointError> {
+    match at.protocol {
+        ApiProtocol::Chat | ApiProtocol::Responses => Ok(()),
+        ApiProtocol::Anthropic | ApiProtocol::Gemini => {
+            Err(EndpointError::NoEmbeddings(at.provider.clone()))
+        }
     }
 }
 
@@ -25,7 +27,7 @@ impl Provider {
         let response = client
             .exec_embed(self.embed_target(), EmbedRequest::new_batch(texts), None)
             .await
-            .map_err(|error| Failure::of(error, &self.at).error)?;
+            .map_err(|error| AttemptError::from_client(error, &self.endpoint).error)?;
         let mut vectors: Vec<Option<Vec<f32>>> = vec![None; count];
         for embedding in response.embeddings {
             if let Some(slot) = vectors.get_mut(embedding.index) {
@@ -33,21 +35,26 @@ impl Provider {
             }
         }
         let vectors: Option<Vec<_>> = vectors.into_iter().collect();
-        let vectors = vectors.ok_or_else(|| failure::bad(&self.at, "a text has no vector"))?;
+        let vectors = vectors.ok_or_else(|| {
+            attempt_error::invalid_response(&self.endpoint, "a text has no vector")
+        })?;
         let size = vectors.first().map_or(0, Vec::len);
         let are_sound = vectors
             .iter()
             .all(|vector| vector.len() == size && vector.iter().all(|x| x.is_finite()));
         if count > 0 && (size == 0 || !are_sound) {
-            return Err(failure::bad(&self.at, "its vectors do not go together"));
+            return Err(attempt_error::invalid_response(
+                &self.endpoint,
+                "its vectors do not go together",
+            ));
         }
         Ok(vectors)
     }
 
     fn embed_target(&self) -> ServiceTarget {
-        let address = format!("{}embeddings", self.at.base_url);
+        let address = format!("{}embeddings", self.endpoint.base_url);
         ServiceTarget {
-            model: ModelIden::new(AdapterKind::OpenAI, self.at.model.clone()),
+            model: ModelIden::new(AdapterKind::OpenAI, self.endpoint.model.clone()),
             ..self.target_at(address)
         }
     }

@@ -10,155 +10,160 @@ use genai::chat::RawFrameRef;
 use serde_json::Value;
 use throughline_model::{Block, Json, Usage};
 
-use super::Wire;
+use super::ApiProtocol;
 
 /// What the frames of one answer have said so far.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct FrameState {
     /// Blocks that no event tells of, since they were last taken.
     pub(super) blocks: Vec<Block>,
     /// How many blocks have begun, where the provider numbers them.
-    pub(super) begun: u64,
+    pub(super) blocks_started: u64,
     /// The model as the provider named it.
     pub(super) model: Option<String>,
     /// Tokens, as far as reported.
     pub(super) usage: Option<Usage>,
     /// How far the stream got.
-    pub(super) reached: Reached,
+    pub(super) progress: StreamProgress,
     /// What the model said in refusal.
     pub(super) refusal: String,
     /// Whether the last frame is one that the client stumbles over.
-    pub(super) passed_over: bool,
+    pub(super) is_unknown_to_client: bool,
     /// A block of the server's tools that is not whole yet.
-    open: Option<Open>,
+    partial_block: Option<PartialBlock>,
 }
 
 /// How far a stream got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Reached {
+pub(super) enum StreamProgress {
     /// Nothing has made sense so far.
     #[default]
-    Nothing,
+    NotStarted,
     /// It has begun.
-    Begun,
+    Started,
     /// The provider said that this is the end.
-    End,
+    Finished,
     /// Something in it is no JSON, so that something may be missing.
-    Garbled,
+    Corrupt,
 }
 
-impl Seen {
-    fn reach(&mut self, further: Reached) {
-        match (self.reached, further) {
-            (Reached::Garbled, _) | (Reached::End, Reached::Begun) => {}
-            _ => self.reached = further,
+impl FrameState {
+    fn advance(&mut self, further: StreamProgress) {
+        match (self.progress, further) {
+            (StreamProgress::Corrupt, _) | (StreamProgress::Finished, StreamProgress::Started) => {}
+            _ => self.progress = further,
         }
     }
 }
 
 #[derive(Debug)]
-struct Open {
+struct PartialBlock {
     block: Value,
     input: String,
 }
 
 /// Watches the frames of one answer.
 #[derive(Debug)]
-pub(super) struct Frames {
-    wire: Wire,
-    seen: Mutex<Seen>,
+pub(super) struct FrameObserver {
+    protocol: ApiProtocol,
+    state: Mutex<FrameState>,
 }
 
-impl Frames {
-    pub(super) fn of(wire: Wire) -> Self {
+impl FrameObserver {
+    pub(super) fn new(protocol: ApiProtocol) -> Self {
         Self {
-            wire,
-            seen: Mutex::default(),
+            protocol,
+            state: Mutex::default(),
         }
     }
 
     /// Looks at what was seen.
-    pub(super) fn with<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
-        look(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn with_state<T>(&self, look: impl FnOnce(&mut FrameState) -> T) -> T {
+        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes the next frame.
-    pub(super) fn take(&self, frame: RawFrameRef<'_>) {
-        self.with(|seen| {
-            seen.passed_over = false;
-            if self.wire == Wire::Chat && frame.data == "[DONE]" {
-                seen.reach(Reached::End);
+    pub(super) fn observe(&self, frame: RawFrameRef<'_>) {
+        self.with_state(|seen| {
+            seen.is_unknown_to_client = false;
+            if self.protocol == ApiProtocol::Chat && frame.data == "[DONE]" {
+                seen.advance(StreamProgress::Finished);
                 return;
             }
             let Some(data) = frame.json() else {
                 if !frame.data.is_empty() {
-                    seen.reach(Reached::Garbled);
+                    seen.advance(StreamProgress::Corrupt);
                 }
                 return;
             };
             if data.is_object() {
-                seen.reach(Reached::Begun);
+                seen.advance(StreamProgress::Started);
             }
-            match self.wire {
-                Wire::Anthropic => anthropic(seen, frame.event.unwrap_or_default(), &data),
-                Wire::Chat => chat(seen, &data),
-                Wire::Responses => responses(seen, &data),
-                Wire::Gemini => gemini(seen, &data),
+            match self.protocol {
+                ApiProtocol::Anthropic => {
+                    observe_anthropic(seen, frame.event.unwrap_or_default(), &data);
+                }
+                ApiProtocol::Chat => observe_chat(seen, &data),
+                ApiProtocol::Responses => observe_responses(seen, &data),
+                ApiProtocol::Gemini => observe_gemini(seen, &data),
             }
         });
     }
 }
 
-fn text_of(value: &Value) -> Option<String> {
+fn to_text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-fn anthropic(seen: &mut Seen, event: &str, data: &Value) {
+fn observe_anthropic(seen: &mut FrameState, event: &str, data: &Value) {
     match event {
         "message_start" => {
-            seen.model = text_of(&data["message"]["model"]);
-            count(seen, &data["message"]["usage"]);
+            seen.model = to_text(&data["message"]["model"]);
+            update_usage(seen, &data["message"]["usage"]);
         }
         "content_block_start" => {
-            seen.begun += 1;
+            seen.blocks_started += 1;
             let block = &data["content_block"];
             let known = matches!(
                 block["type"].as_str(),
                 Some("text" | "thinking" | "tool_use")
             );
-            seen.open = (!known).then(|| Open {
+            seen.partial_block = (!known).then(|| PartialBlock {
                 block: block.clone(),
                 input: String::new(),
             });
         }
         "content_block_delta" => {
             let delta = &data["delta"];
-            seen.passed_over = seen.open.is_some() || delta["type"] == "citations_delta";
-            if let (Some(open), Some(part)) = (&mut seen.open, delta["partial_json"].as_str()) {
+            seen.is_unknown_to_client =
+                seen.partial_block.is_some() || delta["type"] == "citations_delta";
+            if let (Some(open), Some(part)) =
+                (&mut seen.partial_block, delta["partial_json"].as_str())
+            {
                 open.input.push_str(part);
             }
         }
         "content_block_stop" => {
-            if let Some(Open { mut block, input }) = seen.open.take() {
+            if let Some(PartialBlock { mut block, input }) = seen.partial_block.take() {
                 if let Ok(input) = serde_json::from_str(&input) {
                     block["input"] = input;
                 }
-                seen.blocks.extend(foreign(&block));
+                seen.blocks.extend(to_foreign_block(&block));
             }
         }
-        "message_delta" => count(seen, &data["usage"]),
-        "message_stop" => seen.reach(Reached::End),
+        "message_delta" => update_usage(seen, &data["usage"]),
+        "message_stop" => seen.advance(StreamProgress::Finished),
         _ => {}
     }
 }
 
 /// A block as it came, safe from being taken for one of ours.
-fn foreign(block: &Value) -> Option<Block> {
-    Json::of(block).ok().map(Block::verbatim)
+fn to_foreign_block(block: &Value) -> Option<Block> {
+    Json::of(block).ok().map(Block::from_foreign)
 }
 
 /// Anthropic counts cached tokens apart from the others.
-fn count(seen: &mut Seen, usage: &Value) {
+fn update_usage(seen: &mut FrameState, usage: &Value) {
     let known = seen.usage.get_or_insert_default();
     let tokens = |name: &str| usage[name].as_u64();
     if let Some(read) = tokens("cache_read_input_tokens") {
@@ -185,22 +190,22 @@ fn count(seen: &mut Seen, usage: &Value) {
     }
 }
 
-fn chat(seen: &mut Seen, data: &Value) {
+fn observe_chat(seen: &mut FrameState, data: &Value) {
     if seen.model.is_none() {
-        seen.model = text_of(&data["model"]);
+        seen.model = to_text(&data["model"]);
     }
     let choice = &data["choices"][0];
     if choice["finish_reason"].is_string() {
-        seen.reach(Reached::End);
+        seen.advance(StreamProgress::Finished);
     }
     if let Some(refusal) = choice["delta"]["refusal"].as_str() {
         seen.refusal.push_str(refusal);
     }
 }
 
-fn responses(seen: &mut Seen, data: &Value) {
+fn observe_responses(seen: &mut FrameState, data: &Value) {
     match data["type"].as_str() {
-        Some("response.created") => seen.model = text_of(&data["response"]["model"]),
+        Some("response.created") => seen.model = to_text(&data["response"]["model"]),
         Some("response.refusal.delta") => {
             seen.refusal
                 .push_str(data["delta"].as_str().unwrap_or_default());
@@ -208,18 +213,20 @@ fn responses(seen: &mut Seen, data: &Value) {
         Some("response.output_item.done") => {
             let item = &data["item"];
             match item["type"].as_str() {
-                Some("reasoning") => seen.blocks.extend(reasoning(item)),
+                Some("reasoning") => seen.blocks.extend(to_thinking_block(item)),
                 Some("message" | "function_call") | None => {}
-                Some(_) => seen.blocks.extend(foreign(item)),
+                Some(_) => seen.blocks.extend(to_foreign_block(item)),
             }
         }
-        Some("response.completed" | "response.incomplete") => seen.reach(Reached::End),
+        Some("response.completed" | "response.incomplete") => {
+            seen.advance(StreamProgress::Finished);
+        }
         _ => {}
     }
 }
 
-fn reasoning(item: &Value) -> Option<Block> {
-    let signature = text_of(&item["encrypted_content"]);
+fn to_thinking_block(item: &Value) -> Option<Block> {
+    let signature = to_text(&item["encrypted_content"]);
     let parts = item["summary"].as_array().map_or(&[][..], Vec::as_slice);
     let texts: Vec<&str> = parts
         .iter()
@@ -229,9 +236,9 @@ fn reasoning(item: &Value) -> Option<Block> {
     (signature.is_some() || !text.is_empty()).then_some(Block::Thinking { text, signature })
 }
 
-fn gemini(seen: &mut Seen, data: &Value) {
+fn observe_gemini(seen: &mut FrameState, data: &Value) {
     if seen.model.is_none() {
-        seen.model = text_of(&data["modelVersion"]);
+        seen.model = to_text(&data["modelVersion"]);
     }
     let tokens = |name: &str| data["usageMetadata"][name].as_u64();
     if let Some(input) = tokens("promptTokenCount") {
@@ -246,6 +253,6 @@ fn gemini(seen: &mut Seen, data: &Value) {
         });
     }
     if data["candidates"][0]["finishReason"].is_string() {
-        seen.reach(Reached::End);
+        seen.advance(StreamProgress::Finished);
     }
 }

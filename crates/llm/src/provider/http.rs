@@ -4,24 +4,24 @@
 //! needed to build it. What runs on this machine is reached without a proxy.
 
 use reqwest::Url;
-use throughline_model::is_this_machine;
+use throughline_model::is_loopback_host;
 
-use super::Timing;
-use crate::{Cause, ConnectError};
+use super::TimeoutPolicy;
+use crate::{BoxError, EndpointError};
 
 /// The address, where it is one.
-pub(super) fn address(base_url: &str) -> Result<Url, ConnectError> {
-    Url::parse(base_url).map_err(|_| ConnectError::BadAddress(base_url.to_owned()))
+pub(super) fn parse_url(base_url: &str) -> Result<Url, EndpointError> {
+    Url::parse(base_url).map_err(|_| EndpointError::InvalidUrl(base_url.to_owned()))
 }
 
 /// A client for one address. It reads the system's certificates, which takes a while.
-pub(super) fn client(url: &Url, timing: &Timing) -> Result<genai::Client, Cause> {
+pub(super) fn build_client(url: &Url, timing: &TimeoutPolicy) -> Result<genai::Client, BoxError> {
     // Whoever embeds this may have chosen another; theirs stays.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .connect_timeout(timing.connect)
         .tcp_nodelay(true);
-    if url.host_str().is_some_and(is_this_machine) {
+    if url.host_str().is_some_and(is_loopback_host) {
         builder = builder.no_proxy();
     }
     let client = builder.build()?;

@@ -2,10 +2,10 @@
 
 #![allow(dead_code, reason = "not every test uses everything")]
 
-use throughline_llm::Brief;
+use throughline_llm::SummaryRequest;
 use throughline_model::{
-    Block, Body, Content, Digest, Entry, EntryId, GENESIS, Json, Message, Noted, Role, Seq,
-    Summary, Timestamp, ToolCall, ToolResult,
+    Block, Body, Content, Digest, Entry, EntryId, GENESIS, Json, Message, Note, Role, Seq, Summary,
+    Timestamp, ToolCall, ToolResult,
 };
 
 /// Entries with these bodies, numbered from 1.
@@ -15,7 +15,7 @@ pub(crate) fn log(bodies: impl IntoIterator<Item = Body>) -> Vec<Entry> {
         .zip(bodies)
         .map(|(seq, body)| Entry {
             seq: Seq(seq),
-            id: EntryId::derived(&[&seq.to_le_bytes()]),
+            id: EntryId::derive(&[&seq.to_le_bytes()]),
             at: Timestamp::UNIX_EPOCH,
             external_id: None,
             author: None,
@@ -66,8 +66,8 @@ pub(crate) fn result(text: &str) -> Body {
     ))
 }
 
-pub(crate) fn noted(texts: &[&str]) -> Vec<Noted> {
-    let note = |(seq, text): (u64, &&str)| Noted {
+pub(crate) fn noted(texts: &[&str]) -> Vec<Note> {
+    let note = |(seq, text): (u64, &&str)| Note {
         seq: Seq(seq),
         text: (*text).to_owned(),
     };
@@ -78,8 +78,8 @@ pub(crate) fn brief<'a>(
     previous: Option<&'a Summary>,
     entries: &'a [Entry],
     budget: u64,
-) -> Brief<'a> {
-    Brief {
+) -> SummaryRequest<'a> {
+    SummaryRequest {
         previous,
         pins: &[],
         decisions: &[],

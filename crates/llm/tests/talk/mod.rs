@@ -10,50 +10,56 @@ use std::time::Duration;
 
 use throughline_context::RequestMessage;
 use throughline_llm::{
-    Answer, Ask, Broken, Connection, Delta, Model, Provider, Secret, Timing, Wire,
+    Answer, ApiProtocol, Delta, Model, ModelEndpoint, ModelRequest, PartialAnswer, Provider,
+    Secret, TimeoutPolicy,
 };
+use throughline_mock_provider::{MockProvider, Reply, Script};
 use throughline_model::{Content, Role};
-use throughline_stand_in::{Reply, Script, StandIn};
 
 pub(crate) const KEY: &str = "sk-very-secret";
 
 /// The wires that the stand-in speaks.
-pub(crate) const WIRES: [Wire; 4] = [Wire::Anthropic, Wire::Chat, Wire::Responses, Wire::Gemini];
+pub(crate) const WIRES: [ApiProtocol; 4] = [
+    ApiProtocol::Anthropic,
+    ApiProtocol::Chat,
+    ApiProtocol::Responses,
+    ApiProtocol::Gemini,
+];
 
-pub(crate) fn start(replies: impl IntoIterator<Item = Reply>) -> StandIn {
-    StandIn::start_with_key(Script::replies(replies), KEY).unwrap()
+pub(crate) fn start(replies: impl IntoIterator<Item = Reply>) -> MockProvider {
+    MockProvider::start_with_key(Script::replies(replies), KEY).unwrap()
 }
 
 /// Retries that a test can wait for; the limits are for machines that are busy.
-pub(crate) fn quick() -> Timing {
-    Timing {
+pub(crate) fn quick() -> TimeoutPolicy {
+    TimeoutPolicy {
         connect: Duration::from_secs(5),
-        begin: Duration::from_secs(5),
+        first_byte: Duration::from_secs(5),
         idle: Duration::from_secs(5),
         retries: 2,
         backoff: Duration::from_millis(2),
-        patience: Duration::from_millis(50),
+        max_wait: Duration::from_millis(50),
     }
 }
 
-pub(crate) fn connection(stand_in: &StandIn, wire: Wire) -> Connection {
+pub(crate) fn connection(stand_in: &MockProvider, wire: ApiProtocol) -> ModelEndpoint {
     let provider = match wire {
-        Wire::Anthropic => "anthropic",
-        Wire::Chat | Wire::Responses => "openai",
-        Wire::Gemini => "gemini",
+        ApiProtocol::Anthropic => "anthropic",
+        ApiProtocol::Chat | ApiProtocol::Responses => "openai",
+        ApiProtocol::Gemini => "gemini",
     };
-    Connection {
+    ModelEndpoint {
         provider: provider.to_owned(),
         model: "model-max".to_owned(),
         base_url: format!("{}/v1/", stand_in.url()),
         key: Secret::new(KEY),
-        key_from: Some("SOME_API_KEY".to_owned()),
-        wire,
+        key_source: Some("SOME_API_KEY".to_owned()),
+        protocol: wire,
         window: Some(200_000),
     }
 }
 
-pub(crate) fn provider(stand_in: &StandIn, wire: Wire) -> Provider {
+pub(crate) fn provider(stand_in: &MockProvider, wire: ApiProtocol) -> Provider {
     Provider::new(connection(stand_in, wire), quick(), 7).unwrap()
 }
 
@@ -78,17 +84,23 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Asks, and remembers what was told.
-pub(crate) fn ask(model: &dyn Model, ask: &Ask<'_>) -> (Result<Answer, Broken>, Vec<Delta>) {
+pub(crate) fn ask(
+    model: &dyn Model,
+    ask: &ModelRequest<'_>,
+) -> (Result<Answer, PartialAnswer>, Vec<Delta>) {
     let mut told = Vec::new();
     let answer = run(model.answer(ask, &mut |delta| told.push(delta)));
     (answer, told)
 }
 
-pub(crate) fn say_hello(stand_in: &StandIn, wire: Wire) -> (Result<Answer, Broken>, Vec<Delta>) {
+pub(crate) fn say_hello(
+    stand_in: &MockProvider,
+    wire: ApiProtocol,
+) -> (Result<Answer, PartialAnswer>, Vec<Delta>) {
     let messages = hello();
-    let asked = Ask {
+    let asked = ModelRequest {
         messages: &messages,
-        ..Ask::default()
+        ..ModelRequest::default()
     };
     ask(&provider(stand_in, wire), &asked)
 }

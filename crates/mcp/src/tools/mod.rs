@@ -1,7 +1,7 @@
 //! The tools, a file a subject.
 
 mod memory;
+mod session_writes;
 mod sessions;
-mod writing;
 
-pub(crate) use sessions::parsed_cursor;
+pub(crate) use sessions::parse_cursor;

@@ -5,26 +5,33 @@ use std::time::Duration;
 use rmcp::handler::server::wrapper::{Json, Parameters};
 use rmcp::{schemars, tool, tool_router};
 use serde::{Deserialize, Serialize};
-use throughline::recalling::Mode;
-use throughline::{Asking, Content, Cursor, Filter, Patience, Read, Searching, Seq, Tag, Voice};
+use throughline::recall::Mode;
+use throughline::{
+    Content, Cursor, IndexWait, ReadRange, RequestOptions, Responder, SearchOptions, Seq,
+    SessionFilter, Tag,
+};
 
-use crate::Mcp;
-use crate::ask::limit;
-use crate::refusal::Refusal;
-use crate::shown::{EntryShown, FactShown, MOST, QUOTED, SessionShown, before, cut, fitting};
+use crate::McpServer;
+use crate::history_view::{
+    EntryView, FactView, MAX_HISTORY_CHARS, QUOTE_NOTICE, SessionView, previous_seq, take_fitting,
+    truncate,
+};
+use crate::resolve::check_limit;
+use crate::tool_error::ToolError;
 
 /// How long what was just said is waited for.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+const MAX_INDEX_WAIT: Duration = Duration::from_millis(1_500);
 /// Characters of one entry that are shown where nobody says.
-const USUAL_ENTRY: usize = 4_000;
+const DEFAULT_ENTRY_CHARS: usize = 4_000;
 /// Tokens of a context where nobody says.
-const USUAL_BUDGET: u64 = 8_000;
+const DEFAULT_BUDGET: u64 = 8_000;
 /// The most tokens of a context.
-const MOST_BUDGET: u64 = 100_000;
+const MAX_BUDGET: u64 = 100_000;
 
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ListSessions {
+#[schemars(rename = "ListSessions")]
+pub(crate) struct ListSessionsArgs {
     /// Only sessions with all of these tags.
     #[serde(default)]
     tags: Vec<String>,
@@ -41,14 +48,15 @@ pub(crate) struct ListSessions {
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct SessionList {
     /// The sessions, latest activity first.
-    sessions: Vec<SessionShown>,
+    sessions: Vec<SessionView>,
     /// The cursor of the next page, if there is one.
     next: Option<String>,
 }
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SearchSessions {
+#[schemars(rename = "SearchSessions")]
+pub(crate) struct SearchSessionsArgs {
     /// Words, "phrases" and filters: `redis role:user after:2026-11-01 tag:auth`.
     query: String,
     /// Only in this project, by its id or name.
@@ -62,7 +70,7 @@ pub(crate) struct Hits {
     /// What the quotes are.
     note: &'static str,
     /// The hits, the best first.
-    hits: Vec<HitShown>,
+    hits: Vec<HitView>,
     /// What was searched for instead, when nothing had the words as they were typed.
     corrected: Option<String>,
     /// How many changes could not be searched yet.
@@ -70,7 +78,8 @@ pub(crate) struct Hits {
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-pub(crate) struct HitShown {
+#[schemars(rename = "HitShown")]
+pub(crate) struct HitView {
     /// The session it is in.
     session: String,
     /// What that session is called.
@@ -87,7 +96,8 @@ pub(crate) struct HitShown {
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReadSession {
+#[schemars(rename = "ReadSession")]
+pub(crate) struct ReadSessionArgs {
     /// Which: its id, the beginning of one, its name or key, or `last`.
     session: String,
     /// The first entry to read, to read forwards; without it and `before`, the last ones
@@ -106,9 +116,9 @@ pub(crate) struct Entries {
     /// What the entries are.
     note: &'static str,
     /// The session.
-    session: SessionShown,
+    session: SessionView,
     /// The entries, oldest first.
-    entries: Vec<EntryShown>,
+    entries: Vec<EntryView>,
     /// What to ask for with `before` to read on backwards; none at the beginning.
     older: Option<u64>,
     /// What to ask for with `from` to read on; none at the end.
@@ -117,7 +127,8 @@ pub(crate) struct Entries {
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BuildContext {
+#[schemars(rename = "BuildContext")]
+pub(crate) struct BuildContextArgs {
     /// What is to be done, in a sentence or two.
     task: String,
     /// The session to go on with; without one, what all sessions and the memory have on
@@ -130,17 +141,19 @@ pub(crate) struct BuildContext {
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-pub(crate) struct ContextShown {
+#[schemars(rename = "ContextShown")]
+pub(crate) struct ContextView {
     /// What the texts are.
     note: &'static str,
     /// The parts, in the order in which to read them.
-    sections: Vec<SectionShown>,
+    sections: Vec<SectionView>,
     /// About how many tokens they are.
     tokens: u64,
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-pub(crate) struct SectionShown {
+#[schemars(rename = "SectionShown")]
+pub(crate) struct SectionView {
     /// What it is: memory, checkpoint, recent messages, recalled excerpts, …
     name: String,
     /// What it says.
@@ -148,7 +161,7 @@ pub(crate) struct SectionShown {
 }
 
 #[tool_router(router = session_tools, vis = "pub(crate)")]
-impl Mcp {
+impl McpServer {
     /// List past and present sessions, latest activity first, with what each is about.
     #[tool(annotations(
         title = "List sessions",
@@ -157,27 +170,27 @@ impl Mcp {
     ))]
     pub(crate) async fn list_sessions(
         &self,
-        Parameters(asked): Parameters<ListSessions>,
-    ) -> Result<Json<SessionList>, Refusal> {
-        let limit = limit(asked.limit, 20, 100)?;
+        Parameters(asked): Parameters<ListSessionsArgs>,
+    ) -> Result<Json<SessionList>, ToolError> {
+        let limit = check_limit(asked.limit, 20, 100)?;
         let tags: Result<Vec<Tag>, _> = asked.tags.iter().map(|tag| tag.parse()).collect();
         let project = match &asked.project {
             None => None,
-            named => self.project(named.as_deref()).await?,
+            named => self.resolve_project(named.as_deref()).await?,
         };
-        let filter = Filter {
+        let filter = SessionFilter {
             tags: tags.map_err(throughline::Error::from)?,
             agent: asked.agent,
             project,
-            ..Filter::default()
+            ..SessionFilter::default()
         };
-        let after: Option<Cursor> = parsed_cursor(asked.cursor.as_deref())?;
+        let after: Option<Cursor> = parse_cursor(asked.cursor.as_deref())?;
         let page = self.tl.list(&filter, after.as_ref(), limit).await?;
         Ok(Json(SessionList {
             sessions: page
                 .items
                 .iter()
-                .map(|card| self.session_shown(card))
+                .map(|card| self.session_view(card))
                 .collect(),
             next: page.next.map(|next| next.to_string()),
         }))
@@ -192,52 +205,52 @@ impl Mcp {
     ))]
     pub(crate) async fn search_sessions(
         &self,
-        Parameters(asked): Parameters<SearchSessions>,
-    ) -> Result<Json<Hits>, Refusal> {
-        let limit = limit(asked.limit, 10, 50)?;
+        Parameters(asked): Parameters<SearchSessionsArgs>,
+    ) -> Result<Json<Hits>, ToolError> {
+        let limit = check_limit(asked.limit, 10, 50)?;
         let project = match &asked.project {
             None => None,
-            named => self.project(named.as_deref()).await?,
+            named => self.resolve_project(named.as_deref()).await?,
         };
         let searched = self
             .tl
-            .search(&Searching {
-                typed: &asked.query,
+            .search(&SearchOptions {
+                query: &asked.query,
                 mode: Mode::Hybrid,
                 limit,
                 typing: false,
                 project: project.as_ref(),
                 listing: &[],
                 zone: &self.zone,
-                patience: Patience::For(PATIENCE),
+                index_wait: IndexWait::For(MAX_INDEX_WAIT),
             })
             .await?;
-        let hits = searched.found.hits.iter().map(|hit| HitShown {
+        let hits = searched.found.hits.iter().map(|hit| HitView {
             session: hit.session.to_string(),
             title: searched
-                .card(&hit.session)
-                .map(|card| self.safe(card.title()).into_owned()),
+                .session(&hit.session)
+                .map(|card| self.redact_text(card.title()).into_owned()),
             seq: hit.seq.0,
             role: hit.role.as_str().to_owned(),
             at: hit.at.to_string(),
-            quote: self.quote(&hit.text, &hit.snippet.text),
+            quote: self.safe_quote(&hit.text, &hit.snippet.text),
         });
         Ok(Json(Hits {
-            note: QUOTED,
+            note: QUOTE_NOTICE,
             hits: hits.collect(),
             corrected: searched.found.corrected.clone(),
-            behind: searched.behind,
+            behind: searched.lag,
         }))
     }
 
     /// The snippet of a hit, unless it may hold a piece of a secret that is only seen in
     /// the whole: then the beginning of the redacted whole.
-    fn quote(&self, whole: &str, snippet: &str) -> String {
-        let safe = self.safe(whole);
+    fn safe_quote(&self, whole: &str, snippet: &str) -> String {
+        let safe = self.redact_text(whole);
         if matches!(safe, std::borrow::Cow::Borrowed(_)) {
             return snippet.to_owned();
         }
-        cut(&safe, 400).0
+        truncate(&safe, 400).0
     }
 
     /// Read a session's entries, the last ones or any stretch, oldest first.
@@ -248,25 +261,25 @@ impl Mcp {
     ))]
     pub(crate) async fn read_session(
         &self,
-        Parameters(asked): Parameters<ReadSession>,
-    ) -> Result<Json<Entries>, Refusal> {
-        let limit = limit(asked.limit, 20, 200)?;
-        let longest = asked.longest.unwrap_or(USUAL_ENTRY);
+        Parameters(asked): Parameters<ReadSessionArgs>,
+    ) -> Result<Json<Entries>, ToolError> {
+        let limit = check_limit(asked.limit, 20, 200)?;
+        let longest = asked.longest.unwrap_or(DEFAULT_ENTRY_CHARS);
         if !(1..=50_000).contains(&longest) {
-            return Err(Refusal::invalid(format!(
+            return Err(ToolError::invalid(format!(
                 "longest is from 1 to 50000 characters, not {longest}"
             )));
         }
-        let session = self.session(&asked.session).await?;
-        let card = session.record().await?.card;
+        let session = self.resolve_session(&asked.session).await?;
+        let card = session.record().await?.info;
         let (read, from_end) = match (asked.from, asked.before) {
             (Some(_), Some(_)) => {
-                return Err(Refusal::invalid("give from or before, not both"));
+                return Err(ToolError::invalid("give from or before, not both"));
             }
-            (Some(from), None) => (Some(Read::from(Seq(from.max(1)), limit)), false),
+            (Some(from), None) => (Some(ReadRange::starting_at(Seq(from.max(1)), limit)), false),
             (None, Some(0 | 1)) => (None, true),
-            (None, Some(seq)) => (Some(Read::before(Some(before(seq)), limit)), true),
-            (None, None) => (Some(Read::tail(limit)), true),
+            (None, Some(seq)) => (Some(ReadRange::up_to(Some(previous_seq(seq)), limit)), true),
+            (None, None) => (Some(ReadRange::tail(limit)), true),
         };
         let entries = match read {
             Some(read) => session.read(read).await?,
@@ -274,15 +287,15 @@ impl Mcp {
         };
         let shown = entries
             .into_iter()
-            .map(|entry| self.entry_shown(entry, longest));
-        let entries = fitting(shown.collect(), from_end);
+            .map(|entry| self.entry_view(entry, longest));
+        let entries = take_fitting(shown.collect(), from_end);
         let older = entries.first().map(|first| first.seq);
         let newer = entries.last().map(|last| last.seq + 1);
         Ok(Json(Entries {
-            note: QUOTED,
+            note: QUOTE_NOTICE,
             older: older.filter(|seq| *seq > 1),
             newer: newer.filter(|seq| *seq <= card.head.0),
-            session: self.session_shown(&card),
+            session: self.session_view(&card),
             entries,
         }))
     }
@@ -296,39 +309,39 @@ impl Mcp {
     ))]
     pub(crate) async fn build_context(
         &self,
-        Parameters(asked): Parameters<BuildContext>,
-    ) -> Result<Json<ContextShown>, Refusal> {
-        let budget = asked.budget.unwrap_or(USUAL_BUDGET);
-        if !(100..=MOST_BUDGET).contains(&budget) {
-            return Err(Refusal::invalid(format!(
-                "budget is from 100 to {MOST_BUDGET} tokens, not {budget}"
+        Parameters(asked): Parameters<BuildContextArgs>,
+    ) -> Result<Json<ContextView>, ToolError> {
+        let budget = asked.budget.unwrap_or(DEFAULT_BUDGET);
+        if !(100..=MAX_BUDGET).contains(&budget) {
+            return Err(ToolError::invalid(format!(
+                "budget is from 100 to {MAX_BUDGET} tokens, not {budget}"
             )));
         }
         let sections = match &asked.session {
-            Some(named) => self.context_of(named, &asked.task, budget).await?,
-            None => self.context_on(&asked, budget).await?,
+            Some(named) => self.session_context(named, &asked.task, budget).await?,
+            None => self.task_context(&asked, budget).await?,
         };
-        let tokens = sections.iter().map(|s| self.tokens(&s.text)).sum();
-        Ok(Json(ContextShown {
-            note: QUOTED,
+        let tokens = sections.iter().map(|s| self.count_tokens(&s.text)).sum();
+        Ok(Json(ContextView {
+            note: QUOTE_NOTICE,
             sections,
             tokens,
         }))
     }
 
     /// What a model going on with a session would be sent.
-    async fn context_of(
+    async fn session_context(
         &self,
         named: &str,
         task: &str,
         budget: u64,
-    ) -> Result<Vec<SectionShown>, Refusal> {
-        let session = self.session(named).await?;
-        let voice = Voice::offline();
+    ) -> Result<Vec<SectionView>, ToolError> {
+        let session = self.resolve_session(named).await?;
+        let voice = Responder::offline();
         let message = Content::text(task);
-        let asking = Asking {
+        let asking = RequestOptions {
             budget: Some(budget),
-            ..voice.asking(Some(&message))
+            ..voice.request_options(Some(&message))
         };
         let request = session.request(&asking).await?;
         let said = request.sections.iter().filter(|section| {
@@ -336,25 +349,25 @@ impl Mcp {
             section.name != throughline::context::SectionName::Message && !section.text.is_empty()
         });
         Ok(said
-            .map(|section| SectionShown {
+            .map(|section| SectionView {
                 name: section.name.to_string(),
-                text: self.safe(&section.text).into_owned(),
+                text: self.redact_text(&section.text).into_owned(),
             })
             .collect())
     }
 
     /// What the memory and all sessions have on a task.
-    async fn context_on(
+    async fn task_context(
         &self,
-        asked: &BuildContext,
+        asked: &BuildContextArgs,
         budget: u64,
-    ) -> Result<Vec<SectionShown>, Refusal> {
+    ) -> Result<Vec<SectionView>, ToolError> {
         let facts = self
-            .known_about(&asked.task, asked.project.as_deref())
+            .search_facts(&asked.task, asked.project.as_deref())
             .await?;
         let found = self
-            .search_sessions(Parameters(SearchSessions {
-                query: plain(&asked.task),
+            .search_sessions(Parameters(SearchSessionsArgs {
+                query: strip_query_syntax(&asked.task),
                 project: asked.project.clone(),
                 limit: Some(20),
             }))
@@ -363,7 +376,7 @@ impl Mcp {
         let mut within = |lines: Vec<String>| {
             let mut text = String::new();
             for line in lines {
-                let tokens = self.tokens(&line);
+                let tokens = self.count_tokens(&line);
                 if tokens > room {
                     break;
                 }
@@ -374,7 +387,7 @@ impl Mcp {
         };
         let facts = facts
             .iter()
-            .map(|fact: &FactShown| format!("- {}\n", fact.text));
+            .map(|fact: &FactView| format!("- {}\n", fact.text));
         let facts = within(facts.collect());
         let quotes = found.0.hits.iter().map(|hit| {
             format!(
@@ -387,27 +400,27 @@ impl Mcp {
         Ok(named
             .into_iter()
             .filter(|(_, text)| !text.is_empty())
-            .map(|(name, text)| SectionShown {
+            .map(|(name, text)| SectionView {
                 name: name.to_owned(),
                 text,
             })
             .collect())
     }
 
-    fn tokens(&self, text: &str) -> u64 {
+    fn count_tokens(&self, text: &str) -> u64 {
         throughline::context::Encoding::Rough.count(text)
     }
 }
 
 /// A task in words alone: what it says is no filter and no phrase.
-fn plain(task: &str) -> String {
-    let (task, _) = cut(task, MOST.min(2_000));
+fn strip_query_syntax(task: &str) -> String {
+    let (task, _) = truncate(task, MAX_HISTORY_CHARS.min(2_000));
     task.replace([':', '"'], " ")
 }
 
-pub(crate) fn parsed_cursor(cursor: Option<&str>) -> Result<Option<Cursor>, Refusal> {
+pub(crate) fn parse_cursor(cursor: Option<&str>) -> Result<Option<Cursor>, ToolError> {
     cursor.map(str::parse).transpose().map_err(|error| {
-        Refusal::invalid(format!(
+        ToolError::invalid(format!(
             "the cursor means nothing here ({error}); send `next` of the page before, or none"
         ))
     })

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::Row;
 
-use super::postings::{Length, read_lengths};
+use super::postings::{PassageLength, decode_lengths};
 use crate::error::Fault;
 use crate::rows;
 use crate::tx::Tx;
 
 /// How long the passages of each of an owner's blocks are.
-pub(super) async fn lengths(tx: &Tx, owner: &str) -> Result<BTreeMap<i32, Vec<Length>>, Fault> {
+pub(super) async fn load_lengths(
+    tx: &Tx,
+    owner: &str,
+) -> Result<BTreeMap<i32, Vec<PassageLength>>, Fault> {
     let found = tx
         .query(
             "reading how long passages are",
@@ -20,13 +23,13 @@ pub(super) async fn lengths(tx: &Tx, owner: &str) -> Result<BTreeMap<i32, Vec<Le
         .await?;
     let mut blocks = BTreeMap::new();
     for row in &found {
-        blocks.insert(rows::get(row, 0)?, read_lengths(rows::get(row, 1)?)?);
+        blocks.insert(rows::get(row, 0)?, decode_lengths(rows::get(row, 1)?)?);
     }
     Ok(blocks)
 }
 
 /// The block, term and postings of each row with one of the terms in one of the blocks.
-pub(super) async fn words(
+pub(super) async fn select_postings(
     tx: &Tx,
     owner: &str,
     blocks: &[i32],

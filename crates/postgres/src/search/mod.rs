@@ -14,12 +14,12 @@
 
 mod blocks;
 mod filter;
-mod fold;
+mod index_reader;
+mod index_writer;
+mod insert_passages;
 mod postings;
+mod purge_terms;
 mod scan;
-mod scour;
-mod sight;
-mod stock;
 mod vectors;
 
 use std::fmt;
@@ -29,28 +29,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_model::Digest;
 use throughline_recall::{
-    Encoded, Encodings, Feeder, Index, IndexState, Passage, RecallError, STATIC_DIGEST, Scope,
-    Sight, private,
+    EncodingCache, EncodingCaches, Index, IndexReader, IndexState, Indexer, Passage, RecallError,
+    STATIC_DIGEST, Scope, private_files,
 };
 use throughline_store::StoreError;
 use tokio::runtime::Handle;
 
 use crate::PostgresStore;
 use crate::error::Fault;
-use crate::patience::patiently;
+use crate::retry::retry;
 use crate::rows;
-use crate::tx::{Purpose, Tx};
-use sight::PostgresSight;
-use stock::PostgresStock;
+use crate::tx::{Tx, TxMode};
+use index_reader::PostgresIndexReader;
+use index_writer::PostgresIndexWriter;
 
 /// Raised whenever an index made before would be read wrongly.
-const FORMAT: u32 = 1;
+const INDEX_FORMAT: u32 = 1;
 
 /// The tables of the index, all but the watermark.
 const TABLES: [&str; 5] = ["passage", "passage_text", "passage_beyond", "block", "word"];
 
 /// Passages `p` with the rest of them, `t`.
-const PASSAGES: &str = "throughline.passage p JOIN throughline.passage_text t
+const PASSAGE_JOIN: &str = "throughline.passage p JOIN throughline.passage_text t
     ON t.owner = p.owner AND t.session = p.session AND t.seq = p.seq";
 
 /// The index in a store's database. Cheap to clone.
@@ -58,11 +58,11 @@ const PASSAGES: &str = "throughline.passage p JOIN throughline.passage_text t
 pub struct PostgresIndex {
     store: PostgresStore,
     folder: PathBuf,
-    encodings: Arc<Mutex<Option<AsOf>>>,
+    encodings: Arc<Mutex<Option<CachedEncodings>>>,
 }
 
 /// What models made of passages, as of so many removals.
-type AsOf = (i64, Arc<Encodings>);
+type CachedEncodings = (i64, Arc<EncodingCaches>);
 
 impl fmt::Debug for PostgresIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,7 +72,7 @@ impl fmt::Debug for PostgresIndex {
 
 /// How far the index goes.
 #[derive(Clone, Debug, Default)]
-struct Mark {
+struct Watermark {
     state: IndexState,
     removals: i64,
 }
@@ -90,53 +90,53 @@ impl PostgresIndex {
     /// Empties the index, so that it is fed from the beginning; waits for whoever feeds it.
     pub fn clear(&self) -> Result<(), RecallError> {
         let store = &self.store;
-        waiting(patiently(store.shared.patience, |_| {
+        block_on(retry(store.inner.time_limit, |_| {
             Box::pin(async move {
-                let tx = store.serve(Purpose::Write).await?;
-                let done = clear(&tx).await;
+                let tx = store.begin_system(TxMode::Write).await?;
+                let done = clear_tables(&tx).await;
                 tx.finish(done).await
             })
         }))
     }
 
-    fn mark(&self) -> Result<Mark, RecallError> {
+    fn read_watermark(&self) -> Result<Watermark, RecallError> {
         let store = &self.store;
-        let row = waiting(patiently(store.shared.patience, |_| {
+        let row = block_on(retry(store.inner.time_limit, |_| {
             Box::pin(async move {
-                let tx = store.serve(Purpose::Follow).await?;
-                let done = tx.optional(MARK_DOING, MARK, &[]).await;
+                let tx = store.begin_system(TxMode::ReadCommitted).await?;
+                let done = tx.query_opt(READING_WATERMARK, SELECT_WATERMARK, &[]).await;
                 tx.finish(done).await
             })
         }))?;
         match row {
-            Some(row) => read_mark(&row),
-            None => Ok(Mark::default()),
+            Some(row) => decode_watermark(&row),
+            None => Ok(Watermark::default()),
         }
     }
 }
 
 impl Index for PostgresIndex {
-    fn feeder(&self) -> Result<Option<Feeder>, RecallError> {
-        let stock = PostgresStock::try_new(&self.store)?;
-        Ok(stock.map(Feeder::new))
+    fn indexer(&self) -> Result<Option<Indexer>, RecallError> {
+        let stock = PostgresIndexWriter::try_new(&self.store)?;
+        Ok(stock.map(Indexer::new))
     }
 
     fn state(&self) -> Result<IndexState, RecallError> {
-        Ok(self.mark()?.state)
+        Ok(self.read_watermark()?.state)
     }
 
-    fn passages(&self) -> Result<u64, RecallError> {
+    fn passage_count(&self) -> Result<u64, RecallError> {
         let store = &self.store;
-        let row = waiting(patiently(store.shared.patience, |_| {
+        let row = block_on(retry(store.inner.time_limit, |_| {
             Box::pin(async move {
-                let tx = store.serve(Purpose::Read).await?;
+                let tx = store.begin_system(TxMode::Read).await?;
                 let count = "SELECT count(*) FROM throughline.passage";
                 let done = tx.query("counting passages", count, &[]).await;
                 tx.finish(done).await
             })
         }))?;
         let counted = row.iter().map(|row| rows::get::<i64>(row, 0));
-        let counted: i64 = counted.sum::<Result<_, _>>().map_err(refused)?;
+        let counted: i64 = counted.sum::<Result<_, _>>().map_err(to_recall_error)?;
         Ok(counted.unsigned_abs())
     }
 
@@ -144,13 +144,17 @@ impl Index for PostgresIndex {
         scan::scan(&self.store, each)
     }
 
-    fn sight(&self, scope: &Scope, phrases: &[String]) -> Result<Box<dyn Sight + '_>, RecallError> {
-        let sight = PostgresSight::new(&self.store, scope, phrases)?;
+    fn reader(
+        &self,
+        scope: &Scope,
+        phrases: &[String],
+    ) -> Result<Box<dyn IndexReader + '_>, RecallError> {
+        let sight = PostgresIndexReader::new(&self.store, scope, phrases)?;
         Ok(Box::new(sight))
     }
 
-    fn encoded(&self, model: &Digest) -> Result<Arc<Encoded>, RecallError> {
-        let removals = self.mark()?.removals;
+    fn encoding_cache(&self, model: &Digest) -> Result<Arc<EncodingCache>, RecallError> {
+        let removals = self.read_watermark()?.removals;
         let mut known = self
             .encodings
             .lock()
@@ -158,18 +162,18 @@ impl Index for PostgresIndex {
         let encodings = match &*known {
             Some((at, encodings)) if *at == removals => Arc::clone(encodings),
             _ => {
-                let encodings = encodings(&self.folder, removals)?;
+                let encodings = open_encodings(&self.folder, removals)?;
                 Arc::clone(&known.insert((removals, Arc::new(encodings))).1)
             }
         };
-        Ok(encodings.of(model))
+        Ok(encodings.for_model(model))
     }
 }
 
 /// What models made of passages on this machine; none of it is left from before something
 /// was taken out of the index, on whatever machine.
-fn encodings(folder: &Path, removals: i64) -> Result<Encodings, RecallError> {
-    let encodings = Encodings::within(folder);
+fn open_encodings(folder: &Path, removals: i64) -> Result<EncodingCaches, RecallError> {
+    let encodings = EncodingCaches::in_folder(folder);
     let note = folder.join("removals");
     let now = removals.to_string();
     let failed = |source| RecallError::Io {
@@ -181,20 +185,20 @@ fn encodings(folder: &Path, removals: i64) -> Result<Encodings, RecallError> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    encodings.forget()?;
-    private::create_folder(folder).map_err(failed)?;
-    let mut options = private::file_options();
+    encodings.delete_all()?;
+    private_files::create_folder(folder).map_err(failed)?;
+    let mut options = private_files::file_options();
     options.write(true).create(true).truncate(true);
     let mut file = options.open(&note).map_err(failed)?;
     file.write_all(now.as_bytes()).map_err(failed)?;
     Ok(encodings)
 }
 
-const MARK_DOING: &str = "finding how far the index goes";
-const MARK: &str = "SELECT made, upto, removals, anchors FROM throughline.watermark";
+const READING_WATERMARK: &str = "finding how far the index goes";
+const SELECT_WATERMARK: &str = "SELECT made, upto, removals, anchors FROM throughline.watermark";
 
 /// How far the index goes, if this program can read it.
-fn read_mark(row: &tokio_postgres::Row) -> Result<Mark, RecallError> {
+fn decode_watermark(row: &tokio_postgres::Row) -> Result<Watermark, RecallError> {
     let read = || -> Result<(String, i64, i64, String), StoreError> {
         Ok((
             rows::get(row, 0)?,
@@ -203,25 +207,25 @@ fn read_mark(row: &tokio_postgres::Row) -> Result<Mark, RecallError> {
             rows::get(row, 3)?,
         ))
     };
-    let (made, upto, removals, anchors) = read().map_err(refused)?;
-    if made != needed() {
+    let (made, upto, removals, anchors) = read().map_err(to_recall_error)?;
+    if made != index_version() {
         let format = made
             .split(' ')
             .next()
             .and_then(|format| format.parse().ok());
-        if format.is_some_and(|format: u32| format > FORMAT) {
+        if format.is_some_and(|format: u32| format > INDEX_FORMAT) {
             return Err(RecallError::Database {
-                during: MARK_DOING,
+                during: READING_WATERMARK,
                 source: "a newer version of this program made it: use that one".into(),
             });
         }
         return Err(RecallError::Stale {
-            place: "the database".to_owned(),
-            made: format!("with {made}"),
-            needed: needed(),
+            location: "the database".to_owned(),
+            found: format!("with {made}"),
+            expected: index_version(),
         });
     }
-    Ok(Mark {
+    Ok(Watermark {
         state: IndexState {
             upto: upto.unsigned_abs(),
             anchors: serde_json::from_str(&anchors)?,
@@ -231,25 +235,25 @@ fn read_mark(row: &tokio_postgres::Row) -> Result<Mark, RecallError> {
 }
 
 /// The format and model of an index that this program makes.
-fn needed() -> String {
+fn index_version() -> String {
     let model: String = STATIC_DIGEST.chars().take(12).collect();
-    format!("{FORMAT} {model}")
+    format!("{INDEX_FORMAT} {model}")
 }
 
 /// Makes the row of the watermark, where there is none yet.
-async fn make_mark(tx: &Tx) -> Result<(), Fault> {
+async fn insert_watermark(tx: &Tx) -> Result<(), Fault> {
     tx.execute(
-        MARK_DOING,
+        READING_WATERMARK,
         "INSERT INTO throughline.watermark (made) VALUES ($1) ON CONFLICT DO NOTHING",
-        params![needed()],
+        params![index_version()],
     )
     .await?;
     Ok(())
 }
 
-async fn clear(tx: &Tx) -> Result<(), Fault> {
+async fn clear_tables(tx: &Tx) -> Result<(), Fault> {
     let doing = "emptying the index";
-    make_mark(tx).await?;
+    insert_watermark(tx).await?;
     let lock = "SELECT FROM throughline.watermark FOR UPDATE";
     tx.execute(doing, lock, &[]).await?;
     for table in TABLES {
@@ -259,22 +263,22 @@ async fn clear(tx: &Tx) -> Result<(), Fault> {
     tx.execute(
         doing,
         "UPDATE throughline.watermark SET made = $1, upto = 0, anchors = '[]', removals = removals + 1",
-        params![needed()],
+        params![index_version()],
     )
     .await?;
     Ok(())
 }
 
 /// Waits for the database, on a thread that may.
-fn waiting<T, E: Into<StoreError>>(
+fn block_on<T, E: Into<StoreError>>(
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, RecallError> {
     let done = Handle::current().block_on(work);
-    done.map_err(|error| refused(error.into()))
+    done.map_err(|error| to_recall_error(error.into()))
 }
 
 /// What the store said, as an index says it.
-fn refused(error: StoreError) -> RecallError {
+fn to_recall_error(error: StoreError) -> RecallError {
     RecallError::Database {
         during: "asking the database",
         source: error.into(),

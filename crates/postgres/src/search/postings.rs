@@ -8,24 +8,24 @@
 
 use std::collections::BTreeMap;
 
-use throughline_recall::Tally;
+use throughline_recall::TermCounts;
 use throughline_store::StoreError;
 
 use crate::error::damaged;
 
 /// So many passages are in a block at most: a place is a byte.
-pub(super) const BLOCK: usize = 256;
+pub(super) const BLOCK_SIZE: usize = 256;
 /// The same, as numbers of passages count.
-pub(super) const SPAN: i64 = 256;
+pub(super) const BLOCK_SPAN: i64 = 256;
 
 /// The bytes of a posting: place, how often it is said, how often it counts.
-const POSTING: usize = 3;
+const POSTING_BYTES: usize = 3;
 /// The bytes of a passage's lengths.
-const LENGTH: usize = 4;
+const LENGTH_BYTES: usize = 4;
 
 /// How long a passage is, in terms it says and in terms that count. None is 0 long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Length {
+pub(super) struct PassageLength {
     pub(super) own: u16,
     pub(super) context: u16,
 }
@@ -40,8 +40,8 @@ pub(super) struct Posting {
     pub(super) context: u8,
 }
 
-impl Length {
-    pub(super) fn of(tally: &Tally) -> Self {
+impl PassageLength {
+    pub(super) fn of(tally: &TermCounts) -> Self {
         let sum = |which: fn(&(u32, u32)) -> u32| {
             let sum: u64 = tally
                 .terms
@@ -57,24 +57,24 @@ impl Length {
         }
     }
 
-    pub(super) fn is_none(self) -> bool {
+    pub(super) fn is_empty(self) -> bool {
         self.context == 0
     }
 }
 
 /// The lengths of a block's passages, from the first place on.
-pub(super) fn read_lengths(bytes: &[u8]) -> Result<Vec<Length>, StoreError> {
-    if !bytes.len().is_multiple_of(LENGTH) || bytes.len() > BLOCK * LENGTH {
-        return Err(odd(bytes.len(), "lengths"));
+pub(super) fn decode_lengths(bytes: &[u8]) -> Result<Vec<PassageLength>, StoreError> {
+    if !bytes.len().is_multiple_of(LENGTH_BYTES) || bytes.len() > BLOCK_SIZE * LENGTH_BYTES {
+        return Err(malformed(bytes.len(), "lengths"));
     }
-    let lengths = bytes.chunks_exact(LENGTH).map(|four| Length {
+    let lengths = bytes.chunks_exact(LENGTH_BYTES).map(|four| PassageLength {
         own: u16::from_le_bytes([four[0], four[1]]),
         context: u16::from_le_bytes([four[2], four[3]]),
     });
     Ok(lengths.collect())
 }
 
-pub(super) fn write_lengths(lengths: &[Length]) -> Vec<u8> {
+pub(super) fn encode_lengths(lengths: &[PassageLength]) -> Vec<u8> {
     let bytes = lengths.iter().flat_map(|length| {
         let [a, b] = length.own.to_le_bytes();
         let [c, d] = length.context.to_le_bytes();
@@ -84,18 +84,18 @@ pub(super) fn write_lengths(lengths: &[Length]) -> Vec<u8> {
 }
 
 /// The passages of a block with a word, as far as they are still there.
-pub(super) fn read_postings<'a>(
+pub(super) fn decode_postings<'a>(
     block: i32,
     bytes: &'a [u8],
-    lengths: &'a [Length],
+    lengths: &'a [PassageLength],
 ) -> Result<impl Iterator<Item = Posting> + 'a, StoreError> {
-    if !bytes.len().is_multiple_of(POSTING) {
-        return Err(odd(bytes.len(), "postings"));
+    if !bytes.len().is_multiple_of(POSTING_BYTES) {
+        return Err(malformed(bytes.len(), "postings"));
     }
-    let first = i64::from(block) * SPAN;
+    let first = i64::from(block) * BLOCK_SPAN;
     let postings = bytes
-        .chunks_exact(POSTING)
-        .filter(move |three| is_there(lengths, three[0]))
+        .chunks_exact(POSTING_BYTES)
+        .filter(move |three| is_occupied(lengths, three[0]))
         .map(move |three| Posting {
             number: first + i64::from(three[0]),
             own: three[1],
@@ -104,23 +104,23 @@ pub(super) fn read_postings<'a>(
     Ok(postings)
 }
 
-fn is_there(lengths: &[Length], place: u8) -> bool {
+fn is_occupied(lengths: &[PassageLength], place: u8) -> bool {
     let length = lengths.get(usize::from(place)).copied();
-    length.is_some_and(|length| !length.is_none())
+    length.is_some_and(|length| !length.is_empty())
 }
 
 /// The same postings without those of places that are empty, and in how many of the others
 /// the word is said.
-pub(super) fn kept_postings(
+pub(super) fn retain_occupied(
     bytes: &[u8],
-    lengths: &[Length],
+    lengths: &[PassageLength],
 ) -> Result<(i16, Vec<u8>), StoreError> {
-    if !bytes.len().is_multiple_of(POSTING) {
-        return Err(odd(bytes.len(), "postings"));
+    if !bytes.len().is_multiple_of(POSTING_BYTES) {
+        return Err(malformed(bytes.len(), "postings"));
     }
     let (mut own, mut kept) = (0, Vec::new());
-    for three in bytes.chunks_exact(POSTING) {
-        if is_there(lengths, three[0]) {
+    for three in bytes.chunks_exact(POSTING_BYTES) {
+        if is_occupied(lengths, three[0]) {
             own += i16::from(three[1] > 0);
             kept.extend_from_slice(three);
         }
@@ -128,27 +128,27 @@ pub(super) fn kept_postings(
     Ok((own, kept))
 }
 
-fn odd(bytes: usize, of: &str) -> StoreError {
+fn malformed(bytes: usize, of: &str) -> StoreError {
     damaged("a block of the index", format!("{bytes} bytes of {of}"))
 }
 
 /// A new block.
 #[derive(Debug, Default)]
 pub(super) struct Block<'a> {
-    pub(super) lengths: Vec<Length>,
+    pub(super) lengths: Vec<PassageLength>,
     /// For each word, in how many passages it is said, and its postings.
-    pub(super) words: BTreeMap<&'a str, (i16, Vec<u8>)>,
+    pub(super) terms: BTreeMap<&'a str, (i16, Vec<u8>)>,
 }
 
 impl<'a> Block<'a> {
     /// The block of some passages, which are at most [`BLOCK`].
-    pub(super) fn of(tallies: impl IntoIterator<Item = &'a Tally>) -> Self {
+    pub(super) fn of(tallies: impl IntoIterator<Item = &'a TermCounts>) -> Self {
         let mut block = Self::default();
         for (place, tally) in (0..=u8::MAX).zip(tallies) {
-            block.lengths.push(Length::of(tally));
+            block.lengths.push(PassageLength::of(tally));
             for (term, (own, context)) in &tally.terms {
                 let byte = |count: u32| u8::try_from(count).unwrap_or(u8::MAX);
-                let (with, postings) = block.words.entry(term).or_default();
+                let (with, postings) = block.terms.entry(term).or_default();
                 *with += i16::from(*own > 0);
                 postings.extend([place, byte(*own), byte(*context)]);
             }
@@ -158,7 +158,7 @@ impl<'a> Block<'a> {
 }
 
 /// The terms of a passage as one text: a line each.
-pub(super) fn write_tally(tally: &Tally) -> String {
+pub(super) fn encode_terms(tally: &TermCounts) -> String {
     let lines = tally
         .terms
         .iter()
@@ -166,7 +166,7 @@ pub(super) fn write_tally(tally: &Tally) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn read_tally(text: &str) -> Result<Tally, StoreError> {
+pub(super) fn decode_terms(text: &str) -> Result<TermCounts, StoreError> {
     let line = |line: &str| {
         let (rest, context) = line.rsplit_once(' ')?;
         let (term, own) = rest.rsplit_once(' ')?;
@@ -174,7 +174,7 @@ pub(super) fn read_tally(text: &str) -> Result<Tally, StoreError> {
     };
     let terms: Option<BTreeMap<_, _>> = text.lines().map(line).collect();
     match terms {
-        Some(terms) => Ok(Tally { terms }),
+        Some(terms) => Ok(TermCounts { terms }),
         None => Err(damaged("the words of a passage", text.to_owned())),
     }
 }
@@ -185,46 +185,46 @@ mod tests {
 
     use super::*;
 
-    fn tally(terms: &[(&str, u32, u32)]) -> Tally {
+    fn tally(terms: &[(&str, u32, u32)]) -> TermCounts {
         let terms = terms
             .iter()
             .map(|(term, own, context)| ((*term).to_owned(), (*own, *context)));
-        Tally {
+        TermCounts {
             terms: terms.collect(),
         }
     }
 
     #[test]
-    fn a_block_tells_what_its_passages_had() {
+    fn a_block_holds_what_its_passages_had() {
         let one = tally(&[("apple", 1, 2), ("the", 3, 0)]);
         let two = tally(&[("apple", 0, 1), ("pear", 400, 800)]);
         let block = Block::of([&one, &two]);
-        let mut lengths = read_lengths(&write_lengths(&block.lengths)).unwrap();
-        assert_eq!(lengths, [Length::of(&one), Length::of(&two)]);
-        let (with, postings) = &block.words["apple"];
+        let mut lengths = decode_lengths(&encode_lengths(&block.lengths)).unwrap();
+        assert_eq!(lengths, [PassageLength::of(&one), PassageLength::of(&two)]);
+        let (with, postings) = &block.terms["apple"];
         assert_eq!(*with, 1);
-        let read = |lengths: &[Length]| -> Vec<Posting> {
-            read_postings(3, postings, lengths).unwrap().collect()
+        let read = |lengths: &[PassageLength]| -> Vec<Posting> {
+            decode_postings(3, postings, lengths).unwrap().collect()
         };
         let both = read(&lengths);
         let shown: Vec<_> = both.iter().map(|p| (p.number, p.own, p.context)).collect();
         assert_eq!(shown, [(768, 1, 2), (769, 0, 1)]);
         // What has gone is not told of.
-        lengths[0] = Length::default();
+        lengths[0] = PassageLength::default();
         assert_eq!(read(&lengths), both[1..]);
         assert_eq!(
-            kept_postings(postings, &lengths).unwrap(),
+            retain_occupied(postings, &lengths).unwrap(),
             (0, vec![1, 0, 1])
         );
-        assert_eq!(block.words["pear"].1, [1, 255, 255]);
+        assert_eq!(block.terms["pear"].1, [1, 255, 255]);
     }
 
     #[test]
     fn words_beside_a_passage_are_read_as_written() {
         let both = tally(&[("a.b/c", 1, 2), ("größe", 0, 7)]);
-        assert_eq!(read_tally(&write_tally(&both)).unwrap(), both);
-        assert!(read_tally("apple 1").is_err());
-        assert!(read_lengths(&[0; 5]).is_err());
-        assert!(read_postings(0, &[0; 4], &[]).is_err());
+        assert_eq!(decode_terms(&encode_terms(&both)).unwrap(), both);
+        assert!(decode_terms("apple 1").is_err());
+        assert!(decode_lengths(&[0; 5]).is_err());
+        assert!(decode_postings(0, &[0; 4], &[]).is_err());
     }
 }

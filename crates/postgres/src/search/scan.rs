@@ -1,15 +1,15 @@
 //! Reads every passage of the index, page by page in one snapshot.
 
-use throughline_recall::{IndexState, Kept, Passage, RecallError};
+use throughline_recall::{IndexState, Passage, RecallError, StoredPassage};
 use throughline_store::StoreError;
 
-use super::{MARK, MARK_DOING, PASSAGES, read_mark, waiting};
+use super::{PASSAGE_JOIN, READING_WATERMARK, SELECT_WATERMARK, block_on, decode_watermark};
 use crate::PostgresStore;
 use crate::error::Fault;
 use crate::rows;
-use crate::tx::{Purpose, Tx};
+use crate::tx::{Tx, TxMode};
 
-const PAGE: i64 = 500;
+const PAGE_SIZE: i64 = 500;
 const DOING: &str = "reading every passage";
 
 /// Calls `each` with every passage; tells how far the index goes.
@@ -17,43 +17,45 @@ pub(super) fn scan(
     store: &PostgresStore,
     each: &mut dyn FnMut(Passage),
 ) -> Result<IndexState, RecallError> {
-    let (tx, row) = waiting(async {
-        let tx = store.serve(Purpose::Read).await?;
-        let row = tx.optional(MARK_DOING, MARK, &[]).await?;
+    let (tx, row) = block_on(async {
+        let tx = store.begin_system(TxMode::Read).await?;
+        let row = tx
+            .query_opt(READING_WATERMARK, SELECT_WATERMARK, &[])
+            .await?;
         Ok::<_, Fault>((tx, row))
     })?;
     let state = match row {
-        Some(row) => read_mark(&row)?.state,
+        Some(row) => decode_watermark(&row)?.state,
         None => IndexState::default(),
     };
     let mut after = (String::new(), String::new(), 0);
     loop {
-        let page = waiting(read_page(&tx, &after))?;
+        let page = block_on(read_page(&tx, &after))?;
         let Some((last, _)) = page.last() else {
-            waiting(tx.finish(Ok(())))?;
+            block_on(tx.finish(Ok(())))?;
             return Ok(state);
         };
         after.clone_from(last);
         for (_, kept) in page {
-            each(serde_json::from_str::<Kept>(&kept)?.passage);
+            each(serde_json::from_str::<StoredPassage>(&kept)?.passage);
         }
     }
 }
 
 /// Where a passage is: owner, session and number.
-type Key = (String, String, i64);
+type PassageKey = (String, String, i64);
 
-async fn read_page(tx: &Tx, after: &Key) -> Result<Vec<(Key, String)>, Fault> {
+async fn read_page(tx: &Tx, after: &PassageKey) -> Result<Vec<(PassageKey, String)>, Fault> {
     let sql = format!(
-        "SELECT p.owner, p.session, p.seq, t.kept FROM {PASSAGES}
+        "SELECT p.owner, p.session, p.seq, t.kept FROM {PASSAGE_JOIN}
          WHERE (p.owner, p.session, p.seq) > ($1, $2, $3)
          ORDER BY p.owner, p.session, p.seq LIMIT $4"
     );
     let (owner, session, seq) = after;
     let found = tx
-        .query(DOING, &sql, params![owner, session, seq, PAGE])
+        .query(DOING, &sql, params![owner, session, seq, PAGE_SIZE])
         .await?;
-    let read = |row: &tokio_postgres::Row| -> Result<(Key, String), StoreError> {
+    let read = |row: &tokio_postgres::Row| -> Result<(PassageKey, String), StoreError> {
         let key = (rows::get(row, 0)?, rows::get(row, 1)?, rows::get(row, 2)?);
         Ok((key, rows::get(row, 3)?))
     };

@@ -1,47 +1,47 @@
 //! What passages mean: kept, and compared, in the database's way or in ours.
 
 use futures_util::TryStreamExt as _;
-use throughline_recall::{At, Best, Vector};
+use throughline_recall::{PassageId, TopK, Vector};
 use throughline_store::StoreError;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::filter::Allowed;
-use super::sight::to_at;
+use super::filter::PassageFilter;
+use super::index_reader::from_passage_number;
 use crate::error::{Fault, damaged, during};
 use crate::rows;
 use crate::tx::Tx;
 
 /// How vectors are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Vectors {
+pub(super) enum VectorStorage {
     /// As pgvector's halves: the database compares them.
-    Halves,
+    HalfVec,
     /// As bytes: they are read and compared here.
     Bytes,
 }
 
 /// Vectors to be written.
 #[derive(Default)]
-pub(super) struct Column {
+pub(super) struct VectorColumn {
     halves: Vec<String>,
     bytes: Vec<Vec<u8>>,
-    are_halves: bool,
+    is_halfvec: bool,
 }
 
-impl Column {
-    pub(super) fn push(&mut self, kind: Vectors, vector: &Vector) {
+impl VectorColumn {
+    pub(super) fn push(&mut self, kind: VectorStorage, vector: &Vector) {
         match kind {
-            Vectors::Halves => {
-                self.are_halves = true;
-                self.halves.push(written(vector.numbers()));
+            VectorStorage::HalfVec => {
+                self.is_halfvec = true;
+                self.halves.push(format_vector(vector.values()));
             }
-            Vectors::Bytes => self.bytes.push(vector.as_bytes().to_owned()),
+            VectorStorage::Bytes => self.bytes.push(vector.as_bytes().to_owned()),
         }
     }
 
     pub(super) fn values(&self) -> &(dyn ToSql + Sync) {
-        if self.are_halves {
+        if self.is_halfvec {
             &self.halves
         } else {
             &self.bytes
@@ -50,16 +50,16 @@ impl Column {
 }
 
 /// A vector as pgvector reads it.
-fn written(numbers: impl Iterator<Item = f32>) -> String {
+fn format_vector(numbers: impl Iterator<Item = f32>) -> String {
     let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     format!("[{}]", numbers.join(","))
 }
 
-impl Vectors {
+impl VectorStorage {
     /// How they are kept in this database.
-    pub(super) async fn of(tx: &Tx) -> Result<Self, Fault> {
+    pub(super) async fn detect(tx: &Tx) -> Result<Self, Fault> {
         let row = tx
-            .optional(
+            .query_opt(
                 "finding how vectors are kept",
                 "SELECT atttypid = 'bytea'::regtype FROM pg_attribute
                  WHERE attrelid = 'throughline.passage'::regclass AND attname = 'vector'",
@@ -70,44 +70,44 @@ impl Vectors {
         Ok(if rows::get(&row, 0)? {
             Self::Bytes
         } else {
-            Self::Halves
+            Self::HalfVec
         })
     }
 
     /// The type in which values are sent, and what makes the column's of it.
-    pub(super) fn column(self) -> (&'static str, &'static str) {
+    pub(super) fn sql_types(self) -> (&'static str, &'static str) {
         match self {
-            Self::Halves => ("text", "::halfvec"),
+            Self::HalfVec => ("text", "::halfvec"),
             Self::Bytes => ("bytea", ""),
         }
     }
 
     /// The passages most like a vector, the best first.
-    pub(super) async fn nearest(
+    pub(super) async fn nearest_vectors(
         self,
         tx: &Tx,
         owner: &str,
-        allowed: &Allowed,
+        allowed: &PassageFilter,
         vector: &[f32],
         count: usize,
-    ) -> Result<Vec<(f32, At)>, Fault> {
+    ) -> Result<Vec<(f32, PassageId)>, Fault> {
         let doing = "comparing passages";
         let (narrow, numbers) = allowed.condition();
         match self {
-            Self::Halves => {
+            Self::HalfVec => {
                 let sql = format!(
                     "SELECT number, (-(vector <#> $3::text::halfvec))::real
                      FROM throughline.passage WHERE owner = $1 AND {narrow}
                      ORDER BY vector <#> $3::text::halfvec LIMIT $4"
                 );
-                let asked = written(vector.iter().copied());
-                let most = rows::number(count as u64);
+                let asked = format_vector(vector.iter().copied());
+                let most = rows::u64_to_i64(count as u64);
                 let found = tx
                     .query(doing, &sql, params![owner, numbers, asked, most])
                     .await?;
                 let mut best = Vec::with_capacity(found.len());
                 for row in &found {
-                    best.push((rows::get(row, 1)?, to_at(rows::get(row, 0)?)));
+                    best.push((rows::get(row, 1)?, from_passage_number(rows::get(row, 0)?)));
                 }
                 Ok(best)
             }
@@ -119,14 +119,17 @@ impl Vectors {
                 let failed = during(doing);
                 let client = tx.client()?;
                 let statement = client.prepare_cached(&sql).await.map_err(failed)?;
-                tx.opened().await?;
+                tx.wait_until_open().await?;
                 let given: [&(dyn ToSql + Sync); 2] = [&owner, &numbers];
                 let rows = client.query_raw(&statement, given).await.map_err(failed)?;
                 let mut rows = std::pin::pin!(rows);
-                let mut best = Best::new(count);
+                let mut best = TopK::new(count);
                 while let Some(row) = rows.try_next().await.map_err(failed)? {
                     let number = rows::get(&row, 0)?;
-                    best.offer(read(&row, 1)?.likeness(vector), to_at(number));
+                    best.offer(
+                        decode_vector(&row, 1)?.similarity(vector),
+                        from_passage_number(number),
+                    );
                 }
                 Ok(best.into_sorted())
             }
@@ -134,36 +137,36 @@ impl Vectors {
     }
 
     /// What gives the likeness to `$3` of a passage `p`.
-    pub(super) fn likeness(self) -> &'static str {
+    pub(super) fn similarity_sql(self) -> &'static str {
         match self {
-            Self::Halves => "(-(p.vector <#> $3::text::halfvec))::real",
+            Self::HalfVec => "(-(p.vector <#> $3::text::halfvec))::real",
             Self::Bytes => "p.vector, $3::text",
         }
     }
 
     /// The vector as that is asked with.
-    pub(super) fn asked(self, vector: &[f32]) -> String {
+    pub(super) fn similarity_param(self, vector: &[f32]) -> String {
         match self {
-            Self::Halves => written(vector.iter().copied()),
+            Self::HalfVec => format_vector(vector.iter().copied()),
             Self::Bytes => String::new(),
         }
     }
 
     /// How like a vector a passage is, from a row with its likeness.
-    pub(super) fn read_likeness(
+    pub(super) fn decode_similarity(
         self,
         row: &Row,
         column: usize,
         vector: &[f32],
     ) -> Result<f32, StoreError> {
         match self {
-            Self::Halves => rows::get(row, column),
-            Self::Bytes => Ok(read(row, column)?.likeness(vector)),
+            Self::HalfVec => rows::get(row, column),
+            Self::Bytes => Ok(decode_vector(row, column)?.similarity(vector)),
         }
     }
 }
 
-fn read(row: &Row, column: usize) -> Result<Vector, StoreError> {
+fn decode_vector(row: &Row, column: usize) -> Result<Vector, StoreError> {
     let bytes: &[u8] = rows::get(row, column)?;
     let vector = Vector::from_bytes(bytes);
     vector.ok_or_else(|| damaged("a vector", format!("it has {} bytes", bytes.len())))

@@ -2,13 +2,14 @@
 
 #![allow(dead_code, unused_imports, reason = "each test uses some of it")]
 
-use throughline_cluster::{Cutter, Database};
-use throughline_postgres::trial::Trial;
+use throughline_cluster::{FaultProxy, Upstream};
+use throughline_postgres::test_database::TestDatabase;
 use throughline_postgres::{Options, PostgresStore};
 pub(crate) use throughline_store::conformance::processes::{
-    acknowledge, acknowledged, append, entry, log, process, role, session,
+    append, child_process, named_entry, parse_acknowledgements, print_acknowledgement, read_log,
+    role, session,
 };
-pub(crate) use throughline_store::conformance::{at, birth, owner, run};
+pub(crate) use throughline_store::conformance::{at, header, owner, run};
 use tokio_postgres::config::Host;
 
 pub(crate) async fn open(url: &str) -> PostgresStore {
@@ -18,14 +19,14 @@ pub(crate) async fn open(url: &str) -> PostgresStore {
 }
 
 /// Something that cuts connections, and the address of the store through it.
-pub(crate) fn stand_between(trial: &Trial) -> (String, Cutter) {
+pub(crate) fn start_fault_proxy(trial: &TestDatabase) -> (String, FaultProxy) {
     let config: tokio_postgres::Config = trial.url().parse().expect("the address of the trial");
     let port = config.get_ports().first().copied().unwrap_or(5432);
     let database = match &config.get_hosts()[0] {
-        Host::Tcp(name) => Database::Host(name.clone(), port),
-        Host::Unix(folder) => Database::Socket(folder.join(format!(".s.PGSQL.{port}"))),
+        Host::Tcp(name) => Upstream::Host(name.clone(), port),
+        Host::Unix(folder) => Upstream::Socket(folder.join(format!(".s.PGSQL.{port}"))),
     };
-    let cutter = Cutter::before(database).expect("the address of the trial");
+    let cutter = FaultProxy::start(database).expect("the address of the trial");
     let (user, name) = (
         config.get_user().expect("the address of the trial"),
         config.get_dbname().expect("the address of the trial"),

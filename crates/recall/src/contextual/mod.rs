@@ -5,17 +5,17 @@
 //! time limit. Any BERT encoder with the vocabulary of the static model will do; the
 //! weights are read as they are published, from a folder.
 
-mod compare;
-mod encoder;
-mod weights;
+mod bert_encoder;
+mod maxsim;
+mod safetensors;
 
 use std::path::{Path, PathBuf};
 
-use encoder::Encoder;
+use bert_encoder::Encoder;
+use safetensors::{EncoderConfig, Safetensors};
 use throughline_model::Digest;
-use weights::{Config, Weights};
 
-use crate::model::{self, model};
+use crate::static_model::{self, static_model};
 
 /// Why a folder is not a contextual model.
 #[derive(Debug, thiserror::Error)]
@@ -43,26 +43,26 @@ pub enum ContextualError {
 }
 
 /// A contextual model, loaded.
-pub struct Contextual {
+pub struct ContextualModel {
     name: String,
     digest: Digest,
     encoder: Encoder,
 }
 
-impl Contextual {
+impl ContextualModel {
     /// Loads the model in a folder: `config.json`, `model.safetensors` and `vocab.txt`, as
     /// they are published for all-MiniLM-L6-v2. A person knows it by the `name`.
     pub fn load(name: &str, folder: &Path) -> Result<Self, ContextualError> {
         let file = folder.join("vocab.txt");
-        let names = read(&file)?;
-        if !model().has_names(&names) {
+        let names = read_file(&file)?;
+        if !static_model().has_vocabulary(&names) {
             return Err(ContextualError::Vocabulary(file));
         }
-        let config = Config::read(&folder.join("config.json"))?;
-        if config.vocab_size != model().table().len() {
+        let config = EncoderConfig::read(&folder.join("config.json"))?;
+        if config.vocab_size != static_model().table().len() {
             return Err(ContextualError::Vocabulary(file));
         }
-        let weights = Weights::read(&folder.join("model.safetensors"))?;
+        let weights = Safetensors::read(&folder.join("model.safetensors"))?;
         Ok(Self {
             name: name.to_owned(),
             digest: weights.digest(),
@@ -72,11 +72,11 @@ impl Contextual {
 
     /// The names of the tokens that a model must have, as they stand in its `vocab.txt`.
     pub fn vocabulary() -> &'static str {
-        model().names()
+        static_model().vocabulary()
     }
 }
 
-impl std::fmt::Debug for Contextual {
+impl std::fmt::Debug for ContextualModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Contextual")
             .field("name", &self.name)
@@ -84,7 +84,7 @@ impl std::fmt::Debug for Contextual {
     }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, ContextualError> {
+fn read_file(file: &Path) -> Result<Vec<u8>, ContextualError> {
     std::fs::read(file).map_err(|source| ContextualError::File {
         file: file.to_owned(),
         source,
@@ -92,5 +92,5 @@ fn read(file: &Path) -> Result<Vec<u8>, ContextualError> {
 }
 
 /// Tokens that stand for no word.
-const BEGIN: model::TokenId = 101;
-const END: model::TokenId = 102;
+const CLS_TOKEN: static_model::TokenId = 101;
+const SEP_TOKEN: static_model::TokenId = 102;

@@ -1,8 +1,8 @@
 //! Finding sessions, the trash, projects.
 
 use serde::{Deserialize, Serialize};
-use throughline_model::{Card, Project, SessionId, Timestamp};
-use throughline_store::{Candidate, Cursor, Fence, Filter, Page, Trashed};
+use throughline_model::{Project, SessionId, SessionInfo, Timestamp};
+use throughline_store::{Candidate, Cursor, Fence, Page, SessionFilter, TrashedSession};
 
 use super::Call;
 
@@ -11,29 +11,29 @@ use super::Call;
 /// A server may answer with fewer than asked for; `next` tells where to go on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct List {
+pub struct ListSessions {
     /// Which sessions.
-    pub filter: Filter,
+    pub filter: SessionFilter,
     /// From where on.
     pub after: Option<Cursor>,
     /// At most so many.
     pub limit: usize,
 }
 
-impl Call for List {
+impl Call for ListSessions {
     const NAME: &'static str = "list";
-    type Answer = Page<Card>;
+    type Answer = Page<SessionInfo>;
 }
 
 /// How many sessions match.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Count {
+pub struct CountSessions {
     /// Which sessions.
-    pub filter: Filter,
+    pub filter: SessionFilter,
 }
 
-impl Call for Count {
+impl Call for CountSessions {
     const NAME: &'static str = "count";
     type Answer = u64;
 }
@@ -41,14 +41,14 @@ impl Call for Count {
 /// Sessions that a text may mean.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Candidates {
+pub struct FindCandidates {
     /// What somebody typed.
     pub text: String,
     /// At most so many.
     pub limit: usize,
 }
 
-impl Call for Candidates {
+impl Call for FindCandidates {
     const NAME: &'static str = "candidates";
     type Answer = Vec<Candidate>;
 }
@@ -86,14 +86,14 @@ impl Call for Restore {
 /// What is in the trash since before a time, longest there first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TrashedBefore {
+pub struct ListTrashed {
     /// The time.
     pub before: Timestamp,
 }
 
-impl Call for TrashedBefore {
+impl Call for ListTrashed {
     const NAME: &'static str = "trashed";
-    type Answer = Vec<Trashed>;
+    type Answer = Vec<TrashedSession>;
 }
 
 /// Removes a session in the trash for good.
@@ -117,9 +117,9 @@ impl Call for Remove {
 /// The owner's projects.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Projects {}
+pub struct ListProjects {}
 
-impl Call for Projects {
+impl Call for ListProjects {
     const NAME: &'static str = "projects";
     type Answer = Vec<Project>;
 }

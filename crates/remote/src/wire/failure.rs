@@ -14,7 +14,7 @@ use throughline_store::{BoxError, ErrorKind, StoreError};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "failure", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "as in `StoreError`")]
-pub enum Failure {
+pub enum StoreFailure {
     NoSuchSession {
         id: SessionId,
     },
@@ -70,7 +70,7 @@ pub enum Failure {
     Damaged {
         id: SessionId,
         seq: Seq,
-        damage: Damage,
+        damage: EntryDamage,
     },
     Missing {
         seq: Seq,
@@ -95,18 +95,18 @@ pub enum Failure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "as in `DecodeError`")]
-pub enum Damage {
+pub enum EntryDamage {
     Payload(String),
     Redacted,
     Digest,
 }
 
 /// What an entry is called where it is too large.
-const ENTRY: &str = "an entry";
+const ENTRY_LABEL: &str = "an entry";
 /// What an attachment is called where it is too large.
-const BLOB: &str = "an attachment";
+const BLOB_LABEL: &str = "an attachment";
 
-impl From<&StoreError> for Failure {
+impl From<&StoreError> for StoreFailure {
     fn from(error: &StoreError) -> Self {
         match error {
             StoreError::NoSuchSession(id) => Self::NoSuchSession { id: id.clone() },
@@ -144,7 +144,7 @@ impl From<&StoreError> for Failure {
             StoreError::NoSuchToken(id) => Self::NoSuchToken { id: id.clone() },
             StoreError::TokenExists(id) => Self::TokenExists { id: id.clone() },
             StoreError::TooLarge {
-                what: ENTRY,
+                what: ENTRY_LABEL,
                 bytes,
                 max,
             } => Self::EntryTooLarge {
@@ -152,14 +152,15 @@ impl From<&StoreError> for Failure {
                 max: *max,
             },
             StoreError::TooLarge {
-                what: BLOB,
+                what: BLOB_LABEL,
                 bytes,
                 max,
             } => Self::BlobTooLarge {
                 bytes: *bytes,
                 max: *max,
             },
-            StoreError::Damaged { id, seq, source } => match Damage::of(source) {
+            StoreError::Damaged { id, seq, source } => match EntryDamage::from_decode_error(source)
+            {
                 Some(damage) => Self::Damaged {
                     id: id.clone(),
                     seq: *seq,
@@ -167,7 +168,7 @@ impl From<&StoreError> for Failure {
                 },
                 None => Self::other(error),
             },
-            StoreError::Missing { seq } => Self::Missing { seq: *seq },
+            StoreError::MissingEntry { seq } => Self::Missing { seq: *seq },
             StoreError::LeaseHeld {
                 name,
                 holder,
@@ -183,7 +184,7 @@ impl From<&StoreError> for Failure {
     }
 }
 
-impl Failure {
+impl StoreFailure {
     fn other(error: &StoreError) -> Self {
         let mut causes = Vec::new();
         let mut cause = error.source();
@@ -199,16 +200,16 @@ impl Failure {
     }
 }
 
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
+impl From<StoreFailure> for StoreError {
+    fn from(failure: StoreFailure) -> Self {
         match failure {
-            Failure::NoSuchSession { id } => Self::NoSuchSession(id),
-            Failure::InTrash { id } => Self::InTrash(id),
-            Failure::NotInTrash { id } => Self::NotInTrash(id),
-            Failure::TrashedAgain { id, at } => Self::TrashedAgain { id, at },
-            Failure::SessionExists { id } => Self::SessionExists(id),
-            Failure::KeyTaken { key, held_by } => Self::KeyTaken { key, held_by },
-            Failure::Moved {
+            StoreFailure::NoSuchSession { id } => Self::NoSuchSession(id),
+            StoreFailure::InTrash { id } => Self::InTrash(id),
+            StoreFailure::NotInTrash { id } => Self::NotInTrash(id),
+            StoreFailure::TrashedAgain { id, at } => Self::TrashedAgain { id, at },
+            StoreFailure::SessionExists { id } => Self::SessionExists(id),
+            StoreFailure::KeyTaken { key, held_by } => Self::KeyTaken { key, held_by },
+            StoreFailure::Moved {
                 id,
                 expected,
                 found,
@@ -217,29 +218,29 @@ impl From<Failure> for StoreError {
                 expected,
                 found,
             },
-            Failure::NoSuchEntry { id, seq, head } => Self::NoSuchEntry { id, seq, head },
-            Failure::EntryIdReused { id, entry } => Self::EntryIdReused { id, entry },
-            Failure::NothingToAppend => Self::NothingToAppend,
-            Failure::NoSuchBlob { digest } => Self::NoSuchBlob(digest),
-            Failure::NoSuchToken { id } => Self::NoSuchToken(id),
-            Failure::TokenExists { id } => Self::TokenExists(id),
-            Failure::EntryTooLarge { bytes, max } => Self::TooLarge {
-                what: ENTRY,
+            StoreFailure::NoSuchEntry { id, seq, head } => Self::NoSuchEntry { id, seq, head },
+            StoreFailure::EntryIdReused { id, entry } => Self::EntryIdReused { id, entry },
+            StoreFailure::NothingToAppend => Self::NothingToAppend,
+            StoreFailure::NoSuchBlob { digest } => Self::NoSuchBlob(digest),
+            StoreFailure::NoSuchToken { id } => Self::NoSuchToken(id),
+            StoreFailure::TokenExists { id } => Self::TokenExists(id),
+            StoreFailure::EntryTooLarge { bytes, max } => Self::TooLarge {
+                what: ENTRY_LABEL,
                 bytes,
                 max,
             },
-            Failure::BlobTooLarge { bytes, max } => Self::TooLarge {
-                what: BLOB,
+            StoreFailure::BlobTooLarge { bytes, max } => Self::TooLarge {
+                what: BLOB_LABEL,
                 bytes,
                 max,
             },
-            Failure::Damaged { id, seq, damage } => Self::Damaged {
+            StoreFailure::Damaged { id, seq, damage } => Self::Damaged {
                 id,
                 seq,
                 source: damage.into(),
             },
-            Failure::Missing { seq } => Self::Missing { seq },
-            Failure::LeaseHeld {
+            StoreFailure::Missing { seq } => Self::MissingEntry { seq },
+            StoreFailure::LeaseHeld {
                 name,
                 holder,
                 until,
@@ -248,22 +249,22 @@ impl From<Failure> for StoreError {
                 holder,
                 until,
             },
-            Failure::LeaseLost { name } => Self::LeaseLost { name },
-            Failure::Other {
+            StoreFailure::LeaseLost { name } => Self::LeaseLost { name },
+            StoreFailure::Other {
                 kind,
                 message,
                 causes,
-            } => Self::Elsewhere {
+            } => Self::Remote {
                 kind,
                 message,
-                source: Cause::chain(causes),
+                source: RemoteCause::chain(causes),
             },
         }
     }
 }
 
-impl Damage {
-    fn of(error: &DecodeError) -> Option<Self> {
+impl EntryDamage {
+    fn from_decode_error(error: &DecodeError) -> Option<Self> {
         match error {
             DecodeError::Payload(why) => Some(Self::Payload(why.to_string())),
             DecodeError::Redacted => Some(Self::Redacted),
@@ -273,26 +274,26 @@ impl Damage {
     }
 }
 
-impl From<Damage> for DecodeError {
-    fn from(damage: Damage) -> Self {
+impl From<EntryDamage> for DecodeError {
+    fn from(damage: EntryDamage) -> Self {
         match damage {
-            Damage::Payload(why) => {
+            EntryDamage::Payload(why) => {
                 Self::Payload(<serde_json::Error as serde::de::Error>::custom(why))
             }
-            Damage::Redacted => Self::Redacted,
-            Damage::Digest => Self::Digest,
+            EntryDamage::Redacted => Self::Redacted,
+            EntryDamage::Digest => Self::Digest,
         }
     }
 }
 
 /// Why, as it was told on the other side.
 #[derive(Debug)]
-struct Cause {
+struct RemoteCause {
     text: String,
     source: Option<BoxError>,
 }
 
-impl Cause {
+impl RemoteCause {
     /// Each because of the next.
     fn chain(causes: Vec<String>) -> Option<BoxError> {
         causes.into_iter().rev().fold(None, |source, text| {
@@ -302,13 +303,13 @@ impl Cause {
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for RemoteCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl Error for Cause {
+impl Error for RemoteCause {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let source: &(dyn Error + 'static) = self.source.as_deref()?;
         Some(source)
@@ -320,7 +321,7 @@ mod tests {
     use super::*;
 
     /// An error with everything under it.
-    fn told(error: &StoreError) -> Vec<String> {
+    fn error_chain(error: &StoreError) -> Vec<String> {
         let mut told = Vec::new();
         let mut next: Option<&dyn Error> = Some(error);
         while let Some(error) = next {
@@ -371,12 +372,12 @@ mod tests {
             StoreError::NoSuchToken(TokenId::mint([1; 8])),
             StoreError::TokenExists(TokenId::mint([1; 8])),
             StoreError::TooLarge {
-                what: ENTRY,
+                what: ENTRY_LABEL,
                 bytes: 9,
                 max: 8,
             },
             StoreError::TooLarge {
-                what: BLOB,
+                what: BLOB_LABEL,
                 bytes: 9,
                 max: 8,
             },
@@ -384,7 +385,7 @@ mod tests {
             damaged(DecodeError::Redacted),
             damaged(DecodeError::Digest),
             damaged(DecodeError::Column("digest")),
-            StoreError::Missing { seq: Seq(4) },
+            StoreError::MissingEntry { seq: Seq(4) },
             StoreError::LeaseHeld {
                 name: "purge".to_owned(),
                 holder: "a".to_owned(),
@@ -397,11 +398,11 @@ mod tests {
                 what: "a row".to_owned(),
                 source: Some(io()),
             },
-            StoreError::Newer {
+            StoreError::SchemaTooNew {
                 found: "2".to_owned(),
                 known: "1".to_owned(),
             },
-            StoreError::Replaced {
+            StoreError::FileReplaced {
                 file: "sessions.db".to_owned(),
             },
             StoreError::MainFileLost {
@@ -415,7 +416,7 @@ mod tests {
                 during: "appending",
                 seconds: 5,
             },
-            StoreError::Full {
+            StoreError::DiskFull {
                 during: "appending",
                 source: io(),
             },
@@ -435,18 +436,18 @@ mod tests {
     #[test]
     fn an_error_arrives_with_its_kind_and_in_its_words() {
         for error in one_of_each() {
-            let sent = serde_json::to_string(&Failure::from(&error)).unwrap();
-            let failure: Failure = serde_json::from_str(&sent).unwrap();
+            let sent = serde_json::to_string(&StoreFailure::from(&error)).unwrap();
+            let failure: StoreFailure = serde_json::from_str(&sent).unwrap();
             let arrived = StoreError::from(failure);
             assert_eq!(arrived.kind(), error.kind(), "{sent}");
-            assert_eq!(told(&arrived), told(&error), "{sent}");
+            assert_eq!(error_chain(&arrived), error_chain(&error), "{sent}");
         }
     }
 
     #[test]
     fn an_error_that_a_program_acts_on_arrives_as_itself() {
         for error in one_of_each() {
-            let arrived = StoreError::from(Failure::from(&error));
+            let arrived = StoreError::from(StoreFailure::from(&error));
             let itself = std::mem::discriminant(&arrived) == std::mem::discriminant(&error);
             let acted_on = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Conflict);
             assert!(itself || !acted_on, "{error:?}");

@@ -10,7 +10,7 @@ use super::Call;
 /// Takes a lease for so long, unless somebody else has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TakeLease {
+pub struct AcquireLease {
     /// What is to be done.
     pub name: String,
     /// Who does it.
@@ -19,7 +19,7 @@ pub struct TakeLease {
     pub term: Duration,
 }
 
-impl Call for TakeLease {
+impl Call for AcquireLease {
     const NAME: &'static str = "take_lease";
     type Answer = Lease;
 }

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use throughline_model::{
-    Birth, Digest, EntryId, NewEntry, Record, Seq, SessionId, StoredEntry, Timestamp,
+    Digest, EntryId, NewEntry, Record, Seq, SessionHeader, SessionId, StoredEntry, Timestamp,
 };
-use throughline_store::{Created, Expect, Fence, How, OnConflict, Read, StoreError};
+use throughline_store::{
+    AppendKind, CreateOutcome, Expect, Fence, OnConflict, ReadRange, StoreError,
+};
 
 use super::Call;
 
@@ -13,12 +15,12 @@ use super::Call;
 #[serde(deny_unknown_fields)]
 pub struct Create {
     /// How it is born.
-    pub birth: Birth,
+    pub birth: SessionHeader,
 }
 
 impl Call for Create {
     const NAME: &'static str = "create";
-    type Answer = Created;
+    type Answer = CreateOutcome;
 }
 
 /// Appends to a session.
@@ -32,20 +34,20 @@ pub struct Append {
     /// What to do if it is another.
     pub on_conflict: OnConflict,
     /// What to append.
-    pub entries: Vec<Sent>,
+    pub entries: Vec<EntryToAppend>,
     /// The lease it is appended under, if any.
     pub fence: Option<Fence>,
 }
 
 impl Call for Append {
     const NAME: &'static str = "append";
-    type Answer = Placed;
+    type Answer = AppendReceipt;
 }
 
 /// An entry to append, its payload as it is to be stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sent {
+pub struct EntryToAppend {
     /// Its id.
     pub id: EntryId,
     /// When it happened.
@@ -54,11 +56,11 @@ pub struct Sent {
     pub payload: String,
 }
 
-impl Sent {
+impl EntryToAppend {
     /// What is to be appended. Refused if this program would store something else than what
     /// was sent: digests are over the payload's bytes.
-    pub fn opened(self) -> Result<NewEntry, StoreError> {
-        let refused = |source: throughline_store::BoxError| StoreError::Elsewhere {
+    pub fn into_new_entry(self) -> Result<NewEntry, StoreError> {
+        let refused = |source: throughline_store::BoxError| StoreError::Remote {
             kind: throughline_store::ErrorKind::Invalid,
             message: format!("entry {} cannot be stored as it was sent", self.id),
             source: Some(source),
@@ -79,7 +81,9 @@ impl Sent {
             author: entry.author,
             body: entry.body,
         };
-        let again = new.encode(None).map_err(|error| refused(error.into()))?;
+        let again = new
+            .encode_payload(None)
+            .map_err(|error| refused(error.into()))?;
         if again != self.payload {
             return Err(refused(
                 "it says what this version of the server does not know".into(),
@@ -91,11 +95,11 @@ impl Sent {
 
 /// What became of an append. The entries themselves are known to whoever sent them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Placed {
+pub struct AppendReceipt {
     /// The session that has the entries.
     pub session: SessionId,
     /// How it went.
-    pub how: How,
+    pub how: AppendKind,
     /// The head the writer believed in, where the entries are marked with it.
     pub rebased: Option<Seq>,
     /// Where each of them is.
@@ -105,12 +109,12 @@ pub struct Placed {
 /// What is known about a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RecordOf {
+pub struct GetRecord {
     /// The session.
     pub session: SessionId,
 }
 
-impl Call for RecordOf {
+impl Call for GetRecord {
     const NAME: &'static str = "record";
     type Answer = Record;
 }
@@ -118,14 +122,14 @@ impl Call for RecordOf {
 /// How a session was born.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BirthOf {
+pub struct GetHeader {
     /// The session.
     pub session: SessionId,
 }
 
-impl Call for BirthOf {
+impl Call for GetHeader {
     const NAME: &'static str = "birth";
-    type Answer = Birth;
+    type Answer = SessionHeader;
 }
 
 /// Reads entries as they are stored.
@@ -135,39 +139,39 @@ pub struct ReadStored {
     /// The session.
     pub session: SessionId,
     /// Which stretch.
-    pub read: Read,
+    pub read: ReadRange,
 }
 
 impl Call for ReadStored {
     const NAME: &'static str = "read";
-    type Answer = Stretch;
+    type Answer = LogSlice;
 }
 
 /// A run of a log, and what it follows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Stretch {
+pub struct LogSlice {
     /// The digest of the entry before the first.
     pub previous: Digest,
     /// The entries.
     pub entries: Vec<StoredEntry>,
 }
 
-impl Stretch {
+impl LogSlice {
     /// The entries, if each follows the one before unharmed.
-    pub fn verified(self, of: &SessionId) -> Result<Vec<StoredEntry>, StoreError> {
-        verify(self.previous, &self.entries, of)?;
+    pub fn into_verified(self, of: &SessionId) -> Result<Vec<StoredEntry>, StoreError> {
+        verify_chain(self.previous, &self.entries, of)?;
         Ok(self.entries)
     }
 }
 
 /// Refuses entries of which one does not follow the one before unharmed.
-pub(crate) fn verify(
+pub(crate) fn verify_chain(
     mut previous: Digest,
     entries: &[StoredEntry],
     of: &SessionId,
 ) -> Result<(), StoreError> {
     for entry in entries {
-        throughline_store::verify(of, entry, &previous)?;
+        throughline_store::verify_entry(of, entry, &previous)?;
         previous = entry.digest;
     }
     Ok(())
@@ -176,25 +180,25 @@ pub(crate) fn verify(
 /// How a session was born and a stretch of its log, even of one in the trash.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CopyOf {
+pub struct ReadForCopy {
     /// The session.
     pub session: SessionId,
     /// Which stretch.
-    pub read: Read,
+    pub read: ReadRange,
 }
 
-impl Call for CopyOf {
+impl Call for ReadForCopy {
     const NAME: &'static str = "copy";
-    type Answer = Copied;
+    type Answer = SessionCopy;
 }
 
 /// A part of a session's copy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Copied {
+pub struct SessionCopy {
     /// How it was born.
-    pub birth: Birth,
+    pub birth: SessionHeader,
     /// A run of its log.
-    pub stretch: Stretch,
+    pub stretch: LogSlice,
 }
 
 /// Makes a session that shares the entries up to one.
@@ -206,7 +210,7 @@ pub struct Fork {
     /// The last entry they share.
     pub at: Seq,
     /// How the fork is born.
-    pub birth: Birth,
+    pub birth: SessionHeader,
 }
 
 impl Call for Fork {
@@ -249,14 +253,14 @@ impl Call for Erase {
 /// Brings in a log from elsewhere as it is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Adopt {
+pub struct ImportLog {
     /// How the session was born.
-    pub birth: Birth,
+    pub birth: SessionHeader,
     /// What to continue it with.
     pub entries: Vec<StoredEntry>,
 }
 
-impl Call for Adopt {
+impl Call for ImportLog {
     const NAME: &'static str = "adopt";
     type Answer = u64;
 }

@@ -10,34 +10,35 @@
 //! refused, never passed over.
 
 mod catalog;
+mod change_feed;
 mod failure;
-mod feed;
 mod leases;
 mod log;
-mod tokens;
+mod token_counts;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use throughline_model::{Owner, TokenRole};
 
 pub use catalog::{
-    Candidates, Count, List, Projects, PutProject, Remove, Restore, Trash, TrashedBefore,
+    CountSessions, FindCandidates, ListProjects, ListSessions, ListTrashed, PutProject, Remove,
+    Restore, Trash,
 };
-pub use failure::{Damage, Failure};
-pub use feed::{Changed, Changes, LastPosition, Told};
-pub use leases::{PeekLease, ReleaseLease, RenewLease, TakeLease};
-pub(crate) use log::verify;
+pub use change_feed::{ChangesPage, LastPosition, ReadChanges, WaitForChange};
+pub use failure::{EntryDamage, StoreFailure};
+pub use leases::{AcquireLease, PeekLease, ReleaseLease, RenewLease};
+pub(crate) use log::verify_chain;
 pub use log::{
-    Adopt, Append, BirthOf, Copied, CopyOf, Create, Erase, Fork, Locate, Placed, ReadStored,
-    RecordOf, Sent, Stretch,
+    Append, AppendReceipt, Create, EntryToAppend, Erase, Fork, GetHeader, GetRecord, ImportLog,
+    Locate, LogSlice, ReadForCopy, ReadStored, SessionCopy,
 };
-pub use tokens::{PutTokenCounts, TokenCounts};
+pub use token_counts::{GetTokenCounts, PutTokenCounts};
 
 /// The version of what is said here.
 pub const VERSION: u32 = 1;
 
 /// Where a server tells which versions it speaks, to anybody.
-pub const SPOKEN_PATH: &str = "/store";
+pub const VERSIONS_PATH: &str = "/store";
 
 /// Where the bytes of attachments are put; each is had at its digest below.
 pub const BLOBS_PATH: &str = "/store/v1/blobs";
@@ -49,7 +50,7 @@ pub const VERSION_HEADER: &str = "throughline-store";
 pub const OWNER_HEADER: &str = "throughline-owner";
 
 /// The header by which a service's token says for whom of its users it calls.
-pub const ON_BEHALF_OF: &str = "on-behalf-of";
+pub const ON_BEHALF_OF_HEADER: &str = "on-behalf-of";
 
 /// Something that is asked of a store, and what it is answered with.
 pub trait Call: Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -60,13 +61,13 @@ pub trait Call: Serialize + DeserializeOwned + Send + Sync + 'static {
 }
 
 /// Where a call is answered.
-pub fn path<C: Call>() -> String {
+pub fn call_path<C: Call>() -> String {
     format!("/store/v{VERSION}/{}", C::NAME)
 }
 
 /// Which versions a server speaks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spoken {
+pub struct SupportedVersions {
     /// The version of the program.
     pub throughline: String,
     /// The versions of what is said here.
@@ -80,7 +81,7 @@ pub struct Hello {}
 
 /// Who the caller is, and what they have come to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Welcome {
+pub struct CallerInfo {
     /// Whose sessions are reached.
     pub owner: Owner,
     /// What the token may do.
@@ -94,5 +95,5 @@ pub struct Welcome {
 
 impl Call for Hello {
     const NAME: &'static str = "hello";
-    type Answer = Welcome;
+    type Answer = CallerInfo;
 }

@@ -6,33 +6,33 @@
 use throughline_model::TokenRole;
 use throughline_remote::RemoteStore;
 use throughline_store::conformance::Fixture;
-use throughline_store::conformance::random::{Op, answers_as_memory};
+use throughline_store::conformance::random::{Operation, assert_answers_as_memory};
 use throughline_store::{random_conformance, session_conformance};
 
-use crate::harness::{Served, open};
+use crate::harness::{TestServer, open};
 
 async fn fixture() -> Fixture<RemoteStore> {
-    let served = Served::start().await;
-    let token = served.token("local", TokenRole::User).await;
+    let served = TestServer::start().await;
+    let token = served.create_token("local", TokenRole::User).await;
     let mut store = open(served.address, &token).await.unwrap();
     for other in ["mallory", "nobody", "other"] {
-        let token = served.token(other, TokenRole::User).await;
-        store = store.and(&token).await.unwrap();
+        let token = served.create_token(other, TokenRole::User).await;
+        store = store.with_owner_token(&token).await.unwrap();
     }
     Fixture {
         store,
-        keep: Box::new(served),
+        guard: Box::new(served),
     }
 }
 
 session_conformance!(fixture().await);
 
 /// Every answer is that of the store in memory, and what came of it is sound where it is kept.
-async fn agrees_and_is_sound(fixture: &Fixture<RemoteStore>, ops: &[Op]) {
-    answers_as_memory(&fixture.store, ops).await;
-    let served: &Served = fixture.keep.downcast_ref().unwrap();
+async fn assert_agrees_and_is_sound(fixture: &Fixture<RemoteStore>, ops: &[Operation]) {
+    assert_answers_as_memory(&fixture.store, ops).await;
+    let served: &TestServer = fixture.guard.downcast_ref().unwrap();
     let report = served.tl.check(&|_, _| ()).await.unwrap();
     assert_eq!(report.findings, []);
 }
 
-random_conformance!(fixture().await, agrees_and_is_sound);
+random_conformance!(fixture().await, assert_agrees_and_is_sound);

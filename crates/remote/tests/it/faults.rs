@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use throughline_model::{Birth, Body, EntryId, NewEntry, Role, Seq, SessionId, TokenRole};
-use throughline_server::{Limits, Rate};
+use throughline_model::{Body, EntryId, NewEntry, Role, Seq, SessionHeader, SessionId, TokenRole};
+use throughline_server::{Limits, RateLimit};
 use throughline_store::{
-    Append, BlobStore, Catalog, Change, Expect, Feed, Filter, How, LogStore, OnConflict, Position,
-    Read, StoreError, What,
+    Append, AppendKind, BlobStore, Catalog, Change, ChangeFeed, ChangeKind, Expect, LogStore,
+    OnConflict, Position, ReadRange, SessionFilter, StoreError,
 };
 
-use crate::harness::{Served, open, owner};
-use crate::proxy::Proxy;
+use crate::fault_proxy::FaultProxy;
+use crate::harness::{TestServer, open, owner};
 
-fn birth(id: &str) -> Birth {
+fn birth(id: &str) -> SessionHeader {
     let at = throughline_model::Timestamp::from_second(1_800_000_000).unwrap();
-    Birth::new(id.parse().unwrap(), at)
+    SessionHeader::new(id.parse().unwrap(), at)
 }
 
-fn said(number: u8, text: &str) -> NewEntry {
+fn text_entry(number: u8, text: &str) -> NewEntry {
     let at = throughline_model::Timestamp::from_second(1_800_000_000 + i64::from(number)).unwrap();
     NewEntry::text(EntryId::from_bytes([number; 16]), at, Role::User, text)
 }
@@ -27,40 +27,40 @@ fn id(text: &str) -> SessionId {
 }
 
 /// A store, and a way to it that can be cut.
-async fn by_proxy(served: &Served) -> (throughline_remote::RemoteStore, Proxy) {
-    let proxy = Proxy::before(served.address).await;
-    let token = served.token("ada", TokenRole::User).await;
+async fn store_behind_proxy(served: &TestServer) -> (throughline_remote::RemoteStore, FaultProxy) {
+    let proxy = FaultProxy::start(served.address).await;
+    let token = served.create_token("ada", TokenRole::User).await;
     (open(proxy.address, &token).await.unwrap(), proxy)
 }
 
 #[tokio::test]
 async fn an_append_whose_answer_is_lost_is_there_once() {
-    let served = Served::start().await;
-    let (store, proxy) = by_proxy(&served).await;
+    let served = TestServer::start().await;
+    let (store, proxy) = store_behind_proxy(&served).await;
     let ada = owner("ada");
     let session = ada.session(&id("s"));
 
-    proxy.cut_next();
+    proxy.drop_next_response();
     let created = store.create(&ada, birth("s")).await.unwrap();
     assert!(!created.existed, "it was made by the attempt that was cut");
 
-    proxy.cut_next();
-    let append = Append::after(Seq(0), vec![said(1, "one"), said(2, "two")]);
+    proxy.drop_next_response();
+    let append = Append::after(Seq(0), vec![text_entry(1, "one"), text_entry(2, "two")]);
     let appended = store.append(&session, append.clone()).await.unwrap();
-    assert_eq!(proxy.cut(), 2);
-    assert_eq!(appended.how, How::Appended);
+    assert_eq!(proxy.dropped_responses(), 2);
+    assert_eq!(appended.kind, AppendKind::Appended);
     let seqs: Vec<_> = appended.entries.iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs, [Seq(1), Seq(2)]);
 
     // A repeat of the caller's own is one.
     let again = store.append(&session, append).await.unwrap();
-    assert_eq!(again.how, How::Repeated);
+    assert_eq!(again.kind, AppendKind::Repeated);
     assert_eq!(again.entries, appended.entries);
 
     let there = served
         .tl
         .store()
-        .read(&session, Read::tail(9))
+        .read(&session, ReadRange::tail(9))
         .await
         .unwrap();
     assert_eq!(there, appended.entries);
@@ -68,35 +68,38 @@ async fn an_append_whose_answer_is_lost_is_there_once() {
 
 #[tokio::test]
 async fn a_conflict_whose_answer_is_lost_is_settled_as_the_first_time() {
-    let served = Served::start().await;
-    let (store, proxy) = by_proxy(&served).await;
+    let served = TestServer::start().await;
+    let (store, proxy) = store_behind_proxy(&served).await;
     let ada = owner("ada");
     let session = ada.session(&id("s"));
     store.create(&ada, birth("s")).await.unwrap();
-    let first = Append::any(vec![said(1, "one")]);
+    let first = Append::unconditional(vec![text_entry(1, "one")]);
     store.append(&session, first).await.unwrap();
 
-    proxy.cut_next();
+    proxy.drop_next_response();
     let rebased = Append {
         expect: Expect::At(Seq(0)),
         on_conflict: OnConflict::Rebase,
-        ..Append::any(vec![said(2, "two")])
+        ..Append::unconditional(vec![text_entry(2, "two")])
     };
     let rebased = store.append(&session, rebased).await.unwrap();
-    assert_eq!(rebased.how, How::Rebased);
+    assert_eq!(rebased.kind, AppendKind::Rebased);
     assert_eq!(rebased.entries[0].rebased, Some(Seq(0)));
 
-    proxy.cut_next();
+    proxy.drop_next_response();
     let forked = Append {
         expect: Expect::At(Seq(1)),
         on_conflict: OnConflict::Fork(Box::new(birth("late"))),
-        ..Append::any(vec![said(3, "three")])
+        ..Append::unconditional(vec![text_entry(3, "three")])
     };
     let forked = store.append(&session, forked).await.unwrap();
-    assert_eq!((forked.how, forked.session), (How::Forked, id("late")));
+    assert_eq!(
+        (forked.kind, forked.session),
+        (AppendKind::Forked, id("late"))
+    );
 
-    proxy.cut_next();
-    let refused = Append::after(Seq(1), vec![said(4, "four")]);
+    proxy.drop_next_response();
+    let refused = Append::after(Seq(1), vec![text_entry(4, "four")]);
     let refused = store.append(&session, refused).await.unwrap_err();
     let StoreError::Moved {
         expected, found, ..
@@ -105,13 +108,13 @@ async fn a_conflict_whose_answer_is_lost_is_settled_as_the_first_time() {
         panic!("{refused:?}");
     };
     assert_eq!((expected, found), (Seq(1), Seq(2)));
-    assert_eq!(proxy.cut(), 3);
+    assert_eq!(proxy.dropped_responses(), 3);
 }
 
 #[tokio::test]
 async fn what_was_done_though_its_answer_is_lost_is_done() {
-    let served = Served::start().await;
-    let (store, proxy) = by_proxy(&served).await;
+    let served = TestServer::start().await;
+    let (store, proxy) = store_behind_proxy(&served).await;
     let ada = owner("ada");
     let session = ada.session(&id("s"));
     let at = birth("s").at;
@@ -119,7 +122,7 @@ async fn what_was_done_though_its_answer_is_lost_is_done() {
     for cut in [true, false] {
         let next = || {
             if cut {
-                proxy.cut_next();
+                proxy.drop_next_response();
             }
         };
         next();
@@ -131,83 +134,86 @@ async fn what_was_done_though_its_answer_is_lost_is_done() {
     let refused = store.restore(&session).await.unwrap_err();
     assert!(matches!(refused, StoreError::NotInTrash(_)), "{refused:?}");
     store.trash(&session, at).await.unwrap();
-    proxy.cut_next();
+    proxy.drop_next_response();
     store.remove(&session).await.unwrap();
     let refused = store.remove(&session).await.unwrap_err();
     assert!(
         matches!(refused, StoreError::NoSuchSession(_)),
         "{refused:?}"
     );
-    proxy.cut_next();
+    proxy.drop_next_response();
     let digest = store.put_blob(&ada, b"bytes".to_vec()).await.unwrap();
-    proxy.cut_next();
+    proxy.drop_next_response();
     assert_eq!(store.blob(&ada, &digest).await.unwrap(), b"bytes");
-    assert_eq!(proxy.cut(), 5);
+    assert_eq!(proxy.dropped_responses(), 5);
 }
 
 #[tokio::test]
 async fn a_server_that_comes_back_is_found_again() {
-    let mut served = Served::start().await;
+    let mut served = TestServer::start().await;
     let store = served.store("ada").await;
     let ada = owner("ada");
     let session = ada.session(&id("s"));
     store.create(&ada, birth("s")).await.unwrap();
 
-    served.end().await;
-    served.begin().await;
+    served.stop_serving().await;
+    served.start_serving().await;
     store
-        .append(&session, Append::any(vec![said(1, "one")]))
+        .append(&session, Append::unconditional(vec![text_entry(1, "one")]))
         .await
         .unwrap();
 
     // Even one that is not there when it is asked.
-    served.end().await;
+    served.stop_serving().await;
     let asked = tokio::spawn({
         let (store, session) = (store.clone(), session.clone());
         async move {
             store
-                .append(&session, Append::any(vec![said(2, "two")]))
+                .append(&session, Append::unconditional(vec![text_entry(2, "two")]))
                 .await
         }
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!asked.is_finished());
-    served.begin().await;
+    served.start_serving().await;
     let appended = asked.await.unwrap().unwrap();
-    assert_eq!(appended.how, How::Appended);
+    assert_eq!(appended.kind, AppendKind::Appended);
     assert_eq!(appended.entries[0].seq, Seq(2));
 }
 
 #[tokio::test]
 async fn too_many_requests_are_made_when_they_may_be() {
     let limits = Limits {
-        rate: Some(Rate {
+        rate: Some(RateLimit {
             per_second: 2,
             burst: 2,
         }),
         ..Limits::default()
     };
-    let served = Served::with(limits).await;
+    let served = TestServer::with_limits(limits).await;
     let store = served.store("ada").await;
     let ada = owner("ada");
     for _ in 0..5 {
-        let count = store.count(&ada, &Filter::default()).await.unwrap();
+        let count = store.count(&ada, &SessionFilter::default()).await.unwrap();
         assert_eq!(count, 0);
     }
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_of_their_own_changes_only() {
-    let served = Served::start().await;
+async fn a_waiter_is_notified_of_its_own_changes_only() {
+    let served = TestServer::start().await;
     let (mine, theirs) = (served.store("ada").await, served.store("eve").await);
     let (ada, eve) = (owner("ada"), owner("eve"));
     let waiting = tokio::spawn({
         let mine = mine.clone();
-        async move { mine.changed(Position(0)).await }
+        async move { mine.wait_for_change(Position(0)).await }
     });
     theirs.create(&eve, birth("e")).await.unwrap();
     theirs
-        .append(&eve.session(&id("e")), Append::any(vec![said(1, "psst")]))
+        .append(
+            &eve.session(&id("e")),
+            Append::unconditional(vec![text_entry(1, "psst")]),
+        )
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -220,7 +226,7 @@ async fn whoever_waits_is_told_of_their_own_changes_only() {
     let [
         Change {
             owner,
-            what: What::Created,
+            kind: ChangeKind::Created,
             ..
         },
     ] = &changes[..]
@@ -233,10 +239,10 @@ async fn whoever_waits_is_told_of_their_own_changes_only() {
 #[tokio::test]
 async fn pages_of_a_server_are_joined() {
     let limits = Limits {
-        page: 3,
+        page_items: 3,
         ..Limits::default()
     };
-    let served = Served::with(limits).await;
+    let served = TestServer::with_limits(limits).await;
     let store = served.store("ada").await;
     let ada = owner("ada");
     for number in 0..8 {
@@ -244,14 +250,17 @@ async fn pages_of_a_server_are_joined() {
         store.create(&ada, birth(&id)).await.unwrap();
     }
     let all = store
-        .list(&ada, &Filter::default(), None, 100)
+        .list(&ada, &SessionFilter::default(), None, 100)
         .await
         .unwrap();
     assert_eq!((all.items.len(), all.next), (8, None));
-    let five = store.list(&ada, &Filter::default(), None, 5).await.unwrap();
+    let five = store
+        .list(&ada, &SessionFilter::default(), None, 5)
+        .await
+        .unwrap();
     assert_eq!(five.items[..], all.items[..5]);
     let rest = store
-        .list(&ada, &Filter::default(), five.next.as_ref(), 5)
+        .list(&ada, &SessionFilter::default(), five.next.as_ref(), 5)
         .await
         .unwrap();
     assert_eq!(rest.items[..], all.items[5..]);
@@ -260,39 +269,51 @@ async fn pages_of_a_server_are_joined() {
 }
 
 #[tokio::test]
-async fn a_large_log_is_adopted_in_pieces() {
+async fn a_large_log_is_imported_in_chunks() {
     let limits = Limits {
-        body: 10_000,
-        blob: 10_000,
+        body_bytes: 10_000,
+        blob_bytes: 10_000,
         ..Limits::default()
     };
-    let served = Served::with(limits).await;
+    let served = TestServer::with_limits(limits).await;
     let ada = owner("ada");
     let session = ada.session(&id("s"));
     let here = throughline_store::MemoryStore::new();
     here.create(&ada, birth("s")).await.unwrap();
     for number in 0..20 {
-        let entries = vec![said(number, &"x".repeat(1_000))];
-        here.append(&session, Append::any(entries)).await.unwrap();
+        let entries = vec![text_entry(number, &"x".repeat(1_000))];
+        here.append(&session, Append::unconditional(entries))
+            .await
+            .unwrap();
     }
-    let log = here.read_stored(&session, Read::from(Seq(1), 100)).await;
+    let log = here
+        .read_stored(&session, ReadRange::starting_at(Seq(1), 100))
+        .await;
     let log = log.unwrap();
     let store = served.store("ada").await;
-    let new = store.adopt(&ada, birth("s"), log.clone()).await.unwrap();
+    let new = store
+        .import_log(&ada, birth("s"), log.clone())
+        .await
+        .unwrap();
     assert_eq!(new, 20);
-    let there = store.read_stored(&session, Read::from(Seq(1), 100)).await;
+    let there = store
+        .read_stored(&session, ReadRange::starting_at(Seq(1), 100))
+        .await;
     assert_eq!(there.unwrap(), log);
 
     // Of one that is forged at its end nothing is kept.
     let mut forged = log;
     forged[19].payload = forged[19].payload.replace("xx", "yy");
-    let refused = store.adopt(&ada, birth("t"), forged).await.unwrap_err();
+    let refused = store
+        .import_log(&ada, birth("t"), forged)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, StoreError::Damaged { .. }), "{refused:?}");
     let none = store.record(&ada.session(&id("t"))).await.unwrap_err();
     assert!(matches!(none, StoreError::NoSuchSession(_)), "{none:?}");
 
     // What does not fit is refused before it is sent.
-    let large = Append::any(vec![said(99, &"x".repeat(20_000))]);
+    let large = Append::unconditional(vec![text_entry(99, &"x".repeat(20_000))]);
     let refused = store.append(&session, large).await.unwrap_err();
     assert!(
         refused.to_string().contains("takes 10000 at once"),
@@ -301,21 +322,24 @@ async fn a_large_log_is_adopted_in_pieces() {
 }
 
 #[tokio::test]
-async fn an_entry_that_is_damaged_there_is_told_here() {
-    let served = Served::start().await;
+async fn an_entry_that_is_damaged_on_the_server_is_reported_here() {
+    let served = TestServer::start().await;
     let store = served.store("ada").await;
     let ada = owner("ada");
     let session = ada.session(&id("s"));
     store.create(&ada, birth("s")).await.unwrap();
     for number in 1..=3 {
-        let entries = vec![said(number, "pay 10")];
-        store.append(&session, Append::any(entries)).await.unwrap();
+        let entries = vec![text_entry(number, "pay 10")];
+        store
+            .append(&session, Append::unconditional(entries))
+            .await
+            .unwrap();
     }
-    served.damage("UPDATE entry SET payload = replace(payload, '10', '99') WHERE seq = 2");
+    served.execute_sql("UPDATE entry SET payload = replace(payload, '10', '99') WHERE seq = 2");
     for read in [
-        Read::from(Seq(1), 9),
-        Read::tail(2),
-        Read::between(Seq(2), Seq(2), 1),
+        ReadRange::starting_at(Seq(1), 9),
+        ReadRange::tail(2),
+        ReadRange::between(Seq(2), Seq(2), 1),
     ] {
         let told = store.read_stored(&session, read).await.unwrap_err();
         let StoreError::Damaged { seq, .. } = told else {
@@ -323,6 +347,6 @@ async fn an_entry_that_is_damaged_there_is_told_here() {
         };
         assert_eq!(seq, Seq(2));
     }
-    let sound = store.read(&session, Read::tail(1)).await.unwrap();
+    let sound = store.read(&session, ReadRange::tail(1)).await.unwrap();
     assert!(matches!(sound[0].body, Body::Message(_)));
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline::{NewToken, Owner, Throughline, TokenRole};
-use throughline_remote::{RemoteStore, ServerUrl, Timing, TokenText};
-use throughline_server::{App, Gate, Limits, OfflineVoices, Serving, serve};
+use throughline_remote::{BearerToken, RemoteStore, ServerUrl, Timeouts};
+use throughline_server::{AccessMode, App, Limits, OfflineRegistry, ServerConfig, serve};
 use throughline_store::StoreError;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// A server that is there as long as this is.
-pub(crate) struct Served {
+pub(crate) struct TestServer {
     /// The store it keeps.
     pub(crate) tl: Throughline,
     pub(crate) address: SocketAddr,
@@ -23,13 +23,13 @@ pub(crate) struct Served {
     folder: tempfile::TempDir,
 }
 
-impl Served {
+impl TestServer {
     /// One that asks for tokens.
     pub(crate) async fn start() -> Self {
-        Self::with(Limits::default()).await
+        Self::with_limits(Limits::default()).await
     }
 
-    pub(crate) async fn with(limits: Limits) -> Self {
+    pub(crate) async fn with_limits(limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
         let mut served = Self {
@@ -40,25 +40,25 @@ impl Served {
             task: None,
             folder,
         };
-        served.begin().await;
+        served.start_serving().await;
         served
     }
 
     /// Serves at its address, which is chosen the first time.
-    pub(crate) async fn begin(&mut self) {
+    pub(crate) async fn start_serving(&mut self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
-        let app = App::new(Serving {
+        let app = App::new(ServerConfig {
             tl: self.tl.clone(),
-            voices: Arc::new(OfflineVoices),
-            gate: Gate::Tokens,
+            responders: Arc::new(OfflineRegistry),
+            gate: AccessMode::Tokens,
             limits: self.limits,
             hosts: Vec::new(),
             origins: Vec::new(),
-            zone: jiff::tz::TimeZone::UTC,
+            time_zone: jiff::tz::TimeZone::UTC,
             secure: false,
             trusted_proxies: Vec::new(),
-            spool: None,
+            spool_dir: None,
         });
         let (stop, stopped) = oneshot::channel();
         self.stop = Some(stop);
@@ -71,7 +71,7 @@ impl Served {
     }
 
     /// Stops it and waits for its end.
-    pub(crate) async fn end(&mut self) {
+    pub(crate) async fn stop_serving(&mut self) {
         drop(self.stop.take());
         if let Some(task) = self.task.take() {
             task.await.unwrap();
@@ -79,27 +79,27 @@ impl Served {
     }
 
     /// Changes the file of its store behind its back.
-    pub(crate) fn damage(&self, sql: &str) {
+    pub(crate) fn execute_sql(&self, sql: &str) {
         let file = self.folder.path().join("sessions.db");
         let connection = rusqlite::Connection::open(file).unwrap();
         assert!(connection.execute(sql, []).unwrap() > 0, "{sql}");
     }
 
     /// A new token.
-    pub(crate) async fn token(&self, owner: &str, role: TokenRole) -> TokenText {
+    pub(crate) async fn create_token(&self, owner: &str, role: TokenRole) -> BearerToken {
         let new = NewToken {
             owner: owner.parse().unwrap(),
             role,
             label: None,
             expires_at: None,
         };
-        let made = self.tl.make_token(new).await.unwrap();
-        TokenText::new(&made.text).unwrap()
+        let made = self.tl.issue_token(new).await.unwrap();
+        BearerToken::new(&made.text).unwrap()
     }
 
     /// Its store, on behalf of an owner.
     pub(crate) async fn store(&self, owner: &str) -> RemoteStore {
-        let token = self.token(owner, TokenRole::User).await;
+        let token = self.create_token(owner, TokenRole::User).await;
         open(self.address, &token).await.unwrap()
     }
 }
@@ -107,9 +107,9 @@ impl Served {
 /// The store of the server at an address.
 pub(crate) async fn open(
     address: SocketAddr,
-    token: &TokenText,
+    token: &BearerToken,
 ) -> Result<RemoteStore, StoreError> {
-    RemoteStore::open(&url(address), Some(token), None, timing()).await
+    RemoteStore::open(&url(address), Some(token), None, timeouts()).await
 }
 
 pub(crate) fn url(address: SocketAddr) -> ServerUrl {
@@ -117,10 +117,10 @@ pub(crate) fn url(address: SocketAddr) -> ServerUrl {
 }
 
 /// Enough for a machine that has a lot to do.
-pub(crate) fn timing() -> Timing {
-    Timing {
-        reach: Duration::from_secs(20),
-        ..Timing::default()
+pub(crate) fn timeouts() -> Timeouts {
+    Timeouts {
+        connect_deadline: Duration::from_secs(20),
+        ..Timeouts::default()
     }
 }
 

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod conformance;
+mod fault_proxy;
 mod faults;
 mod harness;
-mod proxy;
 mod refusals;

@@ -3,22 +3,22 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use throughline_model::{Birth, Digest, Timestamp, TokenRole};
-use throughline_remote::{RemoteStore, TalkError, Timing, TokenText};
-use throughline_store::{Access, ErrorKind, LogStore, StoreError, Upkeep};
+use throughline_model::{Digest, SessionHeader, Timestamp, TokenRole};
+use throughline_remote::{BearerToken, RemoteError, RemoteStore, Timeouts};
+use throughline_store::{ApiTokens, ErrorKind, LogStore, Maintenance, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::harness::{Served, open, owner, timing, url};
+use crate::harness::{TestServer, open, owner, timeouts, url};
 
-fn birth(id: &str) -> Birth {
-    Birth::new(id.parse().unwrap(), Timestamp::UNIX_EPOCH)
+fn birth(id: &str) -> SessionHeader {
+    SessionHeader::new(id.parse().unwrap(), Timestamp::UNIX_EPOCH)
 }
 
 /// What went wrong on the way to the server.
 #[track_caller]
-fn talk(error: &StoreError) -> &TalkError {
-    let StoreError::Elsewhere {
+fn remote_error(error: &StoreError) -> &RemoteError {
+    let StoreError::Remote {
         source: Some(source),
         message,
         kind,
@@ -26,24 +26,27 @@ fn talk(error: &StoreError) -> &TalkError {
     else {
         panic!("{error:?}");
     };
-    let talk: &TalkError = source.downcast_ref().unwrap();
+    let talk: &RemoteError = source.downcast_ref().unwrap();
     assert_eq!((message, *kind), (&talk.to_string(), talk.kind()));
     talk
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_good_is_told_from_none() {
-    let served = Served::start().await;
-    let unknown = TokenText::new("tl_unknown").unwrap();
+async fn an_invalid_token_is_distinguished_from_none() {
+    let served = TestServer::start().await;
+    let unknown = BearerToken::new("tl_unknown").unwrap();
     let refused = open(served.address, &unknown).await.unwrap_err();
-    assert!(matches!(talk(&refused), TalkError::TokenRefused { .. }));
+    assert!(matches!(
+        remote_error(&refused),
+        RemoteError::TokenRefused { .. }
+    ));
     assert!(!format!("{refused:?}").contains("tl_unknown"));
 
     let server = url(served.address);
-    let refused = RemoteStore::open(&server, None, None, timing()).await;
+    let refused = RemoteStore::open(&server, None, None, timeouts()).await;
     assert!(matches!(
-        talk(&refused.unwrap_err()),
-        TalkError::TokenNeeded { .. }
+        remote_error(&refused.unwrap_err()),
+        RemoteError::TokenRequired { .. }
     ));
 
     // One that is taken back while it is in use.
@@ -60,35 +63,46 @@ async fn a_token_that_is_not_good_is_told_from_none() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(talk(&refused), TalkError::TokenRefused { .. }));
+    assert!(matches!(
+        remote_error(&refused),
+        RemoteError::TokenRefused { .. }
+    ));
 }
 
 #[tokio::test]
 async fn whose_store_it_is_follows_from_the_token_alone() {
-    let served = Served::start().await;
+    let served = TestServer::start().await;
     let store = served.store("ada").await;
     let eve = owner("eve");
     // Not even asked for: there is no token for it.
     let refused = store.create(&eve, birth("s")).await.unwrap_err();
-    assert!(matches!(talk(&refused), TalkError::AnothersToken { .. }));
-
-    let token = served.token("ada", TokenRole::User).await;
-    let refused = RemoteStore::open(&url(served.address), Some(&token), Some(&eve), timing()).await;
     assert!(matches!(
-        talk(&refused.unwrap_err()),
-        TalkError::AnothersToken { .. }
+        remote_error(&refused),
+        RemoteError::WrongOwner { .. }
+    ));
+
+    let token = served.create_token("ada", TokenRole::User).await;
+    let refused =
+        RemoteStore::open(&url(served.address), Some(&token), Some(&eve), timeouts()).await;
+    assert!(matches!(
+        remote_error(&refused.unwrap_err()),
+        RemoteError::WrongOwner { .. }
     ));
 
     // Whoever says otherwise to the server finds nothing.
-    let (status, told) = ask(served.address, &token, "eve").await;
+    let (status, told) = list_projects_raw(served.address, &token, "eve").await;
     assert_eq!(status, "404", "{told}");
     assert!(told.contains("owner_not_found"), "{told}");
-    let (status, told) = ask(served.address, &token, "ada").await;
+    let (status, told) = list_projects_raw(served.address, &token, "ada").await;
     assert_eq!(status, "200", "{told}");
 }
 
 /// Counts somebody's sessions with a token, by hand.
-async fn ask(server: SocketAddr, token: &TokenText, believed: &str) -> (String, String) {
+async fn list_projects_raw(
+    server: SocketAddr,
+    token: &BearerToken,
+    believed: &str,
+) -> (String, String) {
     let mut stream = tokio::net::TcpStream::connect(server).await.unwrap();
     let request = format!(
         "POST /store/v1/projects HTTP/1.1\r\nhost: {server}\r\nauthorization: Bearer {}\r\n\
@@ -104,11 +118,11 @@ async fn ask(server: SocketAddr, token: &TokenText, believed: &str) -> (String, 
 
 #[tokio::test]
 async fn a_service_reaches_its_users_and_nobody_else() {
-    let served = Served::start().await;
-    let token = served.token("bot", TokenRole::Service).await;
+    let served = TestServer::start().await;
+    let token = served.create_token("bot", TokenRole::Service).await;
     let server = url(served.address);
     let ann = owner("bot/Ånn");
-    let store = RemoteStore::open(&server, Some(&token), Some(&ann), timing())
+    let store = RemoteStore::open(&server, Some(&token), Some(&ann), timeouts())
         .await
         .unwrap();
     assert_eq!(store.owner(), &ann);
@@ -117,21 +131,21 @@ async fn a_service_reaches_its_users_and_nobody_else() {
 
     for other in ["ann", "tob/ann"] {
         let other = owner(other);
-        let refused = RemoteStore::open(&server, Some(&token), Some(&other), timing()).await;
+        let refused = RemoteStore::open(&server, Some(&token), Some(&other), timeouts()).await;
         assert!(matches!(
-            talk(&refused.unwrap_err()),
-            TalkError::AnothersToken { .. }
+            remote_error(&refused.unwrap_err()),
+            RemoteError::WrongOwner { .. }
         ));
     }
 }
 
 #[tokio::test]
 async fn what_is_the_servers_business_says_where_to_do_it() {
-    let served = Served::start().await;
+    let served = TestServer::start().await;
     let store = served.store("ada").await;
     let refused = [
-        store.tokens().await.map(|_| ()),
-        store.token(&Digest::of(b"x")).await.map(|_| ()),
+        store.list_tokens().await.map(|_| ()),
+        store.token_by_hash(&Digest::of(b"x")).await.map(|_| ()),
         store.check(&|_, _| ()).await.map(|_| ()),
         store.rebuild(&|_, _| ()).await.map(|_| ()),
         store.backup("x".as_ref(), &|_, _| ()).await,
@@ -146,7 +160,7 @@ async fn what_is_the_servers_business_says_where_to_do_it() {
 }
 
 /// Something that answers every request with this.
-async fn stranger(answer: &'static str) -> SocketAddr {
+async fn foreign_server(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -161,25 +175,28 @@ async fn stranger(answer: &'static str) -> SocketAddr {
 
 #[tokio::test]
 async fn something_else_at_the_address_is_recognised() {
-    let token = TokenText::new("tl_x").unwrap();
+    let token = BearerToken::new("tl_x").unwrap();
     for answer in [
         "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi",
         "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
         "HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\nconnection: close\r\n\
          content-length: 0\r\n\r\n",
     ] {
-        let address = stranger(answer).await;
+        let address = foreign_server(answer).await;
         let refused = open(address, &token).await.unwrap_err();
-        let talk = talk(&refused);
+        let talk = remote_error(&refused);
         assert!(
-            matches!(talk, TalkError::NotThroughline { .. }),
+            matches!(talk, RemoteError::NotThroughline { .. }),
             "{talk} for {answer}"
         );
     }
     let later = "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 37\r\n\r\n\
                  {\"throughline\":\"9.0.0\",\"store\":[2,3]}";
-    let refused = open(stranger(later).await, &token).await.unwrap_err();
-    assert!(matches!(talk(&refused), TalkError::OtherVersion { .. }));
+    let refused = open(foreign_server(later).await, &token).await.unwrap_err();
+    assert!(matches!(
+        remote_error(&refused),
+        RemoteError::UnsupportedVersion { .. }
+    ));
     assert!(
         refused.to_string().contains("Throughline 9.0.0"),
         "{refused}"
@@ -187,17 +204,20 @@ async fn something_else_at_the_address_is_recognised() {
 }
 
 #[tokio::test]
-async fn where_nobody_answers_that_is_told() {
+async fn an_unreachable_server_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let hasty = Timing {
-        reach: Duration::from_millis(200),
-        ..Timing::default()
+    let hasty = Timeouts {
+        connect_deadline: Duration::from_millis(200),
+        ..Timeouts::default()
     };
-    let token = TokenText::new("tl_x").unwrap();
+    let token = BearerToken::new("tl_x").unwrap();
     let refused = RemoteStore::open(&url(address), Some(&token), None, hasty).await;
     let refused = refused.unwrap_err();
-    assert!(matches!(talk(&refused), TalkError::Unreachable { .. }));
+    assert!(matches!(
+        remote_error(&refused),
+        RemoteError::Unreachable { .. }
+    ));
     assert_eq!(refused.kind(), ErrorKind::Unavailable);
 }

@@ -8,10 +8,10 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use throughline::{Filter, NewToken, Owner, Timestamp, Token, TokenId, TokenRole};
+use throughline::{ApiToken, NewToken, Owner, SessionFilter, Timestamp, TokenId, TokenRole};
 use utoipa::ToSchema;
 
-use crate::extract::{Json, param};
+use crate::extract::{Json, path_param};
 use crate::{App, Caller, Problem};
 
 /// Whoever may do this.
@@ -55,9 +55,9 @@ pub(crate) struct TokenView {
 }
 
 impl TokenView {
-    fn of(token: Token, now: Timestamp) -> Self {
+    fn of(token: ApiToken, now: Timestamp) -> Self {
         Self {
-            good: token.is_good(now),
+            good: token.is_valid(now),
             id: token.id,
             owner: token.owner,
             role: token.role,
@@ -124,14 +124,14 @@ pub(crate) async fn make(
 ) -> Result<Response, Problem> {
     let made = caller
         .tl
-        .make_token(NewToken {
+        .issue_token(NewToken {
             owner: body.user,
             role: body.role,
             label: body.label,
             expires_at: body.expires_at,
         })
         .await?;
-    app.tokens_changed();
+    app.invalidate_tokens();
     tracing::info!(token = %made.token.id, owner = %made.token.owner, "a token was made");
     let view = MadeTokenView {
         token: made.text,
@@ -141,13 +141,13 @@ pub(crate) async fn make(
 }
 
 /// The id of a token in the path.
-pub(crate) struct Which(TokenId);
+pub(crate) struct PathTokenId(TokenId);
 
-impl FromRequestParts<App> for Which {
+impl FromRequestParts<App> for PathTokenId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let text = param(parts, app, "token").await?;
+        let text = path_param(parts, app, "token").await?;
         text.parse()
             .map(Self)
             .map_err(|error: throughline::IdError| {
@@ -163,10 +163,10 @@ impl FromRequestParts<App> for Which {
 pub(crate) async fn revoke(
     State(app): State<App>,
     Admin(caller): Admin,
-    Which(id): Which,
+    PathTokenId(id): PathTokenId,
 ) -> Result<Answer<TokenView>, Problem> {
     let token = caller.tl.revoke_token(&id).await?;
-    app.tokens_changed();
+    app.invalidate_tokens();
     tracing::info!(token = %token.id, owner = %token.owner, "a token was taken back");
     Ok(Answer(TokenView::of(token, caller.tl.now())))
 }
@@ -201,7 +201,11 @@ pub(crate) async fn users(Admin(caller): Admin) -> Result<Answer<UsersView>, Pro
         tokens: 0,
     };
     for owner in caller.tl.store().owners().await? {
-        let sessions = caller.tl.store().count(&owner, &Filter::default()).await?;
+        let sessions = caller
+            .tl
+            .store()
+            .count(&owner, &SessionFilter::default())
+            .await?;
         let view = UserView {
             sessions,
             ..new(&owner)
@@ -212,7 +216,7 @@ pub(crate) async fn users(Admin(caller): Admin) -> Result<Answer<UsersView>, Pro
         let user = users
             .entry(token.owner.clone())
             .or_insert_with(|| new(&token.owner));
-        user.tokens += u64::from(token.is_good(now));
+        user.tokens += u64::from(token.is_valid(now));
     }
     Ok(Answer(UsersView {
         users: users.into_values().collect(),

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use throughline::Digest;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::body;
-use crate::extract::{Query, param};
+use crate::extract::{Query, path_param};
+use crate::request_body::read_body;
 use crate::{App, Caller, Problem};
 
 /// What may be shown in a page, and not only downloaded: pictures without script.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const INLINE_IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Bytes that are kept.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,7 +35,7 @@ pub(crate) async fn put(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let bytes = body(request, &app, app.limits().blob).await?;
+    let bytes = read_body(request, &app, app.limits().blob_bytes).await?;
     let count = bytes.len();
     let blob = caller.tl.put_blob(bytes).await?;
     let view = BlobView { blob, bytes: count };
@@ -43,13 +43,13 @@ pub(crate) async fn put(
 }
 
 /// The digest in the path.
-pub(crate) struct Which(pub(crate) Digest);
+pub(crate) struct PathDigest(pub(crate) Digest);
 
-impl FromRequestParts<App> for Which {
+impl FromRequestParts<App> for PathDigest {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let text = param(parts, app, "blob").await?;
+        let text = path_param(parts, app, "blob").await?;
         text.parse().map(Self).map_err(|_| {
             Problem::not_found(
                 "attachment_not_found",
@@ -75,15 +75,15 @@ pub(crate) struct BlobQuery {
 pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
-    Which(blob): Which,
+    PathDigest(blob): PathDigest,
     Query(query): Query<BlobQuery>,
 ) -> Result<Response, Problem> {
     // How large it is is known once it is there; the guard counts it from then on.
-    let _memory = app.memory(app.limits().blob).await?;
+    let _memory = app.acquire_body_memory(app.limits().blob_bytes).await?;
     let bytes = caller.tl.blob(&blob).await?;
     let picture = query
         .r#as
-        .and_then(|asked| PICTURES.into_iter().find(|known| *known == asked));
+        .and_then(|asked| INLINE_IMAGE_TYPES.into_iter().find(|known| *known == asked));
     let (kind, how) = match picture {
         Some(kind) => (kind, "inline"),
         None => ("application/octet-stream", "attachment"),

@@ -8,13 +8,13 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use throughline::context::{Repair, Request, RequestMessage, Section};
 use throughline::{
-    Asking, CheckpointView, Compacted, Compacting, CompactionEvent, Content, Entry, Seq, Session,
-    Summary, Voice, WorkingSet,
+    CheckpointView, CompactOptions, CompactOutcome, CompactionEvent, Content, Entry,
+    RequestOptions, Responder, Seq, Session, Summary, WorkingSet,
 };
 use utoipa::{IntoParams, ToSchema};
 
-use crate::extract::{IfMatch, Json, MaybeJson, Opened, Query, param};
-use crate::guard::empty;
+use crate::extract::{CallerSession, IfMatch, Json, OptionalJson, Query, path_param};
+use crate::guard::empty_response;
 use crate::wire::EntryView;
 use crate::{App, Problem};
 
@@ -23,9 +23,9 @@ use crate::{App, Problem};
 /// What everything it covers came to, by completed, in progress, pending, blockers and
 /// decisions, with figures.
 #[utoipa::path(get, path = "/api/sessions/{id}/checkpoint", tag = "context",
-    params(Opened),
+    params(CallerSession),
     responses((status = 200, body = Object)))]
-pub(crate) async fn checkpoint(opened: Opened) -> Result<Answer<CheckpointView>, Problem> {
+pub(crate) async fn checkpoint(opened: CallerSession) -> Result<Answer<CheckpointView>, Problem> {
     Ok(Answer(opened.session.checkpoint_view().await?))
 }
 
@@ -41,10 +41,10 @@ pub(crate) struct WorkingSetQuery {
 
 /// What the agent keeps in mind, as one document
 #[utoipa::path(get, path = "/api/sessions/{id}/working-set", tag = "context",
-    params(WorkingSetQuery, Opened),
+    params(WorkingSetQuery, CallerSession),
     responses((status = 200, body = Object)))]
 pub(crate) async fn working_set(
-    opened: Opened,
+    opened: CallerSession,
     Query(query): Query<WorkingSetQuery>,
 ) -> Result<Answer<WorkingSet>, Problem> {
     const RECENT: usize = 20;
@@ -69,11 +69,15 @@ pub(crate) struct RequestBody {
     budget: Option<u64>,
 }
 
-async fn built(app: &App, opened: &Opened, body: &RequestBody) -> Result<Request, Problem> {
-    let voice = app.voice(&opened.session).await?;
-    let asking = Asking {
+async fn build_request(
+    app: &App,
+    opened: &CallerSession,
+    body: &RequestBody,
+) -> Result<Request, Problem> {
+    let voice = app.responder(&opened.session).await?;
+    let asking = RequestOptions {
         budget: body.budget,
-        ..voice.asking(body.message.as_ref())
+        ..voice.request_options(body.message.as_ref())
     };
     Ok(opened.session.request(&asking).await?)
 }
@@ -94,14 +98,14 @@ pub(crate) struct RequestView {
 
 /// Build what the model would be sent now
 #[utoipa::path(post, path = "/api/sessions/{id}/request", tag = "context",
-    request_body = RequestBody, params(Opened),
+    request_body = RequestBody, params(CallerSession),
     responses((status = 200, body = RequestView)))]
 pub(crate) async fn request(
     State(app): State<App>,
-    opened: Opened,
-    MaybeJson(body): MaybeJson<RequestBody>,
+    opened: CallerSession,
+    OptionalJson(body): OptionalJson<RequestBody>,
 ) -> Result<Answer<RequestView>, Problem> {
-    let request = built(&app, &opened, &body).await?;
+    let request = build_request(&app, &opened, &body).await?;
     Ok(Answer(RequestView {
         policy: request.policy,
         budget: request.budget,
@@ -129,14 +133,14 @@ pub(crate) struct RequestPreview {
 
 /// Show what the model would be sent now, section by section
 #[utoipa::path(post, path = "/api/sessions/{id}/request/preview", tag = "context",
-    request_body = RequestBody, params(Opened),
+    request_body = RequestBody, params(CallerSession),
     responses((status = 200, body = RequestPreview)))]
 pub(crate) async fn preview(
     State(app): State<App>,
-    opened: Opened,
-    MaybeJson(body): MaybeJson<RequestBody>,
+    opened: CallerSession,
+    OptionalJson(body): OptionalJson<RequestBody>,
 ) -> Result<Answer<RequestPreview>, Problem> {
-    let request = built(&app, &opened, &body).await?;
+    let request = build_request(&app, &opened, &body).await?;
     Ok(Answer(RequestPreview {
         policy: request.policy,
         budget: request.budget,
@@ -170,13 +174,13 @@ pub(crate) struct CompactedView {
     warnings: Vec<String>,
 }
 
-impl From<Compacted> for CompactedView {
-    fn from(compacted: Compacted) -> Self {
+impl From<CompactOutcome> for CompactedView {
+    fn from(compacted: CompactOutcome) -> Self {
         let (how, done, warnings) = match compacted {
-            Compacted::Done(done) => ("compacted", Some(done), Vec::new()),
-            Compacted::NotNeeded => ("not_needed", None, Vec::new()),
-            Compacted::NotWorthIt(warnings) => ("not_worth_it", None, warnings),
-            Compacted::Overtaken => ("overtaken", None, Vec::new()),
+            CompactOutcome::Done(done) => ("compacted", Some(done), Vec::new()),
+            CompactOutcome::NotNeeded => ("not_needed", None, Vec::new()),
+            CompactOutcome::NotSmaller(warnings) => ("not_worth_it", None, warnings),
+            CompactOutcome::Superseded => ("overtaken", None, Vec::new()),
         };
         let done = done.as_deref();
         Self {
@@ -196,40 +200,44 @@ impl From<Compacted> for CompactedView {
 ///
 /// The model is sent the summary in place of the messages it covers; they all stay.
 #[utoipa::path(post, path = "/api/sessions/{id}/compact", tag = "context",
-    params(Opened),
+    params(CallerSession),
     responses((status = 200, body = CompactedView)))]
 pub(crate) async fn compact(
     State(app): State<App>,
-    opened: Opened,
+    opened: CallerSession,
 ) -> Result<Answer<CompactedView>, Problem> {
-    Ok(Answer(compacted(&app, &opened.session).await?.into()))
+    Ok(Answer(compact_session(&app, &opened.session).await?.into()))
 }
 
 /// Compacts as the session's voice would, and tells of it. It comes to its end whether or
 /// not somebody waits for it.
-pub(crate) async fn compacted(app: &App, session: &Session) -> Result<Compacted, Problem> {
-    let voice = app.voice(session).await?;
+pub(crate) async fn compact_session(
+    app: &App,
+    session: &Session,
+) -> Result<CompactOutcome, Problem> {
+    let voice = app.responder(session).await?;
     let (app, session) = (app.clone(), session.clone());
     let compaction = tokio::spawn(async move {
         let tell = |event: CompactionEvent| {
-            let data = told(&event, session.id());
-            app.hub.pass(session.reference(), event.name(), &data);
+            let data = compaction_event_data(&event, session.id());
+            app.hub
+                .publish_transient(session.reference(), event.name(), &data);
         };
         let compacted = session
-            .compact(&Compacting {
+            .compact(&CompactOptions {
                 policy: &voice.policy,
                 window: voice.window,
                 encoding: voice.encoding,
-                fixed: 0,
+                fixed_tokens: 0,
                 before: None,
                 force: true,
-                even_if_larger: false,
-                model: voice.summarizer.as_deref(),
-                tell: Some(&tell),
+                allow_larger: false,
+                summarizer: voice.summarizer.as_deref(),
+                on_event: Some(&tell),
             })
             .await;
-        if let Ok(Compacted::Done(done)) = &compacted {
-            propose(&session, &done.entry, &voice).await;
+        if let Ok(CompactOutcome::Done(done)) = &compacted {
+            propose_facts(&session, &done.entry, &voice).await;
         }
         app.hub.wake();
         compacted
@@ -245,15 +253,18 @@ pub(crate) async fn compacted(app: &App, session: &Session) -> Result<Compacted,
 }
 
 /// Proposes for memory what a summary found. That is not worth failing for.
-pub(super) async fn propose(session: &Session, summary: &Entry, voice: &Voice) {
-    if let Err(error) = session.propose_facts(summary, voice.proposing).await {
+pub(super) async fn propose_facts(session: &Session, summary: &Entry, voice: &Responder) {
+    if let Err(error) = session.propose_facts(summary, voice.fact_proposals).await {
         tracing::warn!(%error, "what a summary found cannot be proposed");
     }
 }
 
 /// What is told of a compaction as it goes. That it is complete is told by its entry.
-fn told(event: &CompactionEvent, session: &throughline::SessionId) -> serde_json::Value {
-    let mut data = crate::turns::compaction(event);
+fn compaction_event_data(
+    event: &CompactionEvent,
+    session: &throughline::SessionId,
+) -> serde_json::Value {
+    let mut data = crate::turns::compaction_event_data(event);
     if let Some(members) = data.as_object_mut() {
         members.insert("session".to_owned(), session.as_str().into());
     }
@@ -270,20 +281,20 @@ pub(crate) struct Retracted {
 
 /// Take the last summary back
 #[utoipa::path(delete, path = "/api/sessions/{id}/checkpoint", tag = "context",
-    params(Opened),
+    params(CallerSession),
     responses((status = 200, body = Retracted)))]
-pub(crate) async fn undo(opened: Opened) -> Result<Answer<Retracted>, Problem> {
+pub(crate) async fn undo(opened: CallerSession) -> Result<Answer<Retracted>, Problem> {
     let retracted = opened.session.undo_compaction().await?;
     Ok(Answer(Retracted { retracted }))
 }
 
 /// Start anew: the model no longer sees what came before, people still do
 #[utoipa::path(post, path = "/api/sessions/{id}/clear", tag = "context",
-    params(Opened,
+    params(CallerSession,
         IfMatch),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn clear(
-    opened: Opened,
+    opened: CallerSession,
     IfMatch(expect): IfMatch,
 ) -> Result<Answer<EntryView>, Problem> {
     Ok(Answer(EntryView(opened.session.clear_after(expect).await?)))
@@ -308,11 +319,11 @@ pub(crate) struct Rewound {
 
 /// Take back what was said after an entry
 #[utoipa::path(post, path = "/api/sessions/{id}/rewind", tag = "context",
-    request_body = RewindBody, params(Opened,
+    request_body = RewindBody, params(CallerSession,
         IfMatch),
     responses((status = 200, body = Rewound)))]
 pub(crate) async fn rewind(
-    opened: Opened,
+    opened: CallerSession,
     IfMatch(expect): IfMatch,
     Json(body): Json<RewindBody>,
 ) -> Result<Answer<Rewound>, Problem> {
@@ -322,14 +333,14 @@ pub(crate) async fn rewind(
 
 /// A context document's name in the path.
 #[derive(Debug)]
-pub(crate) struct Named(String);
+pub(crate) struct PathDocumentName(String);
 
-impl FromRequestParts<App> for Named {
+impl FromRequestParts<App> for PathDocumentName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         const LONGEST: usize = 200;
-        let name = param(parts, app, "document").await?;
+        let name = path_param(parts, app, "document").await?;
         let fit = !name.trim().is_empty()
             && name.chars().count() <= LONGEST
             && !name.chars().any(char::is_control);
@@ -352,21 +363,21 @@ pub(crate) struct DocumentBody {
 
 /// Read a context document
 #[utoipa::path(get, path = "/api/sessions/{id}/context/{document}", tag = "context",
-    params(Opened,
+    params(CallerSession,
         ("document" = String, Path, description = "Its name")),
     responses((status = 200, body = DocumentBody)))]
 pub(crate) async fn document(
-    opened: Opened,
-    Named(name): Named,
+    opened: CallerSession,
+    PathDocumentName(name): PathDocumentName,
 ) -> Result<Answer<DocumentBody>, Problem> {
     let text = opened.session.context_document(&name).await?;
     match text {
         Some(text) => Ok(Answer(DocumentBody { text })),
-        None => Err(no_document(&name)),
+        None => Err(document_not_found(&name)),
     }
 }
 
-fn no_document(name: &str) -> Problem {
+fn document_not_found(name: &str) -> Problem {
     Problem::not_found(
         "document_not_found",
         format!("the session has no context document {name:?}"),
@@ -378,18 +389,18 @@ fn no_document(name: &str) -> Problem {
 /// `policy` says how the session's requests are made: `bot`, or `default; window=50000`.
 #[utoipa::path(put, path = "/api/sessions/{id}/context/{document}", tag = "context",
     request_body = DocumentBody,
-    params(Opened,
+    params(CallerSession,
         ("document" = String, Path, description = "Its name")),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn set_document(
-    opened: Opened,
-    Named(name): Named,
+    opened: CallerSession,
+    PathDocumentName(name): PathDocumentName,
     Json(body): Json<DocumentBody>,
 ) -> Result<Answer<EntryView>, Problem> {
     if name == throughline::POLICY_DOCUMENT {
         // Found out now, and not when the next request is built.
         throughline::context::Policy::default()
-            .described(&body.text)
+            .with_spec(&body.text)
             .map_err(throughline::Error::from)?;
     }
     let entry = opened.session.set_context(&name, Some(&body.text)).await?;
@@ -398,23 +409,23 @@ pub(crate) async fn set_document(
 
 /// Remove a context document
 #[utoipa::path(delete, path = "/api/sessions/{id}/context/{document}", tag = "context",
-    params(Opened,
+    params(CallerSession,
         ("document" = String, Path, description = "Its name")),
     responses((status = 204, description = "Done")))]
 pub(crate) async fn remove_document(
-    opened: Opened,
-    Named(name): Named,
+    opened: CallerSession,
+    PathDocumentName(name): PathDocumentName,
 ) -> Result<Response, Problem> {
     if !opened
         .session
         .record()
         .await?
-        .standing
+        .state
         .context
         .contains_key(&name)
     {
-        return Err(no_document(&name));
+        return Err(document_not_found(&name));
     }
     opened.session.set_context(&name, None).await?;
-    Ok(empty(StatusCode::NO_CONTENT).into_response())
+    Ok(empty_response(StatusCode::NO_CONTENT).into_response())
 }

@@ -6,18 +6,18 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use throughline::{
-    Append, Birth, Content, EntryId, Expect, How, Message, NewEntry, OnConflict, Read, Role, Seq,
-    SessionId, Timestamp, Usage,
+    Append, AppendKind, Content, EntryId, Expect, Message, NewEntry, OnConflict, ReadRange, Role,
+    Seq, SessionHeader, SessionId, Timestamp, Usage,
 };
 use utoipa::{IntoParams, ToSchema};
 
-use super::{entry_id, etag, key_reused, limit};
-use crate::extract::{Id, IdempotencyKey, IfMatch, Json, Number, Opened, Query};
+use super::{etag, idempotent_entry_id, key_reused, page_limit};
+use crate::extract::{CallerSession, IdempotencyKey, IfMatch, Json, PathSeq, PathSessionId, Query};
 use crate::wire::EntryView;
 use crate::{App, Caller, Problem};
 
 /// How many are on a page where nobody says.
-const USUAL: usize = 50;
+const DEFAULT_PAGE_SIZE: usize = 50;
 
 /// Which entries to read. Without `after` and `before`, the last.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -48,26 +48,26 @@ pub(crate) struct EntryPage {
 
 /// Read entries, both ways
 #[utoipa::path(get, path = "/api/sessions/{id}/entries", tag = "entries", params(PageQuery,
-    Opened),
+    CallerSession),
     responses((status = 200, body = EntryPage)))]
 pub(crate) async fn page(
     State(app): State<App>,
     caller: Caller,
-    Id(id): Id,
+    PathSessionId(id): PathSessionId,
     Query(query): Query<PageQuery>,
 ) -> Result<Response, Problem> {
-    let limit = limit(&app, query.limit, USUAL)?;
+    let limit = page_limit(&app, query.limit, DEFAULT_PAGE_SIZE)?;
     let session = caller.tl.session(&id).await?;
-    let head = session.record().await?.card.head;
+    let head = session.record().await?.info.head;
     let read = match (query.after, query.before) {
-        (Some(after), before) => Read {
+        (Some(after), before) => ReadRange {
             from: Seq(after.saturating_add(1)),
             to: before.map(|before| Seq(before.saturating_sub(1))),
             limit,
             from_end: false,
         },
-        (None, Some(before)) => Read::before(Some(Seq(before.saturating_sub(1))), limit),
-        (None, None) => Read::tail(limit),
+        (None, Some(before)) => ReadRange::up_to(Some(Seq(before.saturating_sub(1))), limit),
+        (None, None) => ReadRange::tail(limit),
     };
     let nothing = read.to.is_some_and(|to| to < read.from);
     let entries = if nothing {
@@ -95,21 +95,24 @@ pub(crate) async fn page(
 
 /// Look at one entry
 #[utoipa::path(get, path = "/api/sessions/{id}/entries/{seq}", tag = "entries",
-    params(Opened,
+    params(CallerSession,
         ("seq" = u64, Path, description = "The entry's number")),
     responses((status = 200, body = EntryView)))]
-pub(crate) async fn get(opened: Opened, Number(seq): Number) -> Result<Answer<EntryView>, Problem> {
+pub(crate) async fn get(
+    opened: CallerSession,
+    PathSeq(seq): PathSeq,
+) -> Result<Answer<EntryView>, Problem> {
     let session = &opened.session;
     let found = match seq {
         Seq::ZERO => None,
-        seq => session.read(Read::between(seq, seq, 1)).await?.pop(),
+        seq => session.read(ReadRange::between(seq, seq, 1)).await?.pop(),
     };
     match found {
         Some(entry) => Ok(Answer(EntryView(entry))),
         None => Err(throughline::StoreError::NoSuchEntry {
             id: session.id().clone(),
             seq,
-            head: session.record().await?.card.head,
+            head: session.record().await?.info.head,
         }
         .into()),
     }
@@ -162,7 +165,7 @@ pub(crate) enum OnConflictBody {
     Fork,
 }
 
-impl From<OnConflictBody> for throughline::Conflict {
+impl From<OnConflictBody> for throughline::ConflictPolicy {
     fn from(body: OnConflictBody) -> Self {
         match body {
             OnConflictBody::Reject => Self::Reject,
@@ -195,12 +198,12 @@ pub(crate) struct AppendedView {
     how: &'static str,
 }
 
-fn how(how: How) -> &'static str {
+fn append_kind_name(how: AppendKind) -> &'static str {
     match how {
-        How::Appended => "appended",
-        How::Rebased => "rebased",
-        How::Forked => "forked",
-        How::Repeated => "repeated",
+        AppendKind::Appended => "appended",
+        AppendKind::Rebased => "rebased",
+        AppendKind::Forked => "forked",
+        AppendKind::Repeated => "repeated",
     }
 }
 
@@ -211,24 +214,24 @@ fn how(how: How) -> &'static str {
 #[utoipa::path(post, path = "/api/sessions/{id}/entries", tag = "entries",
     request_body(content = AppendBody,
         example = json!({"entries": [{"role": "user", "content": "Hello"}]})),
-    params(Opened,
+    params(CallerSession,
         IfMatch,
         IdempotencyKey),
     responses((status = 201, body = AppendedView), (status = 200, body = AppendedView)))]
 pub(crate) async fn append(
     caller: Caller,
-    Id(id): Id,
+    PathSessionId(id): PathSessionId,
     IfMatch(expect): IfMatch,
     IdempotencyKey(key): IdempotencyKey,
     Json(body): Json<AppendBody>,
 ) -> Result<Response, Problem> {
     let now = caller.tl.now();
-    let session = caller.tl.unopened(&id);
+    let session = caller.tl.session_unchecked(&id);
     let entries: Vec<NewEntry> = body
         .entries
         .into_iter()
         .enumerate()
-        .map(|(index, message)| message.entry(&session, key.as_deref(), index))
+        .map(|(index, message)| message.into_entry(&session, key.as_deref(), index))
         .collect();
     let named = key.is_some();
     let wanted: Vec<_> = if named {
@@ -239,14 +242,14 @@ pub(crate) async fn append(
     let appended = match (body.on_conflict, &key, expect) {
         // The fork's id follows from the key, so that a retry finds it.
         (OnConflictBody::Fork, Some(key), Expect::At(_)) => {
-            let fork = EntryId::derived(&[b"fork", id.as_str().as_bytes(), key.as_bytes()]);
+            let fork = EntryId::derive(&[b"fork", id.as_str().as_bytes(), key.as_bytes()]);
             let fork: SessionId = format!("fork-{fork}")
                 .parse()
                 .map_err(throughline::Error::from)?;
             let append = Append {
                 expect,
-                on_conflict: OnConflict::Fork(Box::new(Birth::new(fork, now))),
-                ..Append::any(entries)
+                on_conflict: OnConflict::Fork(Box::new(SessionHeader::new(fork, now))),
+                ..Append::unconditional(entries)
             };
             let session = caller.owner().session(&id);
             caller.tl.store().append(&session, append).await?
@@ -257,7 +260,7 @@ pub(crate) async fn append(
                 .await?
         }
     };
-    let repeated = appended.how == How::Repeated;
+    let repeated = appended.kind == AppendKind::Repeated;
     if repeated && named && !appended.entries.iter().map(|e| &e.body).eq(&wanted) {
         return Err(key_reused());
     }
@@ -270,13 +273,18 @@ pub(crate) async fn append(
     let view = AppendedView {
         session: appended.session,
         entries: appended.entries.into_iter().map(EntryView).collect(),
-        how: how(appended.how),
+        how: append_kind_name(appended.kind),
     };
     Ok((status, etag(head), Answer(view)).into_response())
 }
 
 impl NewMessage {
-    fn entry(self, session: &throughline::Session, key: Option<&str>, index: usize) -> NewEntry {
+    fn into_entry(
+        self,
+        session: &throughline::Session,
+        key: Option<&str>,
+        index: usize,
+    ) -> NewEntry {
         let message = Message {
             role: self.role,
             content: self.content,
@@ -286,15 +294,15 @@ impl NewMessage {
             latency_ms: self.latency_ms,
             incomplete: self.incomplete,
         };
-        let mut entry = session.entry(message);
+        let mut entry = session.new_entry(message);
         let outside = self
             .external_id
             .as_deref()
             .map(|outside| EntryId::from_external(session.id(), outside));
-        let keyed = key.map(|key| entry_id(session.id(), key, index));
+        let keyed = key.map(|key| idempotent_entry_id(session.id(), key, index));
         entry.id = self.id.or(keyed).or(outside).unwrap_or(entry.id);
         if let Some(at) = self.at {
-            entry.at = throughline::to_micros(at);
+            entry.at = throughline::truncate_to_micros(at);
         }
         entry.author = self.author;
         entry.external_id = self.external_id;

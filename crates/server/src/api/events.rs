@@ -12,8 +12,10 @@ use serde::Deserialize;
 use throughline::{Position, SessionId};
 use utoipa::IntoParams;
 
-use crate::events::{Subscription, Wanted, resumed_from, speak, stream};
-use crate::extract::{Opened, Query};
+use crate::events::{
+    EventFilter, Subscription, parse_last_event_id, serve_websocket, subscription_response,
+};
+use crate::extract::{CallerSession, Query};
 use crate::guard::StreamSlot;
 use crate::wire::StreamedEvent;
 use crate::{App, Caller, Problem};
@@ -33,7 +35,7 @@ pub(crate) struct EventsQuery {
 }
 
 impl EventsQuery {
-    fn wanted(self, headers: &HeaderMap) -> Result<Wanted, Problem> {
+    fn into_filter(self, headers: &HeaderMap) -> Result<EventFilter, Problem> {
         let session: Option<SessionId> = self
             .session
             .as_deref()
@@ -43,20 +45,24 @@ impl EventsQuery {
                 Problem::not_found("session_not_found", format!("no such session: {error}"))
             })?;
         let kinds = self.kind.iter().flat_map(|kinds| kinds.split(','));
-        Ok(Wanted {
+        Ok(EventFilter {
             session,
             kinds: kinds.map(|kind| kind.trim().to_owned()).collect(),
-            after: resumed_from(headers)?.or(self.after.map(Position)),
+            after: parse_last_event_id(headers)?.or(self.after.map(Position)),
         })
     }
 }
 
 /// A session that is named must be the caller's.
-async fn begun(app: &App, caller: &Caller, wanted: Wanted) -> Result<Subscription, Problem> {
+async fn subscribe(
+    app: &App,
+    caller: &Caller,
+    wanted: EventFilter,
+) -> Result<Subscription, Problem> {
     if let Some(session) = &wanted.session {
         caller.tl.session(session).await?;
     }
-    Subscription::begin(app, &caller.tl, wanted).await
+    Subscription::start(app, &caller.tl, wanted).await
 }
 
 /// Hear of everything that happens in the caller's sessions
@@ -72,27 +78,27 @@ pub(crate) async fn of_owner(
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let subscription = begun(&app, &caller, query.wanted(&headers)?).await?;
-    Ok(stream(&app, subscription))
+    let subscription = subscribe(&app, &caller, query.into_filter(&headers)?).await?;
+    Ok(subscription_response(&app, subscription))
 }
 
 /// Hear of everything that happens in a session
 #[utoipa::path(get, path = "/api/sessions/{id}/events", tag = "events", params(EventsQuery,
-    Opened,
+    CallerSession,
     ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn of_session(
     State(app): State<App>,
-    opened: Opened,
+    opened: CallerSession,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted {
+    let wanted = EventFilter {
         session: Some(opened.session.id().clone()),
-        ..query.wanted(&headers)?
+        ..query.into_filter(&headers)?
     };
-    let subscription = Subscription::begin(&app, &opened.caller.tl, wanted).await?;
-    Ok(stream(&app, subscription))
+    let subscription = Subscription::start(&app, &opened.caller.tl, wanted).await?;
+    Ok(subscription_response(&app, subscription))
 }
 
 /// Hear of everything over a WebSocket, a message each: `{"id", "event", "data"}`
@@ -108,6 +114,6 @@ pub(crate) async fn socket(
 ) -> Result<Response, Problem> {
     let upgrade =
         upgrade.map_err(|error| Problem::bad_request("not_a_websocket", error.body_text()))?;
-    let subscription = begun(&app, &caller, query.wanted(&headers)?).await?;
-    Ok(upgrade.on_upgrade(move |socket| speak(app, subscription, socket, slot)))
+    let subscription = subscribe(&app, &caller, query.into_filter(&headers)?).await?;
+    Ok(upgrade.on_upgrade(move |socket| serve_websocket(app, subscription, socket, slot)))
 }

@@ -11,16 +11,16 @@ use bytes::Bytes;
 use futures_util::stream;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use throughline::{Body as EntryBody, Read, Record, Seq, Session, StoredEntry};
-use throughline_formats::{DocumentWriter, LogWriter, MarkdownWriter, TranscriptHead};
+use throughline::{Body as EntryBody, ReadRange, Record, Seq, Session, StoredEntry};
+use throughline_formats::{DocumentWriter, LogWriter, MarkdownWriter, TranscriptHeader};
 use tokio::sync::mpsc;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::extract::{Opened, Query};
+use crate::extract::{CallerSession, Query};
 use crate::{App, Problem};
 
 /// Entries read at a time.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 /// How a session is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -54,12 +54,12 @@ pub(crate) struct ExportQuery {
 /// JSON and JSON Lines are complete but for attachments, and what was redacted cannot be
 /// imported again.
 #[utoipa::path(get, path = "/api/sessions/{id}/export", tag = "sessions",
-    params(ExportQuery, Opened),
+    params(ExportQuery, CallerSession),
     responses((status = 200, body = String,
         content_type = "text/markdown")))]
 pub(crate) async fn export(
     State(app): State<App>,
-    opened: Opened,
+    opened: CallerSession,
     Query(query): Query<ExportQuery>,
 ) -> Result<Response, Problem> {
     let record = opened.session.record().await?;
@@ -74,8 +74,8 @@ pub(crate) async fn export(
         session: opened.session,
         record,
         reveal: query.reveal,
-        zone: app.serving.zone.clone(),
-        out: Out::default(),
+        zone: app.config.time_zone.clone(),
+        out: SharedBuffer::default(),
         send,
     };
     tokio::spawn(export.run(query.format));
@@ -93,15 +93,15 @@ pub(crate) async fn export(
 
 /// Where a writer writes, and what is sent of it page by page.
 #[derive(Clone, Debug, Default)]
-struct Out(Arc<Mutex<Vec<u8>>>);
+struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Out {
+impl SharedBuffer {
     fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Write for Out {
+impl Write for SharedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         out.extend_from_slice(bytes);
@@ -119,16 +119,16 @@ struct Export {
     record: Record,
     reveal: bool,
     zone: TimeZone,
-    out: Out,
+    out: SharedBuffer,
     send: mpsc::Sender<io::Result<Bytes>>,
 }
 
 impl Export {
     async fn run(self, format: Format) {
         let written = match format {
-            Format::Markdown => self.markdown().await,
-            Format::Json => self.json().await,
-            Format::Jsonl => self.jsonl().await,
+            Format::Markdown => self.write_markdown().await,
+            Format::Json => self.write_json().await,
+            Format::Jsonl => self.write_jsonl().await,
         };
         if let Err(error) = written {
             tracing::warn!(%error, "an export broke off");
@@ -138,7 +138,7 @@ impl Export {
     }
 
     /// Sends what was written; fails once nobody reads.
-    async fn pass_on(&self) -> io::Result<()> {
+    async fn send_buffered(&self) -> io::Result<()> {
         let chunk = self.out.take();
         if chunk.is_empty() {
             return Ok(());
@@ -147,70 +147,77 @@ impl Export {
         sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    async fn page(&self, from: Seq) -> io::Result<Vec<StoredEntry>> {
-        let to = self.record.card.head;
+    async fn read_page(&self, from: Seq) -> io::Result<Vec<StoredEntry>> {
+        let to = self.record.info.head;
         if from > to {
             return Ok(Vec::new());
         }
-        let read = self.session.read_stored(Read::between(from, to, PAGE));
+        let read = self
+            .session
+            .read_stored(ReadRange::between(from, to, PAGE_SIZE));
         read.await.map_err(io::Error::other)
     }
 
-    fn shown(&self, stored: StoredEntry) -> StoredEntry {
+    fn redact_unless_revealed(&self, stored: StoredEntry) -> StoredEntry {
         if self.reveal {
             return stored;
         }
-        stored.redacted().unwrap_or(stored)
+        stored.to_redacted().unwrap_or(stored)
     }
 
     /// Every entry up to the head, one after the other.
-    async fn each(&self, mut write: impl FnMut(&StoredEntry) -> io::Result<()>) -> io::Result<()> {
+    async fn write_entries(
+        &self,
+        mut write: impl FnMut(&StoredEntry) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut next = Seq(1);
         loop {
-            let page = self.page(next).await?;
+            let page = self.read_page(next).await?;
             let Some(last) = page.last() else {
                 return Ok(());
             };
             next = last.seq.next();
             for stored in page {
-                write(&self.shown(stored))?;
+                write(&self.redact_unless_revealed(stored))?;
             }
-            self.pass_on().await?;
+            self.send_buffered().await?;
         }
     }
 
-    async fn birth(&self) -> io::Result<throughline::Birth> {
-        self.session.birth().await.map_err(io::Error::other)
+    async fn read_header(&self) -> io::Result<throughline::SessionHeader> {
+        self.session.header().await.map_err(io::Error::other)
     }
 
-    async fn jsonl(&self) -> io::Result<()> {
-        let (birth, card) = (self.birth().await?, &self.record.card);
+    async fn write_jsonl(&self) -> io::Result<()> {
+        let (birth, card) = (self.read_header().await?, &self.record.info);
         let mut writer = LogWriter::new(self.out.clone(), &birth, card.head, &card.digest)?;
-        self.each(|entry| writer.entry(entry)).await?;
+        self.write_entries(|entry| writer.write_entry(entry))
+            .await?;
         writer.finish()?;
-        self.pass_on().await
+        self.send_buffered().await
     }
 
-    async fn json(&self) -> io::Result<()> {
-        let (birth, card) = (self.birth().await?, &self.record.card);
+    async fn write_json(&self) -> io::Result<()> {
+        let (birth, card) = (self.read_header().await?, &self.record.info);
         let mut writer = DocumentWriter::new(self.out.clone(), &birth, card.head, &card.digest)?;
-        self.each(|entry| writer.entry(entry)).await?;
+        self.write_entries(|entry| writer.write_entry(entry))
+            .await?;
         writer.finish()?;
-        self.pass_on().await
+        self.send_buffered().await
     }
 
-    async fn markdown(&self) -> io::Result<()> {
-        let birth = self.birth().await?;
-        let mut head = TranscriptHead::of(&birth, &self.record.card);
-        let first = self.page(Seq(1)).await?;
+    async fn write_markdown(&self) -> io::Result<()> {
+        let birth = self.read_header().await?;
+        let mut head = TranscriptHeader::new(&birth, &self.record.info);
+        let first = self.read_page(Seq(1)).await?;
         let first = first.first().and_then(|stored| stored.decode().ok());
         if let Some(EntryBody::Restored(restored)) = first.map(|entry| entry.body) {
             head.previous_session = restored.transcript;
         }
         let mut writer = MarkdownWriter::new(self.out.clone(), &head, self.zone.clone())?;
-        self.each(|stored| {
+        self.write_entries(|stored| {
             let entry = stored.decode().map_err(io::Error::other)?;
-            writer.entry(&entry)
+            writer.write_entry(&entry)
         })
         .await?;
         let summary = self
@@ -222,10 +229,10 @@ impl Export {
             if self.reveal {
                 known.summary
             } else {
-                known.summary.redacted()
+                known.summary.into_redacted()
             }
         });
         writer.finish(summary.as_ref())?;
-        self.pass_on().await
+        self.send_buffered().await
     }
 }

@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use throughline::{Key, MergeStyle, Merged, NewSession, Seq, SessionId, Tree};
+use throughline::{Key, MergeOutcome, MergeStyle, NewSession, Seq, SessionId, SessionTree};
 use utoipa::ToSchema;
 
-use super::context::propose;
-use super::sessions::shown;
-use crate::extract::{Json, MaybeJson, Opened};
+use super::context::propose_facts;
+use super::sessions::session_response;
+use crate::extract::{CallerSession, Json, OptionalJson};
 use crate::wire::{SessionDetail, SessionView};
 use crate::{App, Problem};
 
@@ -31,7 +31,11 @@ pub(crate) struct ForkBody {
     name: Option<String>,
 }
 
-fn new(id: Option<SessionId>, key: Option<Key>, name: Option<&str>) -> Result<NewSession, Problem> {
+fn new_session(
+    id: Option<SessionId>,
+    key: Option<Key>,
+    name: Option<&str>,
+) -> Result<NewSession, Problem> {
     let name = name.map(str::parse).transpose();
     Ok(NewSession {
         id,
@@ -56,13 +60,13 @@ pub(crate) struct ForkedView {
 ///
 /// Both share their history up to the fork; neither changes the other after it.
 #[utoipa::path(post, path = "/api/sessions/{id}/fork", tag = "lineage", request_body = ForkBody,
-    params(Opened),
+    params(CallerSession),
     responses((status = 201, body = ForkedView)))]
 pub(crate) async fn fork(
-    opened: Opened,
-    MaybeJson(body): MaybeJson<ForkBody>,
+    opened: CallerSession,
+    OptionalJson(body): OptionalJson<ForkBody>,
 ) -> Result<Response, Problem> {
-    let new = new(body.id, body.key, body.name.as_deref())?;
+    let new = new_session(body.id, body.key, body.name.as_deref())?;
     let forked = opened.session.fork(body.at, new).await?;
     let view = ForkedView {
         session: forked.session.record().await?.into(),
@@ -107,13 +111,13 @@ pub(crate) struct MergedView {
     entries: u64,
 }
 
-impl From<Merged> for MergedView {
-    fn from(merged: Merged) -> Self {
+impl From<MergeOutcome> for MergedView {
+    fn from(merged: MergeOutcome) -> Self {
         let (how, entries) = match merged {
-            Merged::UpToDate => ("up_to_date", 0),
-            Merged::FastForwarded { entries } => ("fast_forwarded", entries),
-            Merged::Appended { entries } => ("appended", entries),
-            Merged::Summarized => ("summarized", 1),
+            MergeOutcome::UpToDate => ("up_to_date", 0),
+            MergeOutcome::FastForwarded { entries } => ("fast_forwarded", entries),
+            MergeOutcome::Appended { entries } => ("appended", entries),
+            MergeOutcome::Summarized => ("summarized", 1),
         };
         Self { how, entries }
     }
@@ -121,10 +125,10 @@ impl From<Merged> for MergedView {
 
 /// Merge a fork of a session back into it
 #[utoipa::path(post, path = "/api/sessions/{id}/merge", tag = "lineage",
-    request_body = MergeBody, params(Opened),
+    request_body = MergeBody, params(CallerSession),
     responses((status = 200, body = MergedView)))]
 pub(crate) async fn merge(
-    opened: Opened,
+    opened: CallerSession,
     Json(body): Json<MergeBody>,
 ) -> Result<Answer<MergedView>, Problem> {
     let style = match (body.style, body.summary) {
@@ -165,15 +169,15 @@ pub(crate) struct LineageView {
 
 /// The family of a session: where it came from and what came of it
 #[utoipa::path(get, path = "/api/sessions/{id}/lineage", tag = "lineage",
-    params(Opened),
+    params(CallerSession),
     responses((status = 200, body = LineageView)))]
-pub(crate) async fn lineage(opened: Opened) -> Result<Answer<LineageView>, Problem> {
+pub(crate) async fn lineage(opened: CallerSession) -> Result<Answer<LineageView>, Problem> {
     let mut waiting = vec![(opened.session.tree().await?, None)];
     let mut sessions = Vec::new();
     // Without recursion: a chain of continuations may be thousands long.
     while let Some((tree, parent)) = waiting.pop() {
-        let Tree {
-            card,
+        let SessionTree {
+            info: card,
             merged,
             children,
         } = tree;
@@ -207,19 +211,19 @@ pub(crate) struct ContinueBody {
 ///
 /// Where something was said since the last summary, one is written first.
 #[utoipa::path(post, path = "/api/sessions/{id}/continue", tag = "lineage",
-    request_body = ContinueBody, params(Opened),
+    request_body = ContinueBody, params(CallerSession),
     responses((status = 201, body = SessionDetail)))]
 pub(crate) async fn go_on(
     State(app): State<App>,
-    opened: Opened,
-    MaybeJson(body): MaybeJson<ContinueBody>,
+    opened: CallerSession,
+    OptionalJson(body): OptionalJson<ContinueBody>,
 ) -> Result<Response, Problem> {
-    let new = new(body.id, body.key, body.name.as_deref())?;
-    let voice = app.voice(&opened.session).await?;
+    let new = new_session(body.id, body.key, body.name.as_deref())?;
+    let voice = app.responder(&opened.session).await?;
     let summarizer = voice.summarizer.as_deref();
-    if let Some(left) = opened.session.leave_summary(summarizer).await? {
-        propose(&opened.session, &left.entry, &voice).await;
+    if let Some(left) = opened.session.append_exit_summary(summarizer).await? {
+        propose_facts(&opened.session, &left.entry, &voice).await;
     }
-    let session = opened.session.continued(new, None).await?;
-    shown(&session, StatusCode::CREATED).await
+    let session = opened.session.continue_from_summary(new, None).await?;
+    session_response(&session, StatusCode::CREATED).await
 }

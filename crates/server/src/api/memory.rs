@@ -4,12 +4,12 @@ use axum::Json as Answer;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use throughline::{AddedHow, Fact, Memory, MemoryScope, NewFact, Seq};
+use throughline::{AddFactStatus, Fact, Memory, MemoryScope, NewFact, Seq};
 use utoipa::{IntoParams, ToSchema};
 
-use super::search::project;
-use crate::extract::{Json, Number, Query};
-use crate::guard::empty;
+use super::search::parse_project;
+use crate::extract::{Json, PathSeq, Query};
+use crate::guard::empty_response;
 use crate::{Caller, Problem};
 
 /// Whose memory.
@@ -20,8 +20,8 @@ pub(crate) struct ScopeQuery {
     project: Option<String>,
 }
 
-fn memory(caller: &Caller, named: Option<&str>) -> Result<Memory, Problem> {
-    let scope = match project(named)? {
+fn scoped_memory(caller: &Caller, named: Option<&str>) -> Result<Memory, Problem> {
+    let scope = match parse_project(named)? {
         Some(project) => MemoryScope::Project(project),
         None => MemoryScope::Owner,
     };
@@ -55,7 +55,7 @@ pub(crate) async fn list(
     caller: Caller,
     Query(query): Query<FactsQuery>,
 ) -> Result<Answer<FactsView>, Problem> {
-    let memory = memory(&caller, query.project.as_deref())?;
+    let memory = scoped_memory(&caller, query.project.as_deref())?;
     let facts = match (query.q, query.all) {
         (Some(q), _) => {
             let found = memory.search(&q).await?;
@@ -100,12 +100,12 @@ pub(crate) struct AddedView {
     how: &'static str,
 }
 
-impl From<throughline::Added> for AddedView {
-    fn from(added: throughline::Added) -> Self {
-        let how = match added.how {
-            AddedHow::New => "new",
-            AddedHow::Known => "known",
-            AddedHow::Accepted => "accepted",
+impl From<throughline::AddFactOutcome> for AddedView {
+    fn from(added: throughline::AddFactOutcome) -> Self {
+        let how = match added.status {
+            AddFactStatus::New => "new",
+            AddFactStatus::Known => "known",
+            AddFactStatus::Accepted => "accepted",
         };
         Self {
             fact: added.fact,
@@ -120,19 +120,19 @@ impl From<throughline::Added> for AddedView {
         (status = 404, body = Problem, content_type = "application/problem+json",
             description = "No fact that it could supersede")))]
 pub(crate) async fn add(caller: Caller, Json(body): Json<FactBody>) -> Result<Response, Problem> {
-    let memory = memory(&caller, body.project.as_deref())?;
+    let memory = scoped_memory(&caller, body.project.as_deref())?;
     let added = memory
         .add(NewFact {
             files: body.files,
             supersedes: body.supersedes,
             proposed: body.proposed,
             force: body.force,
-            ..NewFact::said(body.text)
+            ..NewFact::from_person(body.text)
         })
         .await?;
-    let status = match added.how {
-        AddedHow::New => StatusCode::CREATED,
-        AddedHow::Known | AddedHow::Accepted => StatusCode::OK,
+    let status = match added.status {
+        AddFactStatus::New => StatusCode::CREATED,
+        AddFactStatus::Known | AddFactStatus::Accepted => StatusCode::OK,
     };
     Ok((status, Answer(AddedView::from(added))).into_response())
 }
@@ -154,11 +154,11 @@ pub(crate) struct FactPatch {
     responses((status = 200, body = AddedView)))]
 pub(crate) async fn edit(
     caller: Caller,
-    Number(seq): Number,
+    PathSeq(seq): PathSeq,
     Query(query): Query<ScopeQuery>,
     Json(body): Json<FactPatch>,
 ) -> Result<Answer<AddedView>, Problem> {
-    let memory = memory(&caller, query.project.as_deref())?;
+    let memory = scoped_memory(&caller, query.project.as_deref())?;
     let added = memory.edit(seq, &body.text, body.force).await?;
     Ok(Answer(added.into()))
 }
@@ -169,12 +169,12 @@ pub(crate) async fn edit(
     responses((status = 204, description = "Done")))]
 pub(crate) async fn forget(
     caller: Caller,
-    Number(seq): Number,
+    PathSeq(seq): PathSeq,
     Query(query): Query<ScopeQuery>,
 ) -> Result<Response, Problem> {
-    let memory = memory(&caller, query.project.as_deref())?;
+    let memory = scoped_memory(&caller, query.project.as_deref())?;
     memory.forget(seq, None).await?;
-    Ok(empty(StatusCode::NO_CONTENT))
+    Ok(empty_response(StatusCode::NO_CONTENT))
 }
 
 /// Accept what was proposed
@@ -183,10 +183,10 @@ pub(crate) async fn forget(
     responses((status = 200, body = FactsView)))]
 pub(crate) async fn accept(
     caller: Caller,
-    Number(seq): Number,
+    PathSeq(seq): PathSeq,
     Query(query): Query<ScopeQuery>,
 ) -> Result<Answer<FactsView>, Problem> {
-    let memory = memory(&caller, query.project.as_deref())?;
+    let memory = scoped_memory(&caller, query.project.as_deref())?;
     let facts = memory.accept(&[seq]).await?;
     Ok(Answer(FactsView { facts }))
 }

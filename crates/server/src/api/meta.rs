@@ -33,7 +33,7 @@ pub(crate) async fn health() -> Json<Health> {
 /// Whether the store answers
 #[utoipa::path(get, path = "/ready", tag = "server", responses((status = 200, body = Health)))]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Health>, Problem> {
-    app.serving.tl.store().last_position().await?;
+    app.config.tl.store().last_position().await?;
     Ok(Json(HEALTHY))
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Health>, Proble
     responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub(crate) async fn metrics(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
     caller.require_admin()?;
-    let text = app.metrics.written().map_err(|_| {
+    let text = app.metrics.to_openmetrics().map_err(|_| {
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "no_metrics",
@@ -67,8 +67,8 @@ pub(crate) struct VoicesView {
     responses((status = 200, body = VoicesView)))]
 pub(crate) async fn voices(State(app): State<App>, _: Caller) -> Json<VoicesView> {
     Json(VoicesView {
-        models: app.serving.voices.models(),
-        agents: app.serving.voices.agents(),
+        models: app.config.responders.models(),
+        agents: app.config.responders.agents(),
     })
 }
 
@@ -93,6 +93,6 @@ pub(crate) async fn whoami(State(app): State<App>, caller: Caller) -> Json<Whoam
         owner: caller.owner().to_string(),
         role: caller.role,
         token: caller.token.as_ref().map(ToString::to_string),
-        model: app.serving.voices.usual(),
+        model: app.config.responders.default_model(),
     })
 }

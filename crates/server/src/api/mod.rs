@@ -3,7 +3,6 @@
 mod admin;
 pub(crate) mod blobs;
 mod context;
-mod document;
 mod entries;
 mod events;
 mod export;
@@ -11,6 +10,7 @@ mod lineage;
 mod memory;
 pub(crate) mod meta;
 mod notes;
+mod openapi_document;
 mod search;
 mod sessions;
 mod turns;
@@ -22,15 +22,15 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use context::compacted;
-pub(crate) use document::described;
+pub(crate) use context::compact_session;
+pub(crate) use openapi_document::openapi_router;
 pub(crate) use search::log_index_rebuild;
 
 use crate::{App, Problem};
 
 /// Everything under `/api`, and what describes it.
 pub(crate) fn router() -> (Router<App>, OpenApi) {
-    let (router, document) = OpenApiRouter::with_openapi(document::head())
+    let (router, document) = OpenApiRouter::with_openapi(openapi_document::base_document())
         .routes(routes!(meta::health))
         .routes(routes!(meta::ready))
         .routes(routes!(meta::metrics))
@@ -81,7 +81,7 @@ pub(crate) fn router() -> (Router<App>, OpenApi) {
         .routes(routes!(events::of_session))
         .routes(routes!(events::socket))
         .split_for_parts();
-    (router, document::finished(document))
+    (router, openapi_document::complete_document(document))
 }
 
 /// The OpenAPI document of everything under `/api`.
@@ -90,8 +90,8 @@ pub fn openapi() -> OpenApi {
 }
 
 /// The id of an entry that a caller named by an `Idempotency-Key`: the same for the same.
-pub(crate) fn entry_id(session: &SessionId, key: &str, index: usize) -> EntryId {
-    EntryId::derived(&[
+pub(crate) fn idempotent_entry_id(session: &SessionId, key: &str, index: usize) -> EntryId {
+    EntryId::derive(&[
         b"idempotency",
         session.as_str().as_bytes(),
         key.as_bytes(),
@@ -118,8 +118,8 @@ pub(crate) fn etag(head: Seq) -> HeaderMap {
 }
 
 /// How many to put on a page.
-pub(crate) fn limit(app: &App, asked: Option<usize>, usual: usize) -> Result<usize, Problem> {
-    let most = app.limits().page;
+pub(crate) fn page_limit(app: &App, asked: Option<usize>, usual: usize) -> Result<usize, Problem> {
+    let most = app.limits().page_items;
     match asked {
         None => Ok(usual.min(most)),
         Some(limit) if (1..=most).contains(&limit) => Ok(limit),

@@ -8,8 +8,8 @@ use throughline::Seq;
 use utoipa::ToSchema;
 
 use crate::Problem;
-use crate::extract::{Json, Number, Opened};
-use crate::guard::empty;
+use crate::extract::{CallerSession, Json, PathSeq};
+use crate::guard::empty_response;
 use crate::wire::EntryView;
 
 /// Something to note.
@@ -31,10 +31,10 @@ impl NoteBody {
 
 /// Keep a fact always in view
 #[utoipa::path(post, path = "/api/sessions/{id}/pins", tag = "entries", request_body = NoteBody,
-    params(Opened),
+    params(CallerSession),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn pin(
-    opened: Opened,
+    opened: CallerSession,
     Json(body): Json<NoteBody>,
 ) -> Result<Answer<EntryView>, Problem> {
     let entry = opened.session.pin(body.text()?).await?;
@@ -43,20 +43,23 @@ pub(crate) async fn pin(
 
 /// Take a pin back
 #[utoipa::path(delete, path = "/api/sessions/{id}/pins/{seq}", tag = "entries",
-    params(Opened,
+    params(CallerSession,
         ("seq" = u64, Path, description = "The entry that pinned it")),
     responses((status = 204, description = "Done")))]
-pub(crate) async fn unpin(opened: Opened, Number(seq): Number) -> Result<Response, Problem> {
+pub(crate) async fn unpin(
+    opened: CallerSession,
+    PathSeq(seq): PathSeq,
+) -> Result<Response, Problem> {
     opened.session.unpin(&seq.to_string()).await?;
-    Ok(empty(StatusCode::NO_CONTENT))
+    Ok(empty_response(StatusCode::NO_CONTENT))
 }
 
 /// Note a decision
 #[utoipa::path(post, path = "/api/sessions/{id}/decisions", tag = "entries",
-    request_body = NoteBody, params(Opened),
+    request_body = NoteBody, params(CallerSession),
     responses((status = 200, body = EntryView)))]
 pub(crate) async fn decide(
-    opened: Opened,
+    opened: CallerSession,
     Json(body): Json<NoteBody>,
 ) -> Result<Answer<EntryView>, Problem> {
     let entry = opened.session.decide(body.text()?).await?;
@@ -76,10 +79,10 @@ pub(crate) struct EraseBody {
 
 /// Replace the content of entries for good, in forks too
 #[utoipa::path(post, path = "/api/sessions/{id}/erase", tag = "entries",
-    request_body = EraseBody, params(Opened),
+    request_body = EraseBody, params(CallerSession),
     responses((status = 204, description = "Done")))]
 pub(crate) async fn erase(
-    opened: Opened,
+    opened: CallerSession,
     Json(body): Json<EraseBody>,
 ) -> Result<Response, Problem> {
     if body.entries.is_empty() {
@@ -87,5 +90,5 @@ pub(crate) async fn erase(
     }
     let reason = body.reason.as_deref();
     opened.session.erase(&body.entries, reason).await?;
-    Ok(empty(StatusCode::NO_CONTENT))
+    Ok(empty_response(StatusCode::NO_CONTENT))
 }

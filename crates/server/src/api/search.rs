@@ -5,21 +5,22 @@ use std::time::Duration;
 use axum::Json as Answer;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use throughline::recalling::Mode;
+use throughline::recall::Mode;
 use throughline::{
-    Filter, Patience, Project, ProjectId, Role, Scope, Searching, Seq, SessionId, Status, Timestamp,
+    IndexWait, Project, ProjectId, Role, SearchOptions, Seq, SessionFilter, SessionId,
+    SessionScope, Status, Timestamp,
 };
 use utoipa::{IntoParams, ToSchema};
 
-use super::limit;
+use super::page_limit;
 use crate::extract::Query;
 use crate::wire::SessionView;
 use crate::{App, Caller, Problem};
 
 /// How many hits where nobody says.
-const USUAL: usize = 20;
+const DEFAULT_LIMIT: usize = 20;
 /// How long what was just said is waited for.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+const INDEX_WAIT: Duration = Duration::from_millis(1_500);
 
 /// By words, by meaning, or by both.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
@@ -107,12 +108,12 @@ pub(crate) async fn search(
     caller: Caller,
     Query(query): Query<SearchQuery>,
 ) -> Result<Answer<FoundView>, Problem> {
-    let limit = limit(&app, query.limit, USUAL)?;
-    let project = project(query.project.as_deref())?;
+    let limit = page_limit(&app, query.limit, DEFAULT_LIMIT)?;
+    let project = parse_project(query.project.as_deref())?;
     let searched = caller
         .tl
-        .search(&Searching {
-            typed: &query.q,
+        .search(&SearchOptions {
+            query: &query.q,
             mode: match query.mode {
                 ModeQuery::Text => Mode::Text,
                 ModeQuery::Semantic => Mode::Semantic,
@@ -122,8 +123,8 @@ pub(crate) async fn search(
             typing: query.typing,
             project: project.as_ref(),
             listing: &[],
-            zone: &app.serving.zone,
-            patience: Patience::For(PATIENCE),
+            zone: &app.config.time_zone,
+            index_wait: IndexWait::For(INDEX_WAIT),
         })
         .await;
     log_index_rebuild(&caller.tl);
@@ -145,14 +146,18 @@ pub(crate) async fn search(
     });
     Ok(Answer(FoundView {
         hits: hits.collect(),
-        sessions: searched.cards.into_iter().map(SessionView::from).collect(),
+        sessions: searched
+            .sessions
+            .into_iter()
+            .map(SessionView::from)
+            .collect(),
         corrected: searched.found.corrected,
-        behind: searched.behind,
+        behind: searched.lag,
     }))
 }
 
 /// A project by its id.
-pub(super) fn project(text: Option<&str>) -> Result<Option<ProjectId>, Problem> {
+pub(super) fn parse_project(text: Option<&str>) -> Result<Option<ProjectId>, Problem> {
     let id = text.map(str::parse).transpose();
     id.map_err(|error: throughline::IdError| {
         Problem::bad_request("bad_query_string", format!("project: {error}"))
@@ -187,7 +192,7 @@ pub(crate) async fn stats(caller: Caller) -> Result<Answer<Stats>, Problem> {
     loop {
         let page = caller
             .tl
-            .list(&Filter::default(), after.as_ref(), 1_000)
+            .list(&SessionFilter::default(), after.as_ref(), 1_000)
             .await?;
         for card in &page.items {
             stats.sessions += 1;
@@ -202,9 +207,9 @@ pub(crate) async fn stats(caller: Caller) -> Result<Answer<Stats>, Problem> {
             break;
         }
     }
-    let trash = Filter {
-        scope: Scope::Trash,
-        ..Filter::default()
+    let trash = SessionFilter {
+        scope: SessionScope::Trash,
+        ..SessionFilter::default()
     };
     stats.trashed = caller.tl.count(&trash).await?;
     Ok(Answer(stats))

@@ -6,19 +6,19 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use throughline::{
-    AgentRef, Body, Conflict, Cursor, Filter, Key, Name, NamedBy, NewEntry, NewSession, Scope,
-    Session, SessionId, SessionSpec, Status, Tag, Timestamp,
+    AgentRef, Body, ConflictPolicy, Cursor, Key, Name, NameSource, NewEntry, NewSession, Session,
+    SessionFilter, SessionId, SessionScope, SessionSpec, Status, Tag, Timestamp,
 };
 use utoipa::{IntoParams, ToSchema};
 
-use super::{etag, limit};
-use crate::extract::{Id, IfMatch, Json, Opened, Query};
-use crate::guard::empty;
-use crate::wire::{Given, SessionDetail, SessionView};
+use super::{etag, page_limit};
+use crate::extract::{CallerSession, IfMatch, Json, PathSessionId, Query};
+use crate::guard::empty_response;
+use crate::wire::{PatchField, SessionDetail, SessionView};
 use crate::{App, Caller, Problem};
 
 /// How many are on a page where nobody says.
-const USUAL: usize = 50;
+const DEFAULT_PAGE_SIZE: usize = 50;
 
 /// Which sessions to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -60,38 +60,38 @@ pub(crate) struct SessionPage {
 }
 
 /// What was sent in a query and means nothing.
-fn wrong(what: &'static str) -> impl Fn(String) -> Problem {
+fn bad_query(what: &'static str) -> impl Fn(String) -> Problem {
     move |why| Problem::bad_request("bad_query_string", format!("{what}: {why}"))
 }
 
 impl ListQuery {
-    fn filter(&self) -> Result<Filter, Problem> {
+    fn filter(&self) -> Result<SessionFilter, Problem> {
         let tags = self.tag.iter().flat_map(|tags| tags.split(','));
         let tags: Result<Vec<Tag>, _> = tags.map(|tag| tag.trim().parse()).collect();
         let parse = |text: &Option<String>| text.as_deref().map(str::parse).transpose();
-        Ok(Filter {
+        Ok(SessionFilter {
             scope: if self.trash {
-                Scope::Trash
+                SessionScope::Trash
             } else {
-                Scope::Live
+                SessionScope::Live
             },
-            tags: tags.map_err(|error| wrong("tag")(error.to_string()))?,
+            tags: tags.map_err(|error| bad_query("tag")(error.to_string()))?,
             agent: self.agent.clone(),
             project: self
                 .project
                 .as_deref()
                 .map(str::parse)
                 .transpose()
-                .map_err(|error: throughline::IdError| wrong("project")(error.to_string()))?,
-            status: parse(&self.status).map_err(wrong("status"))?,
+                .map_err(|error: throughline::IdError| bad_query("project")(error.to_string()))?,
+            status: parse(&self.status).map_err(bad_query("status"))?,
             since: self.since,
             parent: self
                 .parent
                 .as_deref()
                 .map(str::parse)
                 .transpose()
-                .map_err(|error: throughline::IdError| wrong("parent")(error.to_string()))?,
-            own: false,
+                .map_err(|error: throughline::IdError| bad_query("parent")(error.to_string()))?,
+            include_internal: false,
         })
     }
 }
@@ -104,14 +104,14 @@ pub(crate) async fn list(
     caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Answer<SessionPage>, Problem> {
-    let limit = limit(&app, query.limit, USUAL)?;
+    let limit = page_limit(&app, query.limit, DEFAULT_PAGE_SIZE)?;
     let filter = query.filter()?;
     let after: Option<Cursor> = query
         .after
         .as_deref()
         .map(str::parse)
         .transpose()
-        .map_err(|error: throughline::CursorError| wrong("after")(error.to_string()))?;
+        .map_err(|error: throughline::CursorError| bad_query("after")(error.to_string()))?;
     let page = caller.tl.list(&filter, after.as_ref(), limit).await?;
     let total = if query.count {
         Some(caller.tl.count(&filter).await?)
@@ -151,13 +151,13 @@ pub(crate) struct NewSessionBody {
 }
 
 impl NewSessionBody {
-    pub(super) fn session(&self) -> Result<NewSession, Problem> {
+    pub(super) fn to_new_session(&self) -> Result<NewSession, Problem> {
         let agent = self.agent.clone().map(|name| AgentRef { name, path: None });
         let project = self.project.as_deref().map(str::parse).transpose();
         Ok(NewSession {
             id: self.id.clone(),
             key: self.key.clone(),
-            name: name(self.name.as_deref())?,
+            name: parse_name(self.name.as_deref())?,
             agent,
             project: project.map_err(throughline::Error::from)?,
             workspace: self.workspace.clone(),
@@ -167,12 +167,12 @@ impl NewSessionBody {
     }
 }
 
-fn name(text: Option<&str>) -> Result<Option<Name>, Problem> {
+fn parse_name(text: Option<&str>) -> Result<Option<Name>, Problem> {
     let name = text.map(str::parse).transpose();
     Ok(name.map_err(throughline::Error::from)?)
 }
 
-fn tags(texts: &[String]) -> Result<Vec<Tag>, Problem> {
+fn parse_tags(texts: &[String]) -> Result<Vec<Tag>, Problem> {
     let tags = texts.iter().map(|text| text.parse()).collect();
     let tags: Result<Vec<Tag>, throughline::NameError> = tags;
     Ok(tags.map_err(throughline::Error::from)?)
@@ -183,27 +183,27 @@ fn tags(texts: &[String]) -> Result<Vec<Tag>, Problem> {
     responses((status = 201, body = SessionDetail), (status = 200, body = SessionDetail)))]
 pub(crate) async fn create(
     caller: Caller,
-    crate::extract::MaybeJson(body): crate::extract::MaybeJson<NewSessionBody>,
+    crate::extract::OptionalJson(body): crate::extract::OptionalJson<NewSessionBody>,
 ) -> Result<Response, Problem> {
-    let tags = tags(&body.tags)?;
-    let (session, existed) = caller.tl.get_or_create(body.session()?).await?;
+    let tags = parse_tags(&body.tags)?;
+    let (session, existed) = caller.tl.get_or_create(body.to_new_session()?).await?;
     if !existed {
         let mut first: Vec<Body> = Vec::new();
         first.extend(body.description.map(|text| Body::Described {
             description: Some(text),
         }));
         first.extend((!tags.is_empty()).then_some(Body::Tagged { tags }));
-        append(&session, first, throughline::Expect::Any).await?;
+        append_bodies(&session, first, throughline::Expect::Any).await?;
     }
     let status = if existed {
         StatusCode::OK
     } else {
         StatusCode::CREATED
     };
-    shown(&session, status).await
+    session_response(&session, status).await
 }
 
-async fn append(
+async fn append_bodies(
     session: &Session,
     bodies: Vec<Body>,
     expect: throughline::Expect,
@@ -211,17 +211,23 @@ async fn append(
     if bodies.is_empty() {
         return Ok(());
     }
-    let entries: Vec<NewEntry> = bodies.into_iter().map(|body| session.entry(body)).collect();
+    let entries: Vec<NewEntry> = bodies
+        .into_iter()
+        .map(|body| session.new_entry(body))
+        .collect();
     session
-        .append_all(entries, expect, Conflict::Reject)
+        .append_all(entries, expect, ConflictPolicy::Reject)
         .await?;
     Ok(())
 }
 
 /// A session, with its head and where it is.
-pub(super) async fn shown(session: &Session, status: StatusCode) -> Result<Response, Problem> {
+pub(super) async fn session_response(
+    session: &Session,
+    status: StatusCode,
+) -> Result<Response, Problem> {
     let record = session.record().await?;
-    let mut headers: HeaderMap = etag(record.card.head);
+    let mut headers: HeaderMap = etag(record.info.head);
     if status == StatusCode::CREATED
         && let Ok(place) = HeaderValue::from_str(&format!("/api/sessions/{}", session.id()))
     {
@@ -233,10 +239,10 @@ pub(super) async fn shown(session: &Session, status: StatusCode) -> Result<Respo
 
 /// Look at a session
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
-    params(Opened),
+    params(CallerSession),
     responses((status = 200, body = SessionDetail)))]
-pub(crate) async fn get(opened: Opened) -> Result<Response, Problem> {
-    shown(&opened.session, StatusCode::OK).await
+pub(crate) async fn get(opened: CallerSession) -> Result<Response, Problem> {
+    session_response(&opened.session, StatusCode::OK).await
 }
 
 /// What to change of a session. What is left out stays; null takes it away.
@@ -246,11 +252,11 @@ pub(crate) struct SessionPatch {
     /// Its name, which is sanitized.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
-    name: Given<String>,
+    name: PatchField<String>,
     /// What it is about.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
-    description: Given<String>,
+    description: PatchField<String>,
     /// Whether it is put away.
     archived: Option<bool>,
     /// The name of its agent.
@@ -267,23 +273,23 @@ pub(crate) struct SessionPatch {
 
 /// Change a session: all of it or nothing
 #[utoipa::path(patch, path = "/api/sessions/{id}", tag = "sessions", request_body = SessionPatch,
-    params(Opened,
+    params(CallerSession,
         IfMatch),
     responses((status = 200, body = SessionDetail)))]
 pub(crate) async fn patch(
-    opened: Opened,
+    opened: CallerSession,
     IfMatch(expect): IfMatch,
     Json(patch): Json<SessionPatch>,
 ) -> Result<Response, Problem> {
     let session = &opened.session;
     let mut bodies = Vec::new();
-    if let Given::There(new) = &patch.name {
+    if let PatchField::Set(new) = &patch.name {
         bodies.push(Body::Renamed {
-            name: name(new.as_deref())?,
-            by: NamedBy::Person,
+            name: parse_name(new.as_deref())?,
+            by: NameSource::Person,
         });
     }
-    if let Given::There(description) = patch.description {
+    if let PatchField::Set(description) = patch.description {
         bodies.push(Body::Described { description });
     }
     if let Some(name) = patch.agent {
@@ -295,11 +301,14 @@ pub(crate) async fn patch(
             project: None,
         });
     }
-    let (added, removed) = (tags(&patch.add_tags)?, tags(&patch.remove_tags)?);
+    let (added, removed) = (
+        parse_tags(&patch.add_tags)?,
+        parse_tags(&patch.remove_tags)?,
+    );
     bodies.extend((!added.is_empty()).then_some(Body::Tagged { tags: added }));
     bodies.extend((!removed.is_empty()).then_some(Body::Untagged { tags: removed }));
     if let Some(archived) = patch.archived {
-        let is = session.record().await?.card.status == Status::Archived;
+        let is = session.record().await?.info.status == Status::Archived;
         if archived != is {
             bodies.push(if archived {
                 Body::Archived
@@ -308,8 +317,8 @@ pub(crate) async fn patch(
             });
         }
     }
-    append(session, bodies, expect).await?;
-    shown(session, StatusCode::OK).await
+    append_bodies(session, bodies, expect).await?;
+    session_response(session, StatusCode::OK).await
 }
 
 /// How to throw a session away.
@@ -323,11 +332,11 @@ pub(crate) struct DeleteQuery {
 
 /// Put a session into the trash, or remove it from there for good
 #[utoipa::path(delete, path = "/api/sessions/{id}", tag = "sessions", params(DeleteQuery,
-    Opened),
+    CallerSession),
     responses((status = 204, description = "Done")))]
 pub(crate) async fn delete(
     caller: Caller,
-    Id(id): Id,
+    PathSessionId(id): PathSessionId,
     Query(query): Query<DeleteQuery>,
 ) -> Result<Response, Problem> {
     if query.forever {
@@ -336,16 +345,19 @@ pub(crate) async fn delete(
     } else {
         caller.tl.trash(&id).await?;
     }
-    Ok(empty(StatusCode::NO_CONTENT))
+    Ok(empty_response(StatusCode::NO_CONTENT))
 }
 
 /// Take a session out of the trash
 #[utoipa::path(post, path = "/api/sessions/{id}/restore", tag = "sessions",
-    params(Opened),
+    params(CallerSession),
     responses((status = 200, body = SessionDetail)))]
-pub(crate) async fn restore(caller: Caller, Id(id): Id) -> Result<Response, Problem> {
+pub(crate) async fn restore(
+    caller: Caller,
+    PathSessionId(id): PathSessionId,
+) -> Result<Response, Problem> {
     let session = caller.tl.restore(&id).await?;
-    shown(&session, StatusCode::OK).await
+    session_response(&session, StatusCode::OK).await
 }
 
 /// What somebody calls a session.
@@ -365,7 +377,7 @@ pub(crate) async fn resolve(
 ) -> Result<Response, Problem> {
     // Never a path: what is in files of this machine is nobody's business.
     let spec = match query.session.trim() {
-        "" => return Err(wrong("session")("it is empty".to_owned())),
+        "" => return Err(bad_query("session")("it is empty".to_owned())),
         "last" => SessionSpec::Last,
         text => SessionSpec::Text {
             text: text.to_owned(),
@@ -373,5 +385,5 @@ pub(crate) async fn resolve(
         },
     };
     let session = caller.tl.resolve(&spec, &[]).await?;
-    shown(&session, StatusCode::OK).await
+    session_response(&session, StatusCode::OK).await
 }

@@ -10,11 +10,13 @@ use throughline::{Content, SessionId};
 use utoipa::ToSchema;
 
 use super::entries::OnConflictBody;
-use crate::extract::{IdempotencyKey, IfMatch, MaybeJson, Opened, param};
-use crate::guard::empty;
-use crate::turns::{Live, Manner, Outcome, Question, TurnId, WhenBusy, follow};
+use crate::extract::{CallerSession, IdempotencyKey, IfMatch, OptionalJson, path_param};
+use crate::guard::empty_response;
+use crate::turns::{
+    TurnId, TurnOptions, TurnReport, TurnRequest, TurnStream, WhenBusy, follow_remote_turn,
+};
 use crate::wire::{EntryView, StreamedEvent, UsageView};
-use crate::{App, Choice, Problem};
+use crate::{App, Problem, ResponderChoice};
 
 /// What to ask.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -72,8 +74,8 @@ pub(crate) struct TurnView {
     failed: Option<Problem>,
 }
 
-impl From<Outcome> for TurnView {
-    fn from(outcome: Outcome) -> Self {
+impl From<TurnReport> for TurnView {
+    fn from(outcome: TurnReport) -> Self {
         Self {
             turn: outcome.turn,
             session: outcome.session,
@@ -96,50 +98,50 @@ impl From<Outcome> for TurnView {
 /// `session:compaction-start`, `-complete` and `-error`, `turn:warning`, `turn:retrying`,
 /// and at the end `turn:complete`, `turn:stopped` or `turn:failed`.
 #[utoipa::path(post, path = "/api/sessions/{id}/turns", tag = "turns", request_body = TurnBody,
-    params(Opened,
+    params(CallerSession,
         IfMatch,
         IdempotencyKey),
     responses((status = 200, description = "What becomes of it, as it becomes so or at the end",
         content((TurnView = "application/json"), (StreamedEvent = "text/event-stream")))))]
 pub(crate) async fn begin(
     State(app): State<App>,
-    opened: Opened,
+    opened: CallerSession,
     IfMatch(expect): IfMatch,
     IdempotencyKey(key): IdempotencyKey,
-    MaybeJson(body): MaybeJson<TurnBody>,
+    OptionalJson(body): OptionalJson<TurnBody>,
 ) -> Result<Response, Problem> {
-    let question = Question {
+    let question = TurnRequest {
         content: body.message,
         author: body.author,
         expect,
         conflict: body.on_conflict.into(),
         key,
         when_busy: body.when_busy,
-        manner: Manner {
-            choice: Choice {
+        options: TurnOptions {
+            choice: ResponderChoice {
                 model: body.model,
                 agent: body.agent,
             },
-            ..Manner::default()
+            ..TurnOptions::default()
         },
     };
-    let live = crate::turns::begin(&app, &opened.caller, &opened.session, question).await?;
+    let live = crate::turns::start_turn(&app, &opened.caller, &opened.session, question).await?;
     if body.stream {
-        return Ok(live.stream(0));
+        return Ok(live.sse_response(0));
     }
     live.wait().await;
-    ended(&live)
+    outcome_response(&live)
 }
 
-fn ended(live: &Live) -> Result<Response, Problem> {
+fn outcome_response(live: &TurnStream) -> Result<Response, Problem> {
     match live.outcome() {
         Some(Ok(outcome)) => Ok(Answer(TurnView::from(outcome.clone())).into_response()),
         Some(Err(problem)) => Err(problem.clone()),
-        None => Err(no_turn()),
+        None => Err(turn_not_found()),
     }
 }
 
-fn no_turn() -> Problem {
+fn turn_not_found() -> Problem {
     Problem::not_found(
         "turn_not_found",
         "no such turn is known here any more; what was said and answered is in the entries",
@@ -147,8 +149,8 @@ fn no_turn() -> Problem {
 }
 
 /// What somebody heard of a turn before.
-fn seen(headers: &HeaderMap) -> Result<usize, Problem> {
-    let position = crate::events::resumed_from(headers)?;
+fn seen_events(headers: &HeaderMap) -> Result<usize, Problem> {
+    let position = crate::events::parse_last_event_id(headers)?;
     Ok(position.map_or(0, |position| {
         usize::try_from(position.0).unwrap_or(usize::MAX)
     }))
@@ -159,31 +161,31 @@ fn seen(headers: &HeaderMap) -> Result<usize, Problem> {
 /// `Last-Event-ID` goes on after that event. Of a turn that another server over the same
 /// store runs, `turn:elsewhere` is told, and `turn:complete` when its answer is kept.
 #[utoipa::path(get, path = "/api/sessions/{id}/turns/current", tag = "turns",
-    params(Opened,
+    params(CallerSession,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn current(
     State(app): State<App>,
-    opened: Opened,
+    opened: CallerSession,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let seen = seen(&headers)?;
+    let seen = seen_events(&headers)?;
     if let Some(live) = app.turns.find(opened.session.reference(), None) {
-        return Ok(live.stream(seen));
+        return Ok(live.sse_response(seen));
     }
-    let elsewhere = follow(&app, &opened.caller.tl, &opened.session, seen);
-    elsewhere.await?.ok_or_else(no_turn)
+    let elsewhere = follow_remote_turn(&app, &opened.caller.tl, &opened.session, seen);
+    elsewhere.await?.ok_or_else(turn_not_found)
 }
 
 /// The id of a turn in the path.
-pub(crate) struct Turn(TurnId);
+pub(crate) struct PathTurnId(TurnId);
 
-impl FromRequestParts<App> for Turn {
+impl FromRequestParts<App> for PathTurnId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let text = param(parts, app, "turn").await?;
-        text.parse().map(Self).map_err(|_| no_turn())
+        let text = path_param(parts, app, "turn").await?;
+        text.parse().map(Self).map_err(|_| turn_not_found())
     }
 }
 
@@ -191,31 +193,33 @@ impl FromRequestParts<App> for Turn {
 ///
 /// `Last-Event-ID` goes on after that event.
 #[utoipa::path(get, path = "/api/sessions/{id}/turns/{turn}", tag = "turns",
-    params(Opened,
+    params(CallerSession,
         ("turn" = String, Path, description = "The turn"),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event heard")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 pub(crate) async fn join(
     State(app): State<App>,
-    opened: Opened,
-    Turn(turn): Turn,
+    opened: CallerSession,
+    PathTurnId(turn): PathTurnId,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let found = app.turns.find(opened.session.reference(), Some(&turn));
-    Ok(found.ok_or_else(no_turn)?.stream(seen(&headers)?))
+    Ok(found
+        .ok_or_else(turn_not_found)?
+        .sse_response(seen_events(&headers)?))
 }
 
 /// Stop a turn; what came of the answer is kept
 #[utoipa::path(delete, path = "/api/sessions/{id}/turns/{turn}", tag = "turns",
-    params(Opened,
+    params(CallerSession,
         ("turn" = String, Path, description = "The turn")),
     responses((status = 202, description = "It will stop")))]
 pub(crate) async fn stop(
     State(app): State<App>,
-    opened: Opened,
-    Turn(turn): Turn,
+    opened: CallerSession,
+    PathTurnId(turn): PathTurnId,
 ) -> Result<Response, Problem> {
     let found = app.turns.find(opened.session.reference(), Some(&turn));
-    found.ok_or_else(no_turn)?.stop();
-    Ok(empty(StatusCode::ACCEPTED))
+    found.ok_or_else(turn_not_found)?.stop();
+    Ok(empty_response(StatusCode::ACCEPTED))
 }

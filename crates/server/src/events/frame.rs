@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use throughline::{Body, Change, Entry, Position, SessionId, What};
+use throughline::{Body, Change, ChangeKind, Entry, Position, SessionId};
 
 /// The largest entry that is part of its event; larger ones have to be fetched.
-const LARGEST: usize = 64 * 1024;
+const MAX_INLINE_ENTRY: usize = 64 * 1024;
 
 /// An event.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct EventFrame {
     /// Where in the feed it is; none for what is not kept.
     pub(crate) position: Option<Position>,
     /// Its name: `session:updated`.
@@ -24,7 +24,7 @@ pub(crate) struct Frame {
 }
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct SocketMessage<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Position>,
     event: &'a str,
@@ -33,7 +33,7 @@ struct Message<'a> {
 
 /// What is told of a change.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ChangeEvent<'a> {
     session: &'a SessionId,
     action: &'a str,
     position: Position,
@@ -46,48 +46,52 @@ struct Told<'a> {
     fetch: bool,
 }
 
-impl Frame {
+impl EventFrame {
     /// An event that is not kept.
-    pub(crate) fn passing(name: &'static str, data: &impl Serialize) -> Self {
+    pub(crate) fn transient(name: &'static str, data: &impl Serialize) -> Self {
         Self::new(None, name, name.to_owned(), data)
     }
 
     /// An event at a place in the feed that is no change itself.
-    pub(crate) fn at(position: Position, name: &'static str, data: &impl Serialize) -> Self {
+    pub(crate) fn at_position(
+        position: Position,
+        name: &'static str,
+        data: &impl Serialize,
+    ) -> Self {
         Self::new(Some(position), name, name.to_owned(), data)
     }
 
     /// The event of a change.
-    pub(crate) fn of(change: &Change) -> Self {
+    pub(crate) fn from_change(change: &Change) -> Self {
         let mut entry = None;
         let mut seq = None;
-        let (name, action) = match &change.what {
-            What::Created => (UPDATED, "created".to_owned()),
-            What::Erased(at) => {
+        let (name, action) = match &change.kind {
+            ChangeKind::Created => (SESSION_UPDATED, "created".to_owned()),
+            ChangeKind::Erased(at) => {
                 seq = Some(*at);
-                (UPDATED, "erased".to_owned())
+                (SESSION_UPDATED, "erased".to_owned())
             }
-            What::Trashed => (UPDATED, "deleted".to_owned()),
-            What::Restored => (UPDATED, "restored".to_owned()),
-            What::Removed => (UPDATED, "removed".to_owned()),
-            What::Appended(stored) => {
+            ChangeKind::Trashed => (SESSION_UPDATED, "deleted".to_owned()),
+            ChangeKind::Restored => (SESSION_UPDATED, "restored".to_owned()),
+            ChangeKind::Removed => (SESSION_UPDATED, "removed".to_owned()),
+            ChangeKind::Appended(stored) => {
                 seq = Some(stored.seq);
                 match stored.decode() {
                     Ok(decoded) => {
-                        let told = named(&decoded);
+                        let told = event_name_and_action(&decoded);
                         entry = Some(decoded);
                         told
                     }
-                    Err(_) => (UPDATED, "damaged".to_owned()),
+                    Err(_) => (SESSION_UPDATED, "damaged".to_owned()),
                 }
             }
-            _ => (UPDATED, "changed".to_owned()),
+            _ => (SESSION_UPDATED, "changed".to_owned()),
         };
         let written = entry.as_ref().and_then(|entry| to_raw_value(entry).ok());
         let fetch = written
             .as_ref()
-            .is_some_and(|raw| raw.get().len() > LARGEST);
-        let told = Told {
+            .is_some_and(|raw| raw.get().len() > MAX_INLINE_ENTRY);
+        let told = ChangeEvent {
             session: &change.session,
             action: &action,
             position: change.position,
@@ -105,7 +109,7 @@ impl Frame {
         data: &impl Serialize,
     ) -> Self {
         let data = to_raw_value(data).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        let message = Message {
+        let message = SocketMessage {
             id: position,
             event: name,
             data: &data,
@@ -124,14 +128,14 @@ impl Frame {
 }
 
 /// The event of everything that is not named otherwise.
-const UPDATED: &str = "session:updated";
+const SESSION_UPDATED: &str = "session:updated";
 
 /// What the event of an entry is called, and what it tells of.
-fn named(entry: &Entry) -> (&'static str, String) {
+fn event_name_and_action(entry: &Entry) -> (&'static str, String) {
     match &entry.body {
-        Body::Message(_) => (UPDATED, "message_added".to_owned()),
+        Body::Message(_) => (SESSION_UPDATED, "message_added".to_owned()),
         Body::Checkpoint(_) => ("session:compaction-complete", "compacted".to_owned()),
-        Body::CheckpointRetracted { .. } => (UPDATED, "compaction_undone".to_owned()),
-        body => (UPDATED, body.kind().to_owned()),
+        Body::CheckpointRetracted { .. } => (SESSION_UPDATED, "compaction_undone".to_owned()),
+        body => (SESSION_UPDATED, body.kind().to_owned()),
     }
 }

@@ -8,15 +8,15 @@ use std::time::Duration;
 use throughline::{Change, Owner, Position, SessionId, SessionRef, StoreError, Throughline};
 use tokio::sync::{Notify, broadcast, watch};
 
-use super::Frame;
+use super::EventFrame;
 
 /// How often the feed is looked at for what other processes append, where the store is not
 /// told of it.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Changes read at a time.
-const PAGE: usize = 512;
+const PAGE_SIZE: usize = 512;
 /// Events a reader may be behind before it has to read on from the store.
-const RING: usize = 1_024;
+const CHANNEL_CAPACITY: usize = 1_024;
 
 /// What somebody wants to hear of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,13 +27,13 @@ pub(super) enum Topic {
 
 /// Hands events to whoever subscribed. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Hub(Arc<Inner>);
+pub(crate) struct EventHub(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    topics: Mutex<HashMap<Topic, broadcast::Sender<Arc<Frame>>>>,
+    topics: Mutex<HashMap<Topic, broadcast::Sender<Arc<EventFrame>>>>,
     /// Everything up to here has been handed out.
-    handed: AtomicU64,
+    published_to: AtomicU64,
     /// Whether the feed is being read: it is not while nobody listens.
     awake: watch::Sender<bool>,
     wake: Arc<Notify>,
@@ -47,18 +47,18 @@ impl Drop for Inner {
     }
 }
 
-impl Hub {
+impl EventHub {
     /// Starts reading the feed of a store.
     pub(crate) fn start(tl: Throughline) -> Self {
         let wake = Arc::new(Notify::new());
         let hub = Self(Arc::new(Inner {
             topics: Mutex::default(),
-            handed: AtomicU64::new(0),
+            published_to: AtomicU64::new(0),
             awake: watch::Sender::new(false),
             wake: Arc::clone(&wake),
             closed: watch::Sender::new(false),
         }));
-        tokio::spawn(feed(Arc::downgrade(&hub.0), wake, tl));
+        tokio::spawn(run_feed_reader(Arc::downgrade(&hub.0), wake, tl));
         hub
     }
 
@@ -83,17 +83,17 @@ impl Hub {
     }
 
     /// Everything up to here has been handed out.
-    pub(super) fn handed(&self) -> Position {
-        Position(self.0.handed.load(Ordering::Acquire))
+    pub(super) fn published_to(&self) -> Position {
+        Position(self.0.published_to.load(Ordering::Acquire))
     }
 
     /// Listens. From when this returns on, everything new is handed out; whatever came
     /// before is in the store.
-    pub(super) async fn listen(&self, topic: &Topic) -> broadcast::Receiver<Arc<Frame>> {
+    pub(super) async fn subscribe(&self, topic: &Topic) -> broadcast::Receiver<Arc<EventFrame>> {
         let receiver = {
             let mut topics = self.0.topics();
             let sender = topics.entry(topic.clone());
-            let sender = sender.or_insert_with(|| broadcast::Sender::new(RING));
+            let sender = sender.or_insert_with(|| broadcast::Sender::new(CHANNEL_CAPACITY));
             sender.subscribe()
         };
         let mut awake = self.0.awake.subscribe();
@@ -104,35 +104,39 @@ impl Hub {
 
     /// Listens for the next event of an owner's, from when this returns on. What it gives
     /// resolves to `false` where there will be none any more.
-    pub(crate) async fn next_of(
+    pub(crate) async fn next_event(
         &self,
         owner: &Owner,
     ) -> impl Future<Output = bool> + Send + 'static {
-        let mut heard = self.listen(&Topic::Owner(owner.clone())).await;
+        let mut heard = self.subscribe(&Topic::Owner(owner.clone())).await;
         async move { !matches!(heard.recv().await, Err(broadcast::error::RecvError::Closed)) }
     }
 
     /// Tells of something that is not kept.
-    pub(crate) fn pass(
+    pub(crate) fn publish_transient(
         &self,
         session: &SessionRef,
         name: &'static str,
         data: &impl serde::Serialize,
     ) {
-        if self.0.listeners(&session.owner, &session.id).is_empty() {
+        if self.0.senders(&session.owner, &session.id).is_empty() {
             return;
         }
-        let frame = Frame::passing(name, data);
-        self.0.hand(&session.owner, &session.id, &Arc::new(frame));
+        let frame = EventFrame::transient(name, data);
+        self.0.send(&session.owner, &session.id, &Arc::new(frame));
     }
 }
 
 impl Inner {
-    fn topics(&self) -> MutexGuard<'_, HashMap<Topic, broadcast::Sender<Arc<Frame>>>> {
+    fn topics(&self) -> MutexGuard<'_, HashMap<Topic, broadcast::Sender<Arc<EventFrame>>>> {
         self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn listeners(&self, owner: &Owner, session: &SessionId) -> Vec<broadcast::Sender<Arc<Frame>>> {
+    fn senders(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+    ) -> Vec<broadcast::Sender<Arc<EventFrame>>> {
         let topics = self.topics();
         let all = Topic::Owner(owner.clone());
         let one = Topic::Session(owner.session(session));
@@ -142,19 +146,19 @@ impl Inner {
             .collect()
     }
 
-    fn hand(&self, owner: &Owner, session: &SessionId, frame: &Arc<Frame>) {
-        for listener in self.listeners(owner, session) {
+    fn send(&self, owner: &Owner, session: &SessionId, frame: &Arc<EventFrame>) {
+        for listener in self.senders(owner, session) {
             // Nobody left there is no failure.
             let _ = listener.send(Arc::clone(frame));
         }
     }
 
-    fn told(&self, change: &Change) {
-        let listeners = self.listeners(&change.owner, &change.session);
+    fn publish(&self, change: &Change) {
+        let listeners = self.senders(&change.owner, &change.session);
         if listeners.is_empty() {
             return;
         }
-        let frame = Arc::new(Frame::of(change));
+        let frame = Arc::new(EventFrame::from_change(change));
         for listener in listeners {
             let _ = listener.send(Arc::clone(&frame));
         }
@@ -162,7 +166,7 @@ impl Inner {
 
     /// Goes to sleep where nobody listens; tells whether it did. Under the lock, so that
     /// whoever comes meanwhile finds out.
-    fn falls_asleep(&self) -> bool {
+    fn sleep_if_idle(&self) -> bool {
         let mut topics = self.topics();
         topics.retain(|_, sender| sender.receiver_count() > 0);
         if topics.is_empty() {
@@ -173,22 +177,22 @@ impl Inner {
 }
 
 /// Reads the feed for as long as there is a hub.
-async fn feed(hub: Weak<Inner>, wake: Arc<Notify>, tl: Throughline) {
+async fn run_feed_reader(hub: Weak<Inner>, wake: Arc<Notify>, tl: Throughline) {
     let mut read_to: Option<Position> = None;
     loop {
         let Some(inner) = hub.upgrade() else {
             return;
         };
-        if inner.falls_asleep() {
+        if inner.sleep_if_idle() {
             read_to = None;
             drop(inner);
             wake.notified().await;
             continue;
         }
-        match hand_out(&inner, &tl, read_to).await {
+        match publish_new_changes(&inner, &tl, read_to).await {
             Ok((position, more)) => {
                 read_to = Some(position);
-                inner.handed.store(position.0, Ordering::Release);
+                inner.published_to.store(position.0, Ordering::Release);
                 inner.awake.send_replace(true);
                 if more {
                     continue;
@@ -199,31 +203,31 @@ async fn feed(hub: Weak<Inner>, wake: Arc<Notify>, tl: Throughline) {
         drop(inner);
         tokio::select! {
             () = wake.notified() => {}
-            () = something_happens(&tl, read_to) => {}
+            () = wait_for_changes(&tl, read_to) => {}
         }
     }
 }
 
 /// Waits until there may be something to read that this process did not append.
-async fn something_happens(tl: &Throughline, read_to: Option<Position>) {
+async fn wait_for_changes(tl: &Throughline, read_to: Option<Position>) {
     // Without a position, nothing could be read just now.
     let told = match read_to {
-        Some(after) => tl.store().changed(after).await,
+        Some(after) => tl.store().wait_for_change(after).await,
         None => Ok(false),
     };
     match told {
         Ok(true) => {}
-        Ok(false) => tokio::time::sleep(LOOK_EVERY).await,
+        Ok(false) => tokio::time::sleep(POLL_INTERVAL).await,
         Err(error) => {
             tracing::error!(%error, "whether there are events is not known");
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
 
 /// Hands out what is new; tells how far it came and whether there is more. The first time
 /// it only finds out where it is.
-async fn hand_out(
+async fn publish_new_changes(
     inner: &Inner,
     tl: &Throughline,
     read_to: Option<Position>,
@@ -231,9 +235,9 @@ async fn hand_out(
     let Some(after) = read_to else {
         return Ok((tl.store().last_position().await?, false));
     };
-    let changes = tl.store().changes(after, PAGE).await?;
+    let changes = tl.store().changes(after, PAGE_SIZE).await?;
     for change in &changes {
-        inner.told(change);
+        inner.publish(change);
     }
     if changes.is_empty() {
         let last = tl.store().last_position().await?;
@@ -246,5 +250,5 @@ async fn hand_out(
         }
     }
     let position = changes.last().map_or(after, |change| change.position);
-    Ok((position, changes.len() == PAGE))
+    Ok((position, changes.len() == PAGE_SIZE))
 }

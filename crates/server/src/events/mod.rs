@@ -16,8 +16,10 @@ mod sse;
 mod subscription;
 mod ws;
 
-pub(crate) use frame::Frame;
-pub(crate) use hub::Hub;
-pub(crate) use sse::{BREATH, event_stream, resumed_from, stream};
-pub(crate) use subscription::{Subscription, Wanted};
-pub(crate) use ws::speak;
+pub(crate) use frame::EventFrame;
+pub(crate) use hub::EventHub;
+pub(crate) use sse::{
+    KEEP_ALIVE_INTERVAL, event_stream_response, parse_last_event_id, subscription_response,
+};
+pub(crate) use subscription::{EventFilter, Subscription};
+pub(crate) use ws::serve_websocket;

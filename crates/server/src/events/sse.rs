@@ -13,10 +13,10 @@ use super::Subscription;
 use crate::{App, Problem};
 
 /// How often something is sent where nothing happens, so that nobody in between gives up.
-pub(crate) const BREATH: Duration = Duration::from_secs(15);
+pub(crate) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// What a reader heard last, as a browser tells when it comes back.
-pub(crate) fn resumed_from(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
+pub(crate) fn parse_last_event_id(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
     };
@@ -34,7 +34,7 @@ pub(crate) fn resumed_from(headers: &HeaderMap) -> Result<Option<Position>, Prob
 }
 
 /// Everything a reader is told, for as long as it reads.
-pub(crate) fn stream(app: &App, subscription: Subscription) -> Response {
+pub(crate) fn subscription_response(app: &App, subscription: Subscription) -> Response {
     let closed = Box::pin(app.hub.closed());
     let first = Bytes::from_static(b"retry: 1000\n\n");
     let state = (subscription, closed, Some(first));
@@ -46,7 +46,7 @@ pub(crate) fn stream(app: &App, subscription: Subscription) -> Response {
             biased;
             () = &mut closed => return None,
             frame = subscription.next() => frame?.sse.clone(),
-            () = tokio::time::sleep(BREATH) => match subscription.quietly_at() {
+            () = tokio::time::sleep(KEEP_ALIVE_INTERVAL) => match subscription.advance_idle() {
                 // Moves the reader on without an event, so that it resumes from here.
                 Some(position) => format!("id: {position}\n\n").into(),
                 None => Bytes::from_static(b":\n\n"),
@@ -54,14 +54,14 @@ pub(crate) fn stream(app: &App, subscription: Subscription) -> Response {
         };
         Some((sent, (subscription, closed, None)))
     });
-    event_stream(Body::from_stream(futures_util::StreamExt::map(
+    event_stream_response(Body::from_stream(futures_util::StreamExt::map(
         frames,
         Ok::<_, std::convert::Infallible>,
     )))
 }
 
 /// An answer that is a stream of events.
-pub(crate) fn event_stream(body: Body) -> Response {
+pub(crate) fn event_stream_response(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(

@@ -9,15 +9,15 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::hub::Topic;
-use super::{Frame, Hub};
+use super::{EventFrame, EventHub};
 use crate::{App, Problem};
 
 /// Changes read at a time.
-const PAGE: usize = 512;
+const PAGE_SIZE: usize = 512;
 
 /// What a reader wants to hear of.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct EventFilter {
     /// Only of this session.
     pub(crate) session: Option<SessionId>,
     /// Only events of these names or actions; all, where there are none.
@@ -31,40 +31,40 @@ pub(crate) struct Wanted {
 pub(crate) struct Subscription {
     app: App,
     tl: Throughline,
-    wanted: Wanted,
-    hub: Hub,
-    receiver: broadcast::Receiver<Arc<Frame>>,
+    filter: EventFilter,
+    hub: EventHub,
+    receiver: broadcast::Receiver<Arc<EventFrame>>,
     /// Everything up to here was told or did not matter.
     read_to: Position,
     /// Whether the store has more than was told.
-    behind: bool,
-    waiting: VecDeque<Arc<Frame>>,
+    catching_up: bool,
+    pending: VecDeque<Arc<EventFrame>>,
 }
 
 impl Subscription {
     /// Starts to listen. The first frame says where in the feed the reader is.
-    pub(crate) async fn begin(
+    pub(crate) async fn start(
         app: &App,
         tl: &Throughline,
-        wanted: Wanted,
+        wanted: EventFilter,
     ) -> Result<Self, Problem> {
         let topic = match &wanted.session {
             Some(session) => Topic::Session(tl.owner().session(session)),
             None => Topic::Owner(tl.owner().clone()),
         };
-        let receiver = app.hub.listen(&topic).await;
+        let receiver = app.hub.subscribe(&topic).await;
         let last = tl.store().last_position().await?;
         let mut waiting = VecDeque::new();
         let read_to = match wanted.after {
-            Some(after) if after <= last && last.0 - after.0 <= app.limits().behind => after,
+            Some(after) if after <= last && last.0 - after.0 <= app.limits().event_lag => after,
             Some(after) => {
-                app.metrics.behind.inc();
-                waiting.push_back(Arc::new(reset(after, last)));
+                app.metrics.lagged_subscribers.inc();
+                waiting.push_back(Arc::new(reset_frame(after, last)));
                 last
             }
             None => last,
         };
-        waiting.push_front(Arc::new(Frame::at(
+        waiting.push_front(Arc::new(EventFrame::at_position(
             read_to,
             "ready",
             &json!({"position": read_to}),
@@ -73,23 +73,23 @@ impl Subscription {
         Ok(Self {
             app: app.clone(),
             tl: tl.clone(),
-            wanted,
+            filter: wanted,
             hub: app.hub.clone(),
             receiver,
             read_to,
-            behind: true,
-            waiting,
+            catching_up: true,
+            pending: waiting,
         })
     }
 
     /// The next event; none once there will be no more.
-    pub(crate) async fn next(&mut self) -> Option<Arc<Frame>> {
+    pub(crate) async fn next(&mut self) -> Option<Arc<EventFrame>> {
         loop {
-            if let Some(frame) = self.waiting.pop_front() {
+            if let Some(frame) = self.pending.pop_front() {
                 return Some(frame);
             }
-            if self.behind {
-                if let Err(error) = self.read_on().await {
+            if self.catching_up {
+                if let Err(error) = self.read_next_page().await {
                     tracing::error!(%error, "events cannot be read");
                     return None;
                 }
@@ -103,15 +103,15 @@ impl Subscription {
                         }
                         self.read_to = position;
                     }
-                    if self.wants(&frame) {
+                    if self.matches(&frame) {
                         return Some(frame);
                     }
                 }
                 Err(RecvError::Lagged(skipped)) => {
                     // What is kept is read from the store; what is not is gone, and said so.
-                    self.behind = true;
+                    self.catching_up = true;
                     let told = json!({"skipped": skipped, "position": self.read_to});
-                    return Some(Arc::new(Frame::passing("lagged", &told)));
+                    return Some(Arc::new(EventFrame::transient("lagged", &told)));
                 }
                 Err(RecvError::Closed) => return None,
             }
@@ -119,44 +119,45 @@ impl Subscription {
     }
 
     /// How far the reader has come without hearing of it; none while it is still behind.
-    pub(crate) fn quietly_at(&mut self) -> Option<Position> {
-        let handed = self.hub.handed();
-        if self.behind || !self.waiting.is_empty() || !self.receiver.is_empty() {
+    pub(crate) fn advance_idle(&mut self) -> Option<Position> {
+        let handed = self.hub.published_to();
+        if self.catching_up || !self.pending.is_empty() || !self.receiver.is_empty() {
             return None;
         }
         self.read_to = self.read_to.max(handed);
         Some(self.read_to)
     }
 
-    async fn read_on(&mut self) -> Result<(), throughline::StoreError> {
+    async fn read_next_page(&mut self) -> Result<(), throughline::StoreError> {
         let store = self.tl.store();
         let last = store.last_position().await?;
-        if last.0.saturating_sub(self.read_to.0) > self.app.limits().behind {
-            self.app.metrics.behind.inc();
-            self.waiting.push_back(Arc::new(reset(self.read_to, last)));
+        if last.0.saturating_sub(self.read_to.0) > self.app.limits().event_lag {
+            self.app.metrics.lagged_subscribers.inc();
+            self.pending
+                .push_back(Arc::new(reset_frame(self.read_to, last)));
             self.read_to = last;
             return Ok(());
         }
-        let changes = store.changes(self.read_to, PAGE).await?;
+        let changes = store.changes(self.read_to, PAGE_SIZE).await?;
         let Some(latest) = changes.last() else {
-            self.behind = false;
+            self.catching_up = false;
             return Ok(());
         };
         self.read_to = latest.position;
-        let (owner, session) = (self.tl.owner(), self.wanted.session.as_ref());
+        let (owner, session) = (self.tl.owner(), self.filter.session.as_ref());
         let mine = |of: &Owner, id: &SessionId| of == owner && session.is_none_or(|one| one == id);
         let frames = changes
             .iter()
             .filter(|change| mine(&change.owner, &change.session))
-            .map(|change| Arc::new(Frame::of(change)))
-            .filter(|frame| self.wants(frame));
+            .map(|change| Arc::new(EventFrame::from_change(change)))
+            .filter(|frame| self.matches(frame));
         let frames: Vec<_> = frames.collect();
-        self.waiting.extend(frames);
+        self.pending.extend(frames);
         Ok(())
     }
 
-    fn wants(&self, frame: &Frame) -> bool {
-        let kinds = &self.wanted.kinds;
+    fn matches(&self, frame: &EventFrame) -> bool {
+        let kinds = &self.filter.kinds;
         kinds.is_empty()
             || kinds
                 .iter()
@@ -172,9 +173,9 @@ impl Drop for Subscription {
 
 /// The reader is too far behind: what is between has to be fetched, and is not skipped
 /// silently.
-fn reset(from: Position, to: Position) -> Frame {
+fn reset_frame(from: Position, to: Position) -> EventFrame {
     let why = "too far behind to be told everything: list again, and go on from here";
-    Frame::at(
+    EventFrame::at_position(
         to,
         "reset",
         &json!({"from": from, "position": to, "why": why}),

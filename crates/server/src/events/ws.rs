@@ -10,12 +10,12 @@ use crate::App;
 use crate::guard::StreamSlot;
 
 /// How often a sign of life is asked for.
-const BREATH: Duration = Duration::from_secs(30);
+const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long the other side may take to be told that it is over.
-const GOODBYE: Duration = Duration::from_millis(400);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Tells everything until the other side leaves, or may no longer listen.
-pub(crate) async fn speak(
+pub(crate) async fn serve_websocket(
     app: App,
     mut subscription: Subscription,
     mut socket: WebSocket,
@@ -40,7 +40,7 @@ pub(crate) async fn speak(
                 Some(frame) => Message::Text(frame.json.clone().into()),
                 None => break None,
             },
-            () = tokio::time::sleep(BREATH) => Message::Ping(bytes::Bytes::new()),
+            () = tokio::time::sleep(PING_INTERVAL) => Message::Ping(bytes::Bytes::new()),
         };
         let sent = tokio::select! {
             biased;
@@ -53,5 +53,5 @@ pub(crate) async fn speak(
         }
     };
     let goodbye = socket.send(Message::Close(farewell));
-    let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
 }

@@ -4,18 +4,18 @@ use axum::Json as Answer;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use throughline::{Card, Conflict, Cursor, Expect, Filter, Json, NewSession};
+use throughline::{ConflictPolicy, Cursor, Expect, Json, NewSession, SessionFilter, SessionInfo};
 
-use super::items::MOST_ITEMS;
-use super::log::{Conversation, limit};
+use super::conversation::{Conversation, parse_limit};
+use super::items::MAX_ADDED_ITEMS;
 use super::metadata::{Metadata, or_empty};
-use super::{Refusal, id, items};
-use crate::extract::{Json as Sent, MaybeJson, Query};
+use super::{OpenAiError, id, items};
+use crate::extract::{Json as Sent, OptionalJson, Query};
 use crate::{App, Caller};
 
 /// What a conversation starts with.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct CreateBody {
+pub(super) struct CreateConversationBody {
     items: Option<Vec<Json>>,
     #[serde(default, deserialize_with = "or_empty")]
     metadata: Map<String, Value>,
@@ -25,31 +25,35 @@ pub(super) struct CreateBody {
 pub(super) async fn create(
     State(app): State<App>,
     caller: Caller,
-    MaybeJson(body): MaybeJson<CreateBody>,
-) -> Result<Answer<Value>, Refusal> {
-    let metadata = Metadata::given(body.metadata)?;
-    let items = items::understood(&body.items.unwrap_or_default(), "items", MOST_ITEMS)?;
+    OptionalJson(body): OptionalJson<CreateConversationBody>,
+) -> Result<Answer<Value>, OpenAiError> {
+    let metadata = Metadata::parse(body.metadata)?;
+    let items = items::parse_items(&body.items.unwrap_or_default(), "items", MAX_ADDED_ITEMS)?;
     for item in &items {
-        item.keep_files(&caller.tl).await?;
+        item.store_files(&caller.tl).await?;
     }
     let session = caller.tl.create(NewSession::default()).await?;
     let mut entries = Vec::new();
     if !metadata.is_empty() {
-        entries.push(session.entry(metadata.body()));
+        entries.push(session.new_entry(metadata.to_entry_body()));
     }
-    entries.extend(items.into_iter().map(|item| item.entry(&session, true)));
+    entries.extend(
+        items
+            .into_iter()
+            .map(|item| item.into_entry(&session, true)),
+    );
     if !entries.is_empty() {
         session
-            .append_all(entries, Expect::Any, Conflict::Reject)
+            .append_all(entries, Expect::Any, ConflictPolicy::Reject)
             .await?;
     }
     app.hub.wake();
     let record = session.record().await?;
-    Ok(Answer(view(&record.card, metadata)))
+    Ok(Answer(conversation_view(&record.info, metadata)))
 }
 
 /// A conversation as it is told.
-pub(super) fn view(card: &Card, metadata: Metadata) -> Value {
+pub(super) fn conversation_view(card: &SessionInfo, metadata: Metadata) -> Value {
     json!({
         "id": id::conversation(&card.id),
         "object": "conversation",
@@ -60,20 +64,20 @@ pub(super) fn view(card: &Card, metadata: Metadata) -> Value {
 
 impl Conversation {
     /// It, as it is told.
-    pub(super) async fn view(&self) -> Result<Value, Refusal> {
-        let metadata = Metadata::of(&self.session, &self.record).await?;
-        Ok(view(&self.record.card, metadata))
+    pub(super) async fn view(&self) -> Result<Value, OpenAiError> {
+        let metadata = Metadata::load(&self.session, &self.record).await?;
+        Ok(conversation_view(&self.record.info, metadata))
     }
 }
 
 /// Looks at a conversation.
-pub(super) async fn retrieve(conversation: Conversation) -> Result<Answer<Value>, Refusal> {
+pub(super) async fn retrieve(conversation: Conversation) -> Result<Answer<Value>, OpenAiError> {
     conversation.view().await.map(Answer)
 }
 
 /// What to note about a conversation.
 #[derive(Debug, Deserialize)]
-pub(super) struct UpdateBody {
+pub(super) struct UpdateConversationBody {
     #[serde(deserialize_with = "or_empty")]
     metadata: Map<String, Value>,
 }
@@ -81,15 +85,21 @@ pub(super) struct UpdateBody {
 /// Replaces what is noted about a conversation.
 pub(super) async fn update(
     conversation: Conversation,
-    Sent(body): Sent<UpdateBody>,
-) -> Result<Answer<Value>, Refusal> {
-    let metadata = Metadata::given(body.metadata)?;
-    conversation.session.append(metadata.body()).await?;
-    Ok(Answer(view(&conversation.record.card, metadata)))
+    Sent(body): Sent<UpdateConversationBody>,
+) -> Result<Answer<Value>, OpenAiError> {
+    let metadata = Metadata::parse(body.metadata)?;
+    conversation
+        .session
+        .append(metadata.to_entry_body())
+        .await?;
+    Ok(Answer(conversation_view(
+        &conversation.record.info,
+        metadata,
+    )))
 }
 
 /// Puts a conversation into the trash.
-pub(super) async fn delete(conversation: Conversation) -> Result<Answer<Value>, Refusal> {
+pub(super) async fn delete(conversation: Conversation) -> Result<Answer<Value>, OpenAiError> {
     let session = conversation.session.id();
     conversation.caller.tl.trash(session).await?;
     Ok(Answer(json!({
@@ -110,25 +120,28 @@ pub(super) struct ListQuery {
 pub(super) async fn list(
     caller: Caller,
     Query(query): Query<ListQuery>,
-) -> Result<Answer<Value>, Refusal> {
-    let limit = limit(query.limit.as_deref())?;
+) -> Result<Answer<Value>, OpenAiError> {
+    let limit = parse_limit(query.limit.as_deref())?;
     let after = match &query.after {
         None => None,
         Some(after) => {
             let after = Conversation::open(caller.clone(), after).await?;
-            Some(Cursor::after(&after.record.card))
+            Some(Cursor::after(&after.record.info))
         }
     };
-    let filter = Filter::default();
+    let filter = SessionFilter::default();
     let page = caller.tl.list(&filter, after.as_ref(), limit).await?;
     let mut data = Vec::with_capacity(page.items.len());
     for card in &page.items {
-        let session = caller.tl.unopened(&card.id);
+        let session = caller.tl.session_unchecked(&card.id);
         // Thrown away since it was listed: then it is not there.
         let Ok(record) = session.record().await else {
             continue;
         };
-        data.push(view(card, Metadata::of(&session, &record).await?));
+        data.push(conversation_view(
+            card,
+            Metadata::load(&session, &record).await?,
+        ));
     }
     Ok(Answer(json!({
         "object": "list",

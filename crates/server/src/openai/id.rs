@@ -10,7 +10,7 @@ pub(super) fn conversation(session: &SessionId) -> String {
 
 /// The sessions that a conversation's id may mean, the likeliest first: a session may be
 /// called by its own id too, and an imported one may have an id of this kind itself.
-pub(super) fn sessions(conversation: &str) -> Vec<SessionId> {
+pub(super) fn candidate_sessions(conversation: &str) -> Vec<SessionId> {
     let stripped = conversation.strip_prefix("conv_");
     let ids = stripped.into_iter().chain([conversation]);
     ids.filter_map(|id| id.parse().ok()).collect()
@@ -50,14 +50,14 @@ pub(super) fn item(prefix: &str, entry: &EntryId, nth: usize) -> String {
 }
 
 /// The entry that an item's id was made from, if it was made here.
-pub(super) fn entry(item: &str) -> Option<EntryId> {
+pub(super) fn parse_item(item: &str) -> Option<EntryId> {
     let (_, rest) = item.split_once('_')?;
     let hex = rest.split('_').next()?;
     parse_hex(hex)
 }
 
 /// Whether an id that came with an item can be kept.
-pub(super) fn can_be_kept(id: &str) -> bool {
+pub(super) fn is_storable(id: &str) -> bool {
     // The client for agents calls what has no id so.
     const NO_ID: &str = "__fake_id__";
     let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -73,7 +73,7 @@ pub(super) fn response(session: Option<&SessionId>, question: &EntryId) -> Strin
 }
 
 /// The session and the question of a response that was kept.
-pub(super) fn asked(response: &str) -> Option<(SessionId, EntryId)> {
+pub(super) fn parse_response(response: &str) -> Option<(SessionId, EntryId)> {
     let (session, hex) = response.strip_prefix("resp_")?.rsplit_once('_')?;
     Some((session.parse().ok()?, parse_hex(hex)?))
 }
@@ -99,12 +99,12 @@ mod tests {
     fn ids_lead_back_to_what_they_were_made_from() {
         let entry_id = EntryId::from_bytes([0xab; 16]);
         for nth in [0, 1, 12] {
-            assert_eq!(entry(&item("msg", &entry_id, nth)), Some(entry_id));
+            assert_eq!(parse_item(&item("msg", &entry_id, nth)), Some(entry_id));
         }
         let session: SessionId = "a_b_c".parse().unwrap();
         let response = response(Some(&session), &entry_id);
-        assert_eq!(asked(&response), Some((session.clone(), entry_id)));
-        assert_eq!(sessions(&conversation(&session))[0], session);
+        assert_eq!(parse_response(&response), Some((session.clone(), entry_id)));
+        assert_eq!(candidate_sessions(&conversation(&session))[0], session);
     }
 
     #[test]
@@ -117,9 +117,12 @@ mod tests {
             "_",
             "msg_abababab-abab-abab-abab-abababababab",
         ] {
-            assert_eq!(entry(id), None, "{id}");
+            assert_eq!(parse_item(id), None, "{id}");
         }
-        assert_eq!(asked("resp_abababababababababababababababab"), None);
-        assert!(sessions("conv_../x").is_empty());
+        assert_eq!(
+            parse_response("resp_abababababababababababababababab"),
+            None
+        );
+        assert!(candidate_sessions("conv_../x").is_empty());
     }
 }

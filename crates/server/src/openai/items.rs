@@ -6,30 +6,35 @@ use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline::{
-    Conflict, EntryId, Expect, How, Json, Lineage, Message, NewEntry, Read, Seq, Session,
+    AppendKind, ConflictPolicy, EntryId, Expect, Json, Lineage, Message, NewEntry, ReadRange, Seq,
+    Session,
 };
 
-use super::item::{Given, Item, given};
-use super::log::{Conversation, Found, Order, limit};
-use super::{Refusal, id};
+use super::conversation::{Conversation, LocatedItem, Order, parse_limit};
+use super::item::{Item, NewItem, parse_item};
+use super::{OpenAiError, id};
 use crate::App;
-use crate::extract::{Json as Sent, Query, param};
+use crate::extract::{Json as Sent, Query, path_param};
 
 /// How many items may be added at once.
-pub(super) const MOST_ITEMS: usize = 20;
+pub(super) const MAX_ADDED_ITEMS: usize = 20;
 
 /// Understands items; `param` is where in the request they stand.
-pub(super) fn understood(items: &[Json], param: &str, most: usize) -> Result<Vec<Given>, Refusal> {
+pub(super) fn parse_items(
+    items: &[Json],
+    param: &str,
+    most: usize,
+) -> Result<Vec<NewItem>, OpenAiError> {
     if items.len() > most {
         let why = format!(
             "at most {most} items are taken at once; there are {}",
             items.len()
         );
-        return Err(Refusal::param(param, why));
+        return Err(OpenAiError::invalid_param(param, why));
     }
     let items = items.iter().enumerate();
     items
-        .map(|(at, item)| given(item, &format!("{param}[{at}]")))
+        .map(|(at, item)| parse_item(item, &format!("{param}[{at}]")))
         .collect()
 }
 
@@ -44,7 +49,7 @@ pub(super) struct ItemList {
 }
 
 impl ItemList {
-    fn of(items: Vec<Item>, has_more: bool) -> Self {
+    fn from_items(items: Vec<Item>, has_more: bool) -> Self {
         Self {
             object: "list",
             first_id: items.first().map(|item| item.id.clone()),
@@ -57,41 +62,45 @@ impl ItemList {
 
 /// What to add.
 #[derive(Debug, Deserialize)]
-pub(super) struct AddBody {
+pub(super) struct AddItemsBody {
     items: Vec<Json>,
 }
 
 /// Items that are to be said in a conversation: those that are not there yet.
 #[derive(Debug, Default)]
-pub(super) struct Fresh {
+pub(super) struct ItemAppendPlan {
     /// The new ones, as entries.
     pub(super) entries: Vec<NewEntry>,
     /// Where those are that are there already, with the places of the new ones between.
-    places: Vec<Option<Seq>>,
+    known_seqs: Vec<Option<Seq>>,
 }
 
 impl Conversation {
     /// Tells new items from those that are there under the same id, which are not said
     /// twice; another item under a known id is refused.
-    pub(super) async fn fresh(&self, items: Vec<Given>, param: &str) -> Result<Fresh, Refusal> {
-        let mut fresh = Fresh::default();
+    pub(super) async fn plan_append(
+        &self,
+        items: Vec<NewItem>,
+        param: &str,
+    ) -> Result<ItemAppendPlan, OpenAiError> {
+        let mut fresh = ItemAppendPlan::default();
         for (at, item) in items.into_iter().enumerate() {
             let mut known = None;
             if let Some(own) = item.id() {
-                known = self.find_quickly(own).await?;
+                known = self.find_by_entry_id(own).await?;
             }
             match known {
-                Some(found) if said_by(&found) == Some(item.message()) => {
-                    fresh.places.push(Some(found.entry.seq));
+                Some(found) if sole_message(&found) == Some(item.message()) => {
+                    fresh.known_seqs.push(Some(found.entry.seq));
                     continue;
                 }
                 Some(_) => {
                     let why = "another item of this conversation has that id";
-                    return Err(Refusal::param(format!("{param}[{at}].id"), why));
+                    return Err(OpenAiError::invalid_param(format!("{param}[{at}].id"), why));
                 }
                 None => {}
             }
-            item.keep_files(&self.caller.tl).await?;
+            item.store_files(&self.caller.tl).await?;
             // What was deleted keeps its place in the log, and with it the id.
             let keep_id = match item.id() {
                 None => false,
@@ -100,22 +109,22 @@ impl Conversation {
                     let taken = |new: &NewEntry| new.id == entry;
                     if fresh.entries.iter().any(taken) {
                         let why = "two items of this request have that id";
-                        return Err(Refusal::param(format!("{param}[{at}].id"), why));
+                        return Err(OpenAiError::invalid_param(format!("{param}[{at}].id"), why));
                     }
-                    self.located(&[entry]).await?.is_empty()
+                    self.locate_entries(&[entry]).await?.is_empty()
                 }
             };
-            fresh.entries.push(item.entry(&self.session, keep_id));
-            fresh.places.push(None);
+            fresh.entries.push(item.into_entry(&self.session, keep_id));
+            fresh.known_seqs.push(None);
         }
         Ok(fresh)
     }
 
     /// Finds an item where its id tells the entry.
-    async fn find_quickly(&self, item: &str) -> Result<Option<Found>, Refusal> {
+    async fn find_by_entry_id(&self, item: &str) -> Result<Option<LocatedItem>, OpenAiError> {
         let mut ids = vec![EntryId::from_external(self.session.id(), item)];
-        ids.extend(id::entry(item));
-        match self.located(&ids).await?.as_slice() {
+        ids.extend(id::parse_item(item));
+        match self.locate_entries(&ids).await?.as_slice() {
             [] => Ok(None),
             _ => self.find(item).await,
         }
@@ -123,7 +132,7 @@ impl Conversation {
 }
 
 /// The message that an item is all of.
-fn said_by(found: &Found) -> Option<&Message> {
+fn sole_message(found: &LocatedItem) -> Option<&Message> {
     found.entry.message().filter(|_| found.items.len() == 1)
 }
 
@@ -131,21 +140,24 @@ fn said_by(found: &Found) -> Option<&Message> {
 pub(super) async fn add(
     State(app): State<App>,
     conversation: Conversation,
-    Sent(body): Sent<AddBody>,
-) -> Result<Answer<ItemList>, Refusal> {
-    let items = understood(&body.items, "items", MOST_ITEMS)?;
+    Sent(body): Sent<AddItemsBody>,
+) -> Result<Answer<ItemList>, OpenAiError> {
+    let items = parse_items(&body.items, "items", MAX_ADDED_ITEMS)?;
     if items.is_empty() {
-        return Err(Refusal::param("items", "there is no item to add"));
+        return Err(OpenAiError::invalid_param(
+            "items",
+            "there is no item to add",
+        ));
     }
-    conversation.refuse_locked(&app)?;
-    let fresh = conversation.fresh(items, "items").await?;
+    conversation.check_unlocked(&app)?;
+    let fresh = conversation.plan_append(items, "items").await?;
     let mut added = Vec::new().into_iter();
     if !fresh.entries.is_empty() {
         let session = &conversation.session;
         let appended = session
-            .append_all(fresh.entries, Expect::Any, Conflict::Reject)
+            .append_all(fresh.entries, Expect::Any, ConflictPolicy::Reject)
             .await?;
-        debug_assert_ne!(appended.how, How::Forked);
+        debug_assert_ne!(appended.kind, AppendKind::Forked);
         added = appended.entries.into_iter();
     }
     // What was just added is in sight.
@@ -154,11 +166,11 @@ pub(super) async fn add(
         ..conversation
     };
     let mut shown = Vec::new();
-    for place in fresh.places {
+    for place in fresh.known_seqs {
         let entry = match place {
             None => added.next(),
             Some(seq) => {
-                let read = Read::between(seq, seq, 1);
+                let read = ReadRange::between(seq, seq, 1);
                 conversation.session.read(read).await?.pop()
             }
         };
@@ -166,7 +178,7 @@ pub(super) async fn add(
             shown.extend(conversation.items_of(&entry).await?);
         }
     }
-    Ok(Answer(ItemList::of(shown, false)))
+    Ok(Answer(ItemList::from_items(shown, false)))
 }
 
 /// Which items to list.
@@ -181,28 +193,28 @@ pub(super) struct ListQuery {
 pub(super) async fn list(
     conversation: Conversation,
     Query(query): Query<ListQuery>,
-) -> Result<Answer<ItemList>, Refusal> {
-    let order = Order::asked(query.order.as_deref())?;
-    let limit = limit(query.limit.as_deref())?;
+) -> Result<Answer<ItemList>, OpenAiError> {
+    let order = Order::parse(query.order.as_deref())?;
+    let limit = parse_limit(query.limit.as_deref())?;
     let after = match &query.after {
         None => None,
         Some(after) => {
             let found = conversation.find(after).await?;
-            Some(found.ok_or_else(|| Refusal::no_item(after))?)
+            Some(found.ok_or_else(|| OpenAiError::item_not_found(after))?)
         }
     };
-    let (items, more) = conversation.page(order, after.as_ref(), limit).await?;
-    Ok(Answer(ItemList::of(items, more)))
+    let (items, more) = conversation.read_page(order, after.as_ref(), limit).await?;
+    Ok(Answer(ItemList::from_items(items, more)))
 }
 
 /// The id of an item in the path.
 pub(super) struct ItemId(String);
 
 impl FromRequestParts<App> for ItemId {
-    type Rejection = Refusal;
+    type Rejection = OpenAiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        Ok(Self(param(parts, app, "item").await?))
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, OpenAiError> {
+        Ok(Self(path_param(parts, app, "item").await?))
     }
 }
 
@@ -210,9 +222,9 @@ impl FromRequestParts<App> for ItemId {
 pub(super) async fn retrieve(
     conversation: Conversation,
     ItemId(item): ItemId,
-) -> Result<Answer<Json>, Refusal> {
+) -> Result<Answer<Json>, OpenAiError> {
     let found = conversation.find(&item).await?;
-    let found = found.ok_or_else(|| Refusal::no_item(&item))?;
+    let found = found.ok_or_else(|| OpenAiError::item_not_found(&item))?;
     Ok(Answer(found.item().json.clone()))
 }
 
@@ -221,12 +233,12 @@ pub(super) async fn delete(
     State(app): State<App>,
     conversation: Conversation,
     ItemId(item): ItemId,
-) -> Result<Answer<Value>, Refusal> {
-    conversation.refuse_locked(&app)?;
+) -> Result<Answer<Value>, OpenAiError> {
+    conversation.check_unlocked(&app)?;
     let found = conversation.find(&item).await?;
-    let found = found.ok_or_else(|| Refusal::no_item(&item))?;
+    let found = found.ok_or_else(|| OpenAiError::item_not_found(&item))?;
     let (session, seq) = (&conversation.session, found.entry.seq);
-    if let Lineage::Forked { session, at } = &conversation.record.card.lineage
+    if let Lineage::Forked { session, at } = &conversation.record.info.lineage
         && seq <= *at
     {
         let origin = id::conversation(session);
@@ -234,25 +246,25 @@ pub(super) async fn delete(
             "this item is shared with {origin}, which this conversation was forked from; delete \
              it there"
         );
-        return Err(Refusal::param("item_id", why));
+        return Err(OpenAiError::invalid_param("item_id", why));
     }
     if found.entry.message().is_none() {
         let why = "this item tells what the session goes on from, and stays with it";
-        return Err(Refusal::param("item_id", why));
+        return Err(OpenAiError::invalid_param("item_id", why));
     }
     if found.items.len() > 1 {
         if !conversation.is_last(seq).await? {
             let why = "this item is part of an answer that others follow; only the last answer \
                        can be taken apart";
-            return Err(Refusal::param("item_id", why));
+            return Err(OpenAiError::invalid_param("item_id", why));
         }
         // What stays is said again before what goes is erased: nothing is lost between.
-        let stays = remainder(session, &found);
+        let stays = remaining_entries(session, &found);
         session
             .append_all(
                 stays,
-                Expect::At(conversation.record.card.head),
-                Conflict::Reject,
+                Expect::At(conversation.record.info.head),
+                ConflictPolicy::Reject,
             )
             .await?;
     }
@@ -262,7 +274,7 @@ pub(super) async fn delete(
 }
 
 /// What stays of an entry without one of its items: an entry an item, under their ids.
-fn remainder(session: &Session, found: &Found) -> Vec<NewEntry> {
+fn remaining_entries(session: &Session, found: &LocatedItem) -> Vec<NewEntry> {
     let Some(message) = found.entry.message() else {
         return Vec::new();
     };
@@ -281,7 +293,7 @@ fn remainder(session: &Session, found: &Found) -> Vec<NewEntry> {
                 id: EntryId::from_external(session.id(), &item.id),
                 external_id: Some(item.id.clone()),
                 author: found.entry.author.clone(),
-                ..session.entry(said)
+                ..session.new_entry(said)
             }
         })
         .collect()

@@ -9,25 +9,25 @@
 //! Invariant: what is read back is what was written, its shorthand written out; an item's
 //! id never changes.
 
-mod asked;
+mod conversation;
 mod conversations;
+mod error;
 mod id;
 mod item;
 mod items;
-mod log;
 mod metadata;
 mod models;
-mod refusal;
-mod response;
+mod response_request;
+mod response_stream;
+mod response_view;
 mod responses;
-mod stream;
 
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
 use crate::{App, Problem};
-use refusal::Refusal;
+use error::OpenAiError;
 
 /// Everything under `/v1`.
 pub(crate) fn router() -> Router<App> {
@@ -57,6 +57,6 @@ pub(crate) fn router() -> Router<App> {
 }
 
 /// A problem as these clients expect it.
-pub(crate) fn refusal(problem: &Problem) -> Response {
-    Refusal::from(problem.clone()).into_response()
+pub(crate) fn error_response(problem: &Problem) -> Response {
+    OpenAiError::from(problem.clone()).into_response()
 }

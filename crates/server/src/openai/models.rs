@@ -5,19 +5,19 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use serde_json::{Value, json};
 
-use super::Refusal;
-use crate::extract::param;
+use super::OpenAiError;
+use crate::extract::path_param;
 use crate::{App, Caller};
 
-fn model(id: &str) -> Value {
+fn model_view(id: &str) -> Value {
     let owner = id.split_once('/').map_or("throughline", |(owner, _)| owner);
     json!({"id": id, "object": "model", "created": 0, "owned_by": owner})
 }
 
 /// The models, the usual one first.
 pub(super) async fn list(State(app): State<App>, _: Caller) -> Answer<Value> {
-    let models = app.serving.voices.models();
-    let data: Vec<Value> = models.iter().map(|id| model(id)).collect();
+    let models = app.config.responders.models();
+    let data: Vec<Value> = models.iter().map(|id| model_view(id)).collect();
     Answer(json!({"object": "list", "data": data}))
 }
 
@@ -26,11 +26,11 @@ pub(super) async fn retrieve(
     State(app): State<App>,
     _: Caller,
     mut parts: Parts,
-) -> Result<Answer<Value>, Refusal> {
-    let id = param(&mut parts, &app, "model").await?;
-    let models = app.serving.voices.models();
+) -> Result<Answer<Value>, OpenAiError> {
+    let id = path_param(&mut parts, &app, "model").await?;
+    let models = app.config.responders.models();
     if models.contains(&id) {
-        return Ok(Answer(model(&id)));
+        return Ok(Answer(model_view(&id)));
     }
-    Err(Refusal::no_model(&id))
+    Err(OpenAiError::model_not_found(&id))
 }

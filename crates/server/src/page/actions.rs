@@ -3,30 +3,30 @@
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use throughline::{
-    Body, Compacted, Conflict, Content, Expect, Lineage, MergeStyle, Merged, NamedBy, NewSession,
-    Seq, SessionId, Tag,
+    Body, CompactOutcome, ConflictPolicy, Content, Expect, Lineage, MergeOutcome, MergeStyle,
+    NameSource, NewSession, Seq, SessionId, Tag,
 };
 
-use super::visitor::{Fault, Form, Opened, Visitor};
-use super::words::{entry_place, place};
-use crate::extract::Id;
-use crate::turns::{Manner, Question, WhenBusy};
-use crate::{Choice, Problem};
+use super::page_format::{entry_path, session_path};
+use super::visitor::{Form, PageError, Visitor, VisitorSession};
+use crate::extract::PathSessionId;
+use crate::turns::{TurnOptions, TurnRequest, WhenBusy};
+use crate::{Problem, ResponderChoice};
 
-type Done = Result<Response, Fault>;
+type ActionResult = Result<Response, PageError>;
 
 /// Back to a session, with a word about what was done.
-fn back(id: &SessionId, said: &str) -> Response {
-    Redirect::to(&format!("{}?said={said}", place(id))).into_response()
+fn redirect_to_session(id: &SessionId, said: &str) -> Response {
+    Redirect::to(&format!("{}?said={said}", session_path(id))).into_response()
 }
 
-pub(super) async fn create(visitor: Visitor) -> Done {
+pub(super) async fn create(visitor: Visitor) -> ActionResult {
     let session = visitor.caller.tl.create(NewSession::default()).await?;
-    Ok(Redirect::to(&place(session.id())).into_response())
+    Ok(Redirect::to(&session_path(session.id())).into_response())
 }
 
 #[derive(Deserialize)]
-pub(super) struct Asking {
+pub(super) struct AskForm {
     message: String,
     #[serde(default)]
     model: String,
@@ -34,11 +34,11 @@ pub(super) struct Asking {
     agent: String,
 }
 
-impl Asking {
+impl AskForm {
     /// Who is to answer; nobody in particular is an empty choice in a form.
-    fn choice(&self) -> Choice {
+    fn responder_choice(&self) -> ResponderChoice {
         let chosen = |text: &String| (!text.is_empty()).then(|| text.clone());
-        Choice {
+        ResponderChoice {
             model: chosen(&self.model),
             agent: chosen(&self.agent),
         }
@@ -46,94 +46,97 @@ impl Asking {
 }
 
 /// Without scripts: asks, waits for the answer and shows it.
-pub(super) async fn ask(opened: Opened, Form(asking): Form<Asking>) -> Done {
+pub(super) async fn ask(opened: VisitorSession, Form(asking): Form<AskForm>) -> ActionResult {
     let visitor = &opened.visitor;
     if asking.message.trim().is_empty() {
         return Err(Problem::invalid("say something: the message is empty").into());
     }
-    let question = Question {
+    let question = TurnRequest {
         content: Some(Content::text(asking.message.replace("\r\n", "\n"))),
         author: None,
         expect: Expect::Any,
-        conflict: Conflict::Reject,
+        conflict: ConflictPolicy::Reject,
         key: None,
         when_busy: WhenBusy::Queue,
-        manner: Manner {
-            choice: asking.choice(),
-            ..Manner::default()
+        options: TurnOptions {
+            choice: asking.responder_choice(),
+            ..TurnOptions::default()
         },
     };
     let live =
-        crate::turns::begin(&visitor.app, &visitor.caller, &opened.session, question).await?;
+        crate::turns::start_turn(&visitor.app, &visitor.caller, &opened.session, question).await?;
     live.wait().await;
     match live.outcome() {
         Some(Ok(outcome)) => match (&outcome.failed, &outcome.answer) {
             (Some(problem), None) => Err(problem.clone().into()),
             _ => Ok(
-                Redirect::to(&entry_place(&outcome.session, outcome.question.seq)).into_response(),
+                Redirect::to(&entry_path(&outcome.session, outcome.question.seq)).into_response(),
             ),
         },
         Some(Err(problem)) => Err(problem.clone().into()),
-        None => Ok(back(opened.session.id(), "")),
+        None => Ok(redirect_to_session(opened.session.id(), "")),
     }
 }
 
-pub(super) async fn compact(opened: Opened) -> Done {
-    let compacted = crate::api::compacted(&opened.visitor.app, &opened.session).await?;
+pub(super) async fn compact(opened: VisitorSession) -> ActionResult {
+    let compacted = crate::api::compact_session(&opened.visitor.app, &opened.session).await?;
     let said = match compacted {
-        Compacted::Done(_) => "compacted",
-        Compacted::NotNeeded => "not_needed",
-        Compacted::NotWorthIt(_) => "not_worth_it",
-        Compacted::Overtaken => "overtaken",
+        CompactOutcome::Done(_) => "compacted",
+        CompactOutcome::NotNeeded => "not_needed",
+        CompactOutcome::NotSmaller(_) => "not_worth_it",
+        CompactOutcome::Superseded => "overtaken",
     };
-    Ok(back(opened.session.id(), said))
+    Ok(redirect_to_session(opened.session.id(), said))
 }
 
-pub(super) async fn undo(opened: Opened) -> Done {
+pub(super) async fn undo_compaction(opened: VisitorSession) -> ActionResult {
     opened.session.undo_compaction().await?;
-    Ok(back(opened.session.id(), "undone"))
+    Ok(redirect_to_session(opened.session.id(), "undone"))
 }
 
-pub(super) async fn clear(opened: Opened) -> Done {
+pub(super) async fn clear(opened: VisitorSession) -> ActionResult {
     opened.session.clear().await?;
-    Ok(back(opened.session.id(), "cleared"))
+    Ok(redirect_to_session(opened.session.id(), "cleared"))
 }
 
-pub(super) async fn archive(opened: Opened) -> Done {
+pub(super) async fn archive(opened: VisitorSession) -> ActionResult {
     opened.session.archive().await?;
-    Ok(back(opened.session.id(), "archived"))
+    Ok(redirect_to_session(opened.session.id(), "archived"))
 }
 
-pub(super) async fn unarchive(opened: Opened) -> Done {
+pub(super) async fn unarchive(opened: VisitorSession) -> ActionResult {
     opened.session.unarchive().await?;
-    Ok(back(opened.session.id(), "unarchived"))
+    Ok(redirect_to_session(opened.session.id(), "unarchived"))
 }
 
-pub(super) async fn trash(opened: Opened) -> Done {
+pub(super) async fn trash(opened: VisitorSession) -> ActionResult {
     opened.visitor.caller.tl.trash(opened.session.id()).await?;
     Ok(Redirect::to("/?said=trashed").into_response())
 }
 
-pub(super) async fn restore(visitor: Visitor, Id(id): Id) -> Done {
+pub(super) async fn restore(visitor: Visitor, PathSessionId(id): PathSessionId) -> ActionResult {
     visitor.caller.tl.restore(&id).await?;
-    Ok(back(&id, "restored"))
+    Ok(redirect_to_session(&id, "restored"))
 }
 
-pub(super) async fn remove(visitor: Visitor, Id(id): Id) -> Done {
+pub(super) async fn remove(visitor: Visitor, PathSessionId(id): PathSessionId) -> ActionResult {
     let session = visitor.caller.owner().session(&id);
     visitor.caller.tl.store().remove(&session).await?;
     Ok(Redirect::to("/trash?said=removed").into_response())
 }
 
 #[derive(Deserialize)]
-pub(super) struct Renaming {
+pub(super) struct RenameForm {
     name: String,
     #[serde(default)]
     description: String,
 }
 
-pub(super) async fn rename(opened: Opened, Form(renaming): Form<Renaming>) -> Done {
-    let card = &opened.record.card;
+pub(super) async fn rename(
+    opened: VisitorSession,
+    Form(renaming): Form<RenameForm>,
+) -> ActionResult {
+    let card = &opened.record.info;
     let name = match renaming.name.trim() {
         "" => None,
         name => Some(name.parse().map_err(throughline::Error::from)?),
@@ -141,30 +144,33 @@ pub(super) async fn rename(opened: Opened, Form(renaming): Form<Renaming>) -> Do
     let description = Some(renaming.description.trim().to_owned()).filter(|text| !text.is_empty());
     let mut entries = Vec::new();
     if name != card.name {
-        let by = NamedBy::Person;
-        entries.push(opened.session.entry(Body::Renamed { name, by }));
+        let by = NameSource::Person;
+        entries.push(opened.session.new_entry(Body::Renamed { name, by }));
     }
     if description != card.description {
-        entries.push(opened.session.entry(Body::Described { description }));
+        entries.push(opened.session.new_entry(Body::Described { description }));
     }
     if !entries.is_empty() {
         let appended = opened
             .session
-            .append_all(entries, Expect::Any, Conflict::Reject);
+            .append_all(entries, Expect::Any, ConflictPolicy::Reject);
         appended.await?;
     }
-    Ok(back(opened.session.id(), "renamed"))
+    Ok(redirect_to_session(opened.session.id(), "renamed"))
 }
 
 #[derive(Deserialize)]
-pub(super) struct Tagging {
+pub(super) struct TagsForm {
     tags: String,
 }
 
-pub(super) async fn tags(opened: Opened, Form(tagging): Form<Tagging>) -> Done {
+pub(super) async fn set_tags(
+    opened: VisitorSession,
+    Form(tagging): Form<TagsForm>,
+) -> ActionResult {
     let wanted: Result<Vec<Tag>, _> = tagging.tags.split_whitespace().map(str::parse).collect();
     let wanted = wanted.map_err(throughline::Error::from)?;
-    let there = &opened.record.card.tags;
+    let there = &opened.record.info.tags;
     let added: Vec<Tag> = wanted
         .iter()
         .filter(|tag| !there.contains(*tag))
@@ -177,62 +183,65 @@ pub(super) async fn tags(opened: Opened, Form(tagging): Form<Tagging>) -> Done {
         .collect();
     let mut entries = Vec::new();
     if !added.is_empty() {
-        entries.push(opened.session.entry(Body::Tagged { tags: added }));
+        entries.push(opened.session.new_entry(Body::Tagged { tags: added }));
     }
     if !removed.is_empty() {
-        entries.push(opened.session.entry(Body::Untagged { tags: removed }));
+        entries.push(opened.session.new_entry(Body::Untagged { tags: removed }));
     }
     if !entries.is_empty() {
         let appended = opened
             .session
-            .append_all(entries, Expect::Any, Conflict::Reject);
+            .append_all(entries, Expect::Any, ConflictPolicy::Reject);
         appended.await?;
     }
-    Ok(back(opened.session.id(), "tagged"))
+    Ok(redirect_to_session(opened.session.id(), "tagged"))
 }
 
 #[derive(Deserialize)]
-pub(super) struct Pinning {
+pub(super) struct PinForm {
     text: String,
 }
 
-pub(super) async fn pin(opened: Opened, Form(pinning): Form<Pinning>) -> Done {
+pub(super) async fn pin(opened: VisitorSession, Form(pinning): Form<PinForm>) -> ActionResult {
     let text = pinning.text.trim().replace("\r\n", "\n");
     if text.is_empty() {
         return Err(Problem::invalid("say what to pin: the fact is empty").into());
     }
     opened.session.pin(&text).await?;
-    Ok(back(opened.session.id(), "pinned"))
+    Ok(redirect_to_session(opened.session.id(), "pinned"))
 }
 
 #[derive(Deserialize)]
-pub(super) struct Unpinning {
+pub(super) struct UnpinForm {
     pin: String,
 }
 
-pub(super) async fn unpin(opened: Opened, Form(unpinning): Form<Unpinning>) -> Done {
+pub(super) async fn unpin(
+    opened: VisitorSession,
+    Form(unpinning): Form<UnpinForm>,
+) -> ActionResult {
     opened.session.unpin(&unpinning.pin).await?;
-    Ok(back(opened.session.id(), "unpinned"))
+    Ok(redirect_to_session(opened.session.id(), "unpinned"))
 }
 
 #[derive(Deserialize)]
-pub(super) struct Forking {
+pub(super) struct ForkForm {
     at: Option<u64>,
     #[serde(default)]
     name: String,
 }
 
-pub(super) async fn fork(opened: Opened, Form(forking): Form<Forking>) -> Done {
+pub(super) async fn fork(opened: VisitorSession, Form(forking): Form<ForkForm>) -> ActionResult {
     let new = match forking.name.trim() {
         "" => NewSession::default(),
         name => NewSession::named(name).map_err(throughline::Error::from)?,
     };
     let forked = opened.session.fork(forking.at.map(Seq), new).await?;
-    Ok(back(forked.session.id(), "forked"))
+    Ok(redirect_to_session(forked.session.id(), "forked"))
 }
 
 #[derive(Deserialize)]
-pub(super) struct Merging {
+pub(super) struct MergeForm {
     /// The fork that is merged into this session; this one into its origin, where empty.
     #[serde(default)]
     which: String,
@@ -242,7 +251,7 @@ pub(super) struct Merging {
     summary: String,
 }
 
-pub(super) async fn merge(opened: Opened, Form(merging): Form<Merging>) -> Done {
+pub(super) async fn merge(opened: VisitorSession, Form(merging): Form<MergeForm>) -> ActionResult {
     let tl = &opened.visitor.caller.tl;
     let style = match (merging.style.as_str(), merging.summary.trim()) {
         ("append", _) => MergeStyle::Append,
@@ -253,7 +262,7 @@ pub(super) async fn merge(opened: Opened, Form(merging): Form<Merging>) -> Done 
         _ => MergeStyle::FastForward,
     };
     let (into, fork) = if merging.which.is_empty() {
-        let Lineage::Forked { session, .. } = &opened.record.card.lineage else {
+        let Lineage::Forked { session, .. } = &opened.record.info.lineage else {
             return Err(throughline::Error::NoOrigin(opened.session.id().clone()).into());
         };
         (tl.session(session).await?, opened.session.clone())
@@ -262,18 +271,23 @@ pub(super) async fn merge(opened: Opened, Form(merging): Form<Merging>) -> Done 
         (opened.session.clone(), tl.session(&id).await?)
     };
     let said = match into.merge(&fork, &style).await? {
-        Merged::UpToDate => "up_to_date",
-        Merged::FastForwarded { .. } | Merged::Appended { .. } | Merged::Summarized => "merged",
+        MergeOutcome::UpToDate => "up_to_date",
+        MergeOutcome::FastForwarded { .. }
+        | MergeOutcome::Appended { .. }
+        | MergeOutcome::Summarized => "merged",
     };
-    Ok(back(into.id(), said))
+    Ok(redirect_to_session(into.id(), said))
 }
 
 #[derive(Deserialize)]
-pub(super) struct Rewinding {
+pub(super) struct RewindForm {
     to: u64,
 }
 
-pub(super) async fn rewind(opened: Opened, Form(rewinding): Form<Rewinding>) -> Done {
+pub(super) async fn rewind(
+    opened: VisitorSession,
+    Form(rewinding): Form<RewindForm>,
+) -> ActionResult {
     opened.session.rewind(Seq(rewinding.to)).await?;
-    Ok(back(opened.session.id(), "rewound"))
+    Ok(redirect_to_session(opened.session.id(), "rewound"))
 }

@@ -6,12 +6,12 @@ use axum::response::{IntoResponse, Redirect, Response};
 use jiff::SignedDuration;
 use maud::{Markup, html};
 use serde::Deserialize;
-use throughline::glance::{counted, thousands};
-use throughline::{Filter, NewToken, Owner, Token, TokenId, TokenRole};
+use throughline::format::{format_thousands, pluralize};
+use throughline::{ApiToken, NewToken, Owner, SessionFilter, TokenId, TokenRole};
 
-use super::layout::{self, Place, said};
-use super::visitor::{Fault, Form, Visitor};
-use super::words::since;
+use super::layout::{self, NavItem, flash_message};
+use super::page_format::relative_time_phrase;
+use super::visitor::{Form, PageError, Visitor};
 use crate::Problem;
 use crate::extract::Query;
 
@@ -23,11 +23,11 @@ pub(super) struct AdminQuery {
 pub(super) async fn page(
     visitor: Visitor,
     Query(query): Query<AdminQuery>,
-) -> Result<Response, Fault> {
-    shown(&visitor, &html! { (said(query.said.as_deref())) }).await
+) -> Result<Response, PageError> {
+    render_page(&visitor, &html! { (flash_message(query.said.as_deref())) }).await
 }
 
-async fn shown(visitor: &Visitor, first: &Markup) -> Result<Response, Fault> {
+async fn render_page(visitor: &Visitor, first: &Markup) -> Result<Response, PageError> {
     visitor.caller.require_admin()?;
     let tokens = visitor.caller.tl.tokens().await?;
     let now = visitor.caller.tl.now();
@@ -35,16 +35,16 @@ async fn shown(visitor: &Visitor, first: &Markup) -> Result<Response, Fault> {
     users.entry(visitor.caller.owner().clone()).or_default();
     for token in &tokens {
         let user = users.entry(token.owner.clone()).or_default();
-        user.0 += usize::from(token.is_good(now));
+        user.0 += usize::from(token.is_valid(now));
     }
     for (owner, user) in &mut users {
         let tl = visitor.caller.tl.on_behalf_of(owner.clone());
-        user.1 = tl.count(&Filter::default()).await?;
+        user.1 = tl.count(&SessionFilter::default()).await?;
     }
     let main = html! {
         (first)
         div.head { h1 { "Tokens and users" } }
-        form.card.stack method="post" action="/admin" {
+        form.info.stack method="post" action="/admin" {
             h2 { "New token" }
             div.inline {
                 div { label for="user" { "User" } input id="user" name="user" required maxlength="120" placeholder="alice"; }
@@ -61,49 +61,49 @@ async fn shown(visitor: &Visitor, first: &Markup) -> Result<Response, Fault> {
                 p.muted { "Once there is a token, everybody needs one, you included: make yourself an admin token first." }
             }
         }
-        section.card {
+        section.info {
             h2 { "Users" }
             table {
                 thead { tr { th { "User" } th.number { "Tokens that count" } th.number { "Sessions" } } }
                 tbody { @for (owner, (good, sessions)) in &users {
-                    tr { td { (owner) } td.number { (good) } td.number { (thousands(*sessions)) } }
+                    tr { td { (owner) } td.number { (good) } td.number { (format_thousands(*sessions)) } }
                 } }
             }
         }
-        section.card {
+        section.info {
             h2 { "Tokens" }
             @if tokens.is_empty() { p.muted { "None: whoever reaches this server on its own machine comes in." } }
             @else { table {
                 thead { tr { th { "Id" } th { "User" } th { "Role" } th { "What for" } th { "Made" } th { "State" } th {} } }
-                tbody { @for token in tokens.iter().rev() { (row(visitor, token)) } }
+                tbody { @for token in tokens.iter().rev() { (token_row(visitor, token)) } }
             } }
         }
     };
     Ok(layout::page(
         visitor,
-        Place::Admin,
+        NavItem::Admin,
         "Tokens and users",
         &[],
         &main,
     ))
 }
 
-fn row(visitor: &Visitor, token: &Token) -> Markup {
-    let (now, zone) = (visitor.caller.tl.now(), &visitor.app.serving.zone);
+fn token_row(visitor: &Visitor, token: &ApiToken) -> Markup {
+    let (now, zone) = (visitor.caller.tl.now(), &visitor.app.config.time_zone);
     html! {
         tr {
             td { code { (token.id) } }
             td { (token.owner) }
             td { (token.role) }
             td { (token.label.as_deref().unwrap_or_default()) }
-            td { (since(token.created_at, now, zone)) }
+            td { (relative_time_phrase(token.created_at, now, zone)) }
             td { @match (token.revoked_at, token.expires_at) {
-                (Some(at), _) => { "taken back " (since(at, now, zone)) },
+                (Some(at), _) => { "taken back " (relative_time_phrase(at, now, zone)) },
                 (None, Some(end)) if end <= now => "ended",
-                (None, Some(end)) => { "ends in " (counted(u64::try_from(end.duration_since(now).as_hours() / 24).unwrap_or(0), "day")) },
+                (None, Some(end)) => { "ends in " (pluralize(u64::try_from(end.duration_since(now).as_hours() / 24).unwrap_or(0), "day")) },
                 (None, None) => "good",
             } }
-            td { @if token.is_good(now) {
+            td { @if token.is_valid(now) {
                 form method="post" action="/admin" {
                     input type="hidden" name="token" value=(token.id);
                     button.plain name="act" value="revoke" type="submit" aria-label={ "Take back token " (token.id) } { "Take back" }
@@ -114,7 +114,7 @@ fn row(visitor: &Visitor, token: &Token) -> Markup {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Change {
+pub(super) struct TokenForm {
     act: String,
     #[serde(default)]
     user: String,
@@ -128,28 +128,28 @@ pub(super) struct Change {
     token: String,
 }
 
-pub(super) async fn change(
+pub(super) async fn change_tokens(
     visitor: Visitor,
-    Form(change): Form<Change>,
-) -> Result<Response, Fault> {
+    Form(change): Form<TokenForm>,
+) -> Result<Response, PageError> {
     visitor.caller.require_admin()?;
     let tl = &visitor.caller.tl;
     match change.act.as_str() {
         "make" => {
-            let made = tl.make_token(change.wanted(tl.now())?).await?;
-            visitor.app.tokens_changed();
+            let made = tl.issue_token(change.to_new_token(tl.now())?).await?;
+            visitor.app.invalidate_tokens();
             let first = html! {
                 div.said role="status" {
                     p { "A token for " b { (made.token.owner) } ". It is shown this once:" }
                     p { code id="made" { (made.text) } " " button type="button" data-copy="#made" hidden { "Copy" } }
                 }
             };
-            shown(&visitor, &first).await
+            render_page(&visitor, &first).await
         }
         "revoke" => {
             let id: TokenId = change.token.parse().map_err(throughline::Error::from)?;
             tl.revoke_token(&id).await?;
-            visitor.app.tokens_changed();
+            visitor.app.invalidate_tokens();
             Ok(Redirect::to("/admin?said=revoked").into_response())
         }
         other => {
@@ -159,8 +159,8 @@ pub(super) async fn change(
     }
 }
 
-impl Change {
-    fn wanted(&self, now: throughline::Timestamp) -> Result<NewToken, Problem> {
+impl TokenForm {
+    fn to_new_token(&self, now: throughline::Timestamp) -> Result<NewToken, Problem> {
         let owner: Owner = self.user.trim().parse().map_err(throughline::Error::from)?;
         let role: TokenRole = self.role.parse().map_err(Problem::invalid)?;
         let expires_at = match self.days.as_str() {

@@ -16,7 +16,7 @@ use crate::Problem;
 struct Assets;
 
 /// What the assets say, all together.
-fn hash() -> String {
+fn assets_hash() -> String {
     let mut all = String::new();
     let mut names: Vec<_> = Assets::iter().collect();
     names.sort_unstable();
@@ -31,15 +31,15 @@ fn hash() -> String {
 /// Where an asset is.
 pub(super) fn url(name: &str) -> String {
     use std::sync::LazyLock;
-    static HASH: LazyLock<String> = LazyLock::new(hash);
+    static HASH: LazyLock<String> = LazyLock::new(assets_hash);
     // While it is being worked on, the files are read anew each time.
     if cfg!(debug_assertions) {
-        return format!("/assets/{}/{name}", hash());
+        return format!("/assets/{}/{name}", assets_hash());
     }
     format!("/assets/{}/{name}", *HASH)
 }
 
-fn kind(name: &str) -> &'static str {
+fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, end)| end) {
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
@@ -54,7 +54,7 @@ pub(super) async fn serve(Path((asked, name)): Path<(String, String)>) -> Respon
     match Assets::get(&name) {
         Some(file) if same => {
             let headers = [
-                (header::CONTENT_TYPE, kind(&name)),
+                (header::CONTENT_TYPE, content_type(&name)),
                 (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
             ];
             (headers, file.data.into_owned()).into_response()

@@ -4,13 +4,13 @@
 
 use maud::{Markup, html};
 use throughline::context::{Request, SectionName};
-use throughline::glance::{compact, thousands};
+use throughline::format::{abbreviate, format_thousands};
 use throughline::{Body, Entry, Role, Seq, SessionId};
 
-use super::words::entry_place;
+use super::page_format::entry_path;
 
 /// A part of the gauge.
-fn color(name: SectionName) -> &'static str {
+fn section_color(name: SectionName) -> &'static str {
     match name {
         SectionName::Agent => "c1",
         SectionName::Context => "c2",
@@ -23,7 +23,7 @@ fn color(name: SectionName) -> &'static str {
 }
 
 /// So much of a whole, in thousandths.
-fn of(part: u64, whole: u64) -> u64 {
+fn per_mille(part: u64, whole: u64) -> u64 {
     let thousandths = u128::from(part) * 1_000 / u128::from(whole.max(1));
     u64::try_from(thousandths).unwrap_or(1_000).min(1_000)
 }
@@ -35,30 +35,30 @@ pub(super) fn gauge(request: &Request, compact_at: Option<u64>) -> Markup {
     for section in &request.sections {
         let width = match section.tokens {
             0 => 0,
-            tokens => of(tokens, request.budget).max(2),
+            tokens => per_mille(tokens, request.budget).max(2),
         };
         parts.push((section, x, width));
         x += width;
     }
-    let percent = of(request.tokens, request.budget) / 10;
+    let percent = per_mille(request.tokens, request.budget) / 10;
     let label = format!(
         "{} of {} tokens, {percent} percent",
-        thousands(request.tokens),
-        thousands(request.budget)
+        format_thousands(request.tokens),
+        format_thousands(request.budget)
     );
     html! {
         svg.gauge viewBox="0 0 1000 24" preserveAspectRatio="none" role="img" aria-label=(label) {
             rect.track x="0" y="0" width="1000" height="24" {}
             @for (section, x, width) in parts {
                 @if width > 0 {
-                    rect class=(color(section.name)) x=(x) y="0" width=(width) height="24" {
-                        title { (section.name) ": " (thousands(section.tokens)) " tokens" }
+                    rect class=(section_color(section.name)) x=(x) y="0" width=(width) height="24" {
+                        title { (section.name) ": " (format_thousands(section.tokens)) " tokens" }
                     }
                 }
             }
             @if let Some(at) = compact_at {
-                @let x = of(at, request.budget);
-                line.limit x1=(x) x2=(x) y1="0" y2="24" { title { "Compacts at " (thousands(at)) " tokens" } }
+                @let x = per_mille(at, request.budget);
+                line.limit x1=(x) x2=(x) y1="0" y2="24" { title { "Compacts at " (format_thousands(at)) " tokens" } }
             }
         }
     }
@@ -72,8 +72,8 @@ pub(super) fn legend(request: &Request) -> Markup {
             tbody {
                 @for section in &request.sections {
                     tr {
-                        td { span class={ "dot " (color(section.name)) } {} (section.name) }
-                        td.number { (thousands(section.tokens)) }
+                        td { span class={ "dot " (section_color(section.name)) } {} (section.name) }
+                        td.number { (format_thousands(section.tokens)) }
                         td.number { (format!("{:.1} %", section.share)) }
                     }
                 }
@@ -84,7 +84,7 @@ pub(super) fn legend(request: &Request) -> Markup {
 
 /// What one turn cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cost {
+pub(super) struct TurnCost {
     seq: Seq,
     input: u64,
     cached: u64,
@@ -94,17 +94,17 @@ pub(super) struct Cost {
 }
 
 /// What the turns in these entries cost, oldest first.
-pub(super) fn costs(entries: &[Entry]) -> Vec<Cost> {
-    let mut costs: Vec<Cost> = Vec::new();
+pub(super) fn turn_costs(entries: &[Entry]) -> Vec<TurnCost> {
+    let mut costs: Vec<TurnCost> = Vec::new();
     for entry in entries {
         match &entry.body {
             Body::Message(message) => {
                 let asks =
                     message.role == Role::User && message.content.tool_results().next().is_none();
                 if asks || costs.is_empty() {
-                    costs.push(Cost {
+                    costs.push(TurnCost {
                         seq: entry.seq,
-                        ..Cost::default()
+                        ..TurnCost::default()
                     });
                 }
                 if let (Some(usage), Some(cost)) = (message.usage, costs.last_mut()) {
@@ -129,7 +129,7 @@ const HEIGHT: u64 = 150;
 const WIDTH: u64 = 1_060;
 
 /// Tokens a turn, with compactions marked.
-pub(super) fn turns(session: &SessionId, costs: &[Cost]) -> Markup {
+pub(super) fn turn_chart(session: &SessionId, costs: &[TurnCost]) -> Markup {
     let most = costs
         .iter()
         .map(|cost| cost.input + cost.output)
@@ -138,7 +138,7 @@ pub(super) fn turns(session: &SessionId, costs: &[Cost]) -> Markup {
     if most == 0 {
         return html! { p.muted { "No model has reported what its answers cost yet." } };
     }
-    let height = |tokens: u64| of(tokens, most) * HEIGHT / 1_000;
+    let height = |tokens: u64| per_mille(tokens, most) * HEIGHT / 1_000;
     let count = costs.len() as u64;
     let step = ((WIDTH - 60) / count).clamp(12, 36);
     let bar = step - 3;
@@ -146,17 +146,17 @@ pub(super) fn turns(session: &SessionId, costs: &[Cost]) -> Markup {
     html! {
         div.scroll tabindex="0" role="group" aria-label="Tokens a turn" {
             svg.turns width=(width) height=(HEIGHT + 40) viewBox={ "0 0 " (width) " " (HEIGHT + 40) } role="img"
-                aria-label={ "Tokens of the last " (costs.len()) " turns, at most " (thousands(most)) } {
+                aria-label={ "Tokens of the last " (costs.len()) " turns, at most " (format_thousands(most)) } {
                 @for (share, y) in [(most, 10), (most / 2, 10 + HEIGHT / 2), (0, 10 + HEIGHT)] {
                     line.grid x1="44" x2=(width) y1=(y) y2=(y) {}
-                    text.axis x="38" y=(y + 4) text-anchor="end" { (compact(share)) }
+                    text.axis x="38" y=(y + 4) text-anchor="end" { (abbreviate(share)) }
                 }
                 @for (index, cost) in costs.iter().enumerate() {
                     @let x = 50 + index as u64 * step;
                     @let (fresh, cached, output) = (height(cost.input - cost.cached), height(cost.cached), height(cost.output));
                     @let base = 10 + HEIGHT;
-                    a href=(entry_place(session, cost.seq)) {
-                        title { "#" (cost.seq) ": " (thousands(cost.input)) " sent, of that " (thousands(cost.cached)) " cached, " (thousands(cost.output)) " answered" }
+                    a href=(entry_path(session, cost.seq)) {
+                        title { "#" (cost.seq) ": " (format_thousands(cost.input)) " sent, of that " (format_thousands(cost.cached)) " cached, " (format_thousands(cost.output)) " answered" }
                         rect.hit x=(x - 1) y="10" width=(step) height=(HEIGHT) {}
                         rect.cached x=(x) y=(base - cached) width=(bar) height=(cached) {}
                         rect.sent x=(x) y=(base - cached - fresh) width=(bar) height=(fresh) {}
@@ -164,7 +164,7 @@ pub(super) fn turns(session: &SessionId, costs: &[Cost]) -> Markup {
                     }
                     @if let Some(seq) = cost.compacted {
                         @let at = x + step - 2;
-                        a href=(entry_place(session, seq)) {
+                        a href=(entry_path(session, seq)) {
                             title { "Compacted at #" (seq) }
                             line.compacted x1=(at) x2=(at) y1="4" y2=(base + 6) {}
                             circle.compacted cx=(at) cy=(base + 12) r="4" {}

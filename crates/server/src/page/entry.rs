@@ -3,28 +3,32 @@
 use std::collections::HashMap;
 
 use maud::{Markup, html};
-use throughline::glance::{compact, counted, thousands};
+use throughline::format::{abbreviate, format_thousands, pluralize};
 use throughline::{
-    Attachment, Block, Body, Checkpoint, Content, Entry, MergeHow, Message, Role, Seq, SessionId,
-    Standing, Summary, ToolCall, ToolResult,
+    Attachment, Block, Body, Checkpoint, Content, Entry, MergeMode, Message, Role, Seq, SessionId,
+    SessionState, Summary, ToolCall, ToolResult,
 };
 
-use super::markdown::{rendered, start};
-use super::visitor::Opened;
-use super::words::{beginning, bytes, clock, entry_place, place};
+use super::markdown::{render_markdown, truncate_text};
+use super::page_format::{clock_time, entry_path, format_bytes, session_path, truncate_line};
+use super::visitor::VisitorSession;
 
 /// What is needed to show entries.
-pub(super) struct Showing<'a> {
-    opened: &'a Opened,
+pub(super) struct EntryRenderer<'a> {
+    visitor_session: &'a VisitorSession,
     /// The results that are shown with their calls.
     results: HashMap<&'a str, &'a ToolResult>,
     /// The entry that is pointed at.
-    at: Option<Seq>,
+    highlighted: Option<Seq>,
 }
 
-impl<'a> Showing<'a> {
+impl<'a> EntryRenderer<'a> {
     /// Shows these entries of a session, and points at one.
-    pub(super) fn new(opened: &'a Opened, entries: &'a [Entry], at: Option<Seq>) -> Self {
+    pub(super) fn new(
+        visitor_session: &'a VisitorSession,
+        entries: &'a [Entry],
+        highlighted: Option<Seq>,
+    ) -> Self {
         let messages = entries.iter().filter_map(Entry::message);
         let calls: Vec<&str> = messages
             .clone()
@@ -37,29 +41,33 @@ impl<'a> Showing<'a> {
             .filter(|(id, _)| calls.contains(id))
             .collect();
         Self {
-            opened,
+            visitor_session,
             results,
-            at,
+            highlighted,
         }
     }
 
-    fn standing(&self) -> &Standing {
-        &self.opened.record.standing
+    fn state(&self) -> &SessionState {
+        &self.visitor_session.record.state
     }
 
     fn id(&self) -> &SessionId {
-        self.opened.session.id()
+        self.visitor_session.session.id()
     }
 
     fn time(&self, entry: &Entry) -> Markup {
-        let visitor = &self.opened.visitor;
-        clock(entry.at, visitor.caller.tl.now(), &visitor.app.serving.zone)
+        let visitor = &self.visitor_session.visitor;
+        clock_time(
+            entry.at,
+            visitor.caller.tl.now(),
+            &visitor.app.config.time_zone,
+        )
     }
 
     /// Whether the model sees an entry as it is, in a summary, or not at all.
-    fn sight(&self, seq: Seq) -> &'static str {
-        let standing = self.standing();
-        if !standing.shows(seq) {
+    fn visibility_class(&self, seq: Seq) -> &'static str {
+        let standing = self.state();
+        if !standing.is_visible(seq) {
             return "unseen";
         }
         match standing.checkpoint() {
@@ -68,27 +76,27 @@ impl<'a> Showing<'a> {
         }
     }
 
-    pub(super) fn entry(&self, entry: &Entry) -> Markup {
+    pub(super) fn render_entry(&self, entry: &Entry) -> Markup {
         match &entry.body {
-            Body::Message(message) => self.message(entry, message),
-            Body::Checkpoint(checkpoint) => self.checkpoint(entry, checkpoint, true),
-            Body::Summarized(summary) => self.checkpoint(entry, summary, false),
-            body => self.note(entry, &self.told(body)),
+            Body::Message(message) => self.render_message(entry, message),
+            Body::Checkpoint(checkpoint) => self.render_checkpoint(entry, checkpoint, true),
+            Body::Summarized(summary) => self.render_checkpoint(entry, summary, false),
+            body => self.render_note(entry, &self.describe_change(body)),
         }
     }
 
     /// Something that happened and is no message.
-    fn note(&self, entry: &Entry, what: &Markup) -> Markup {
+    fn render_note(&self, entry: &Entry, what: &Markup) -> Markup {
         let seq = entry.seq;
         html! {
-            div.note id={ "e" (seq) } data-seq=(seq) tabindex="-1" data-at[self.at == Some(seq)] {
+            div.note id={ "e" (seq) } data-seq=(seq) tabindex="-1" data-at[self.highlighted == Some(seq)] {
                 span { (what) } " " (self.time(entry)) " "
-                a.num href=(entry_place(self.id(), seq)) aria-label={ "Entry " (seq) } { "#" (seq) }
+                a.num href=(entry_path(self.id(), seq)) aria-label={ "Entry " (seq) } { "#" (seq) }
             }
         }
     }
 
-    fn told(&self, body: &Body) -> Markup {
+    fn describe_change(&self, body: &Body) -> Markup {
         let names =
             |tags: &[throughline::Tag]| html! { @for tag in tags { " " span.tag { (tag) } } };
         match body {
@@ -96,19 +104,19 @@ impl<'a> Showing<'a> {
                 html! { "Took the summary at #" (checkpoint) " back" }
             }
             Body::Restored(restored) => html! {
-                "Goes on from " a href=(place(&restored.from)) { (restored.from) }
-                @if let Some(text) = &restored.acknowledgement { ": " q { (beginning(text, 300)) } }
+                "Goes on from " a href=(session_path(&restored.from)) { (restored.from) }
+                @if let Some(text) = &restored.acknowledgement { ": " q { (truncate_line(text, 300)) } }
             },
-            Body::Pinned { text } => html! { "Pinned " q { (beginning(text, 300)) } },
+            Body::Pinned { text } => html! { "Pinned " q { (truncate_line(text, 300)) } },
             Body::Unpinned { pin } => html! { "Took the pin at #" (pin) " back" },
-            Body::Decided { text } => html! { "Decided " q { (beginning(text, 300)) } },
+            Body::Decided { text } => html! { "Decided " q { (truncate_line(text, 300)) } },
             Body::Renamed {
                 name: Some(name), ..
             } => html! { "Renamed to " b { (name) } },
             Body::Renamed { name: None, .. } => html! { "The name was taken away" },
             Body::Described {
                 description: Some(text),
-            } => html! { "Described as " q { (beginning(text, 300)) } },
+            } => html! { "Described as " q { (truncate_line(text, 300)) } },
             Body::Described { description: None } => html! { "The description was taken away" },
             Body::Tagged { tags } => html! { "Tagged" (names(tags)) },
             Body::Untagged { tags } => html! { "No longer tagged" (names(tags)) },
@@ -127,36 +135,36 @@ impl<'a> Showing<'a> {
                 html! { "Went back to #" (to) ": the model no longer sees what came between" }
             }
             Body::Forked { session, at } => {
-                html! { "Forked from " a href=(entry_place(session, *at)) { (session) " at #" (at) } }
+                html! { "Forked from " a href=(entry_path(session, *at)) { (session) " at #" (at) } }
             }
             Body::Merged(merge) => html! {
-                "Merged " a href=(place(&merge.from)) { (merge.from) }
-                @match merge.how {
-                    MergeHow::Appended => { ": " (thousands(merge.entries)) " of its entries follow" },
-                    MergeHow::Summarized => { ": " (beginning(merge.summary.as_deref().unwrap_or_default(), 500)) },
+                "Merged " a href=(session_path(&merge.from)) { (merge.from) }
+                @match merge.mode {
+                    MergeMode::Appended => { ": " (format_thousands(merge.entries)) " of its entries follow" },
+                    MergeMode::Summarized => { ": " (truncate_line(merge.summary.as_deref().unwrap_or_default(), 500)) },
                 }
             },
             Body::Archived => html! { "Archived" },
             Body::Unarchived => html! { "Taken up again" },
             Body::Erased(tombstone) => html! {
                 "Erased"
-                @if let Some(reason) = &tombstone.reason { ": " (beginning(reason, 200)) }
+                @if let Some(reason) = &tombstone.reason { ": " (truncate_line(reason, 200)) }
             },
             Body::Lost => html! { "Lost: the store was damaged here" },
             Body::Remembered(remembered) => {
-                html! { "Remembered " q { (beginning(&remembered.text, 300)) } }
+                html! { "Remembered " q { (truncate_line(&remembered.text, 300)) } }
             }
             other => html! { code { (other.kind()) } },
         }
     }
 
-    fn message(&self, entry: &Entry, message: &Message) -> Markup {
+    fn render_message(&self, entry: &Entry, message: &Message) -> Markup {
         let seq = entry.seq;
         let mut shown = message
             .content
             .0
             .iter()
-            .filter(|block| !self.is_with_its_call(block))
+            .filter(|block| !self.is_shown_with_call(block))
             .peekable();
         if shown.peek().is_none() && !message.content.0.is_empty() {
             // Only a place to link to: what it says is shown with the call.
@@ -169,23 +177,23 @@ impl<'a> Showing<'a> {
             Role::Tool => "Tool",
         };
         html! {
-            article class={ "entry " (message.role) " " (self.sight(seq)) } id={ "e" (seq) } data-seq=(seq)
-                tabindex="-1" data-at[self.at == Some(seq)] aria-label={ (who) ", entry " (seq) } {
+            article class={ "entry " (message.role) " " (self.visibility_class(seq)) } id={ "e" (seq) } data-seq=(seq)
+                tabindex="-1" data-at[self.highlighted == Some(seq)] aria-label={ (who) ", entry " (seq) } {
                 header {
                     b.who { (entry.author.as_deref().unwrap_or(who)) }
                     (self.time(entry))
-                    span.meta { (figures(message)) }
-                    (self.menu(seq, message))
-                    a.num href=(entry_place(self.id(), seq)) aria-label={ "Link to entry " (seq) } { "#" (seq) }
+                    span.meta { (message_stats(message)) }
+                    (self.render_menu(seq, message))
+                    a.num href=(entry_path(self.id(), seq)) aria-label={ "Link to entry " (seq) } { "#" (seq) }
                 }
-                @for block in shown { (self.block(seq, block)) }
+                @for block in shown { (self.render_block(seq, block)) }
                 @if message.incomplete { p.cut { "Cut off here" } }
             }
         }
     }
 
-    fn menu(&self, seq: Seq, message: &Message) -> Markup {
-        let here = place(self.id());
+    fn render_menu(&self, seq: Seq, message: &Message) -> Markup {
+        let here = session_path(self.id());
         html! {
             details.menu {
                 summary aria-label={ "What to do with entry " (seq) } { "⋯" }
@@ -201,100 +209,100 @@ impl<'a> Showing<'a> {
         }
     }
 
-    fn is_with_its_call(&self, block: &Block) -> bool {
+    fn is_shown_with_call(&self, block: &Block) -> bool {
         matches!(block, Block::ToolResult(result) if self.results.contains_key(result.call_id.as_str()))
     }
 
-    fn block(&self, seq: Seq, block: &Block) -> Markup {
+    fn render_block(&self, seq: Seq, block: &Block) -> Markup {
         match block {
-            Block::Text(text) => self.text(seq, text),
+            Block::Text(text) => self.render_text(seq, text),
             Block::Thinking { text, .. } => html! {
                 @if !text.is_empty() {
-                    details.thinking { summary { "Thinking" } (rendered(start(text).0)) }
+                    details.thinking { summary { "Thinking" } (render_markdown(truncate_text(text).0)) }
                 }
             },
-            Block::ToolCall(call) => self.call(seq, call),
+            Block::ToolCall(call) => self.render_tool_call(seq, call),
             Block::ToolResult(result) => html! {
                 details.tool.failed[result.is_error] {
                     summary { span.tool-name { "Result" } span.muted { " of " (result.call_id) } }
-                    (self.result(seq, result))
+                    (self.render_tool_result(seq, result))
                 }
             },
-            Block::Attachment(attachment) => attached(attachment),
+            Block::Attachment(attachment) => render_attachment(attachment),
             Block::Foreign(json) => html! {
                 details.tool {
                     summary { span.tool-name { (foreign_kind(json)) } }
-                    pre { code { (start(&pretty(json.as_str())).0) } }
+                    pre { code { (truncate_text(&pretty_json(json.as_str())).0) } }
                 }
             },
             _ => html! {},
         }
     }
 
-    fn text(&self, seq: Seq, text: &str) -> Markup {
-        let (start, whole) = start(text);
+    fn render_text(&self, seq: Seq, text: &str) -> Markup {
+        let (start, whole) = truncate_text(text);
         html! {
-            (rendered(start))
+            (render_markdown(start))
             @if !whole {
-                p.cut { a href={ (place(self.id())) "/e/" (seq) "/text" } { "All of it, " (thousands(text.len() as u64)) " bytes" } }
+                p.cut { a href={ (session_path(self.id())) "/e/" (seq) "/text" } { "All of it, " (format_thousands(text.len() as u64)) " bytes" } }
             }
         }
     }
 
-    fn call(&self, seq: Seq, call: &ToolCall) -> Markup {
+    fn render_tool_call(&self, seq: Seq, call: &ToolCall) -> Markup {
         let result = self.results.get(call.id.as_str());
         let failed = result.is_some_and(|result| result.is_error);
-        let input = pretty(call.input.as_str());
+        let input = pretty_json(call.input.as_str());
         html! {
             details.tool.failed[failed] {
                 summary {
                     span.tool-name { (call.name) }
-                    span.muted.args { (gist(call)) }
+                    span.muted.args { (summarize_call(call)) }
                     @if failed { span.badge.bad { "failed" } }
                 }
-                pre { code { (start(&input).0) } }
-                @if let Some(result) = result { (self.result(seq, result)) }
+                pre { code { (truncate_text(&input).0) } }
+                @if let Some(result) = result { (self.render_tool_result(seq, result)) }
                 @else { p.muted { "No result yet" } }
             }
         }
     }
 
-    fn result(&self, seq: Seq, result: &ToolResult) -> Markup {
+    fn render_tool_result(&self, seq: Seq, result: &ToolResult) -> Markup {
         html! {
             @for block in &result.content.0 {
                 @match block {
-                    Block::Text(text) => pre.result { code { (start(text).0) } },
-                    other => (self.block(seq, other)),
+                    Block::Text(text) => pre.result { code { (truncate_text(text).0) } },
+                    other => (self.render_block(seq, other)),
                 }
             }
         }
     }
 
-    fn checkpoint(&self, entry: &Entry, checkpoint: &Checkpoint, hides: bool) -> Markup {
+    fn render_checkpoint(&self, entry: &Entry, checkpoint: &Checkpoint, hides: bool) -> Markup {
         let seq = entry.seq;
         let in_force = self
-            .standing()
+            .state()
             .checkpoint()
             .is_some_and(|mark| mark.seq == seq);
         html! {
-            section.checkpoint id={ "e" (seq) } data-seq=(seq) tabindex="-1" data-at[self.at == Some(seq)]
+            section.checkpoint id={ "e" (seq) } data-seq=(seq) tabindex="-1" data-at[self.highlighted == Some(seq)]
                 aria-label={ "Summary, entry " (seq) } {
                 header {
                     b { @if hides { "Compacted" } @else { "Summarized" } }
-                    " everything up to " a href=(entry_place(self.id(), checkpoint.covers)) { "#" (checkpoint.covers) }
+                    " everything up to " a href=(entry_path(self.id(), checkpoint.covers)) { "#" (checkpoint.covers) }
                     @if in_force { span.badge { "in force" } }
-                    span.meta { "by " (checkpoint.by) " · " (counted(checkpoint.messages, "message")) }
+                    span.meta { "by " (checkpoint.by) " · " (pluralize(checkpoint.messages, "message")) }
                     (self.time(entry))
-                    a.num href=(entry_place(self.id(), seq)) { "#" (seq) }
+                    a.num href=(entry_path(self.id(), seq)) { "#" (seq) }
                 }
-                details open[in_force] { summary { "What it came to" } (summary(&checkpoint.summary)) }
+                details open[in_force] { summary { "What it came to" } (render_summary(&checkpoint.summary)) }
             }
         }
     }
 }
 
 /// What a call is about, in a few words.
-fn gist(call: &ToolCall) -> String {
+fn summarize_call(call: &ToolCall) -> String {
     let value: Result<serde_json::Value, _> = call.input.decode();
     let text = match value {
         Ok(serde_json::Value::Object(members)) => {
@@ -305,57 +313,57 @@ fn gist(call: &ToolCall) -> String {
         }
         _ => call.input.to_string(),
     };
-    beginning(&text, 80)
+    truncate_line(&text, 80)
 }
 
 /// What something of another system's says it is.
 fn foreign_kind(json: &throughline::Json) -> String {
     #[derive(serde::Deserialize)]
-    struct Tagged {
+    struct TypeField {
         r#type: String,
     }
-    let tagged: Result<Tagged, _> = json.decode();
+    let tagged: Result<TypeField, _> = json.decode();
     tagged.map_or_else(
         |_| "something else".to_owned(),
-        |tagged| beginning(&tagged.r#type, 60),
+        |tagged| truncate_line(&tagged.r#type, 60),
     )
 }
 
-fn pretty(json: &str) -> String {
+fn pretty_json(json: &str) -> String {
     let value: Result<serde_json::Value, _> = serde_json::from_str(json);
     value
         .and_then(|value| serde_json::to_string_pretty(&value))
         .unwrap_or_else(|_| json.to_owned())
 }
 
-fn attached(attachment: &Attachment) -> Markup {
+fn render_attachment(attachment: &Attachment) -> Markup {
     let name = attachment.name.as_deref().unwrap_or("attachment");
     html! {
         p.attachment {
-            a href={ "/api/blobs/" (attachment.blob) } download=(name) { (beginning(name, 120)) }
-            span.muted { " " (attachment.media_type) ", " (bytes(attachment.bytes)) }
+            a href={ "/api/blobs/" (attachment.blob) } download=(name) { (truncate_line(name, 120)) }
+            span.muted { " " (attachment.media_type) ", " (format_bytes(attachment.bytes)) }
         }
     }
 }
 
-fn figures(message: &Message) -> Markup {
+fn message_stats(message: &Message) -> Markup {
     html! {
         @if let Some(model) = &message.model { span { (model) } }
         @if let Some(usage) = &message.usage {
-            span title="Tokens sent and answered" { (compact(usage.input)) " → " (compact(usage.output)) }
+            span title="Tokens sent and answered" { (abbreviate(usage.input)) " → " (abbreviate(usage.output)) }
         }
         @if let Some(millis) = message.latency_ms {
-            span title="How long it took" { (seconds(millis)) }
+            span title="How long it took" { (format_seconds(millis)) }
         }
     }
 }
 
-fn seconds(millis: u64) -> String {
+fn format_seconds(millis: u64) -> String {
     format!("{}.{} s", millis / 1_000, millis % 1_000 / 100)
 }
 
 /// A summary, part by part.
-pub(super) fn summary(summary: &Summary) -> Markup {
+pub(super) fn render_summary(summary: &Summary) -> Markup {
     let parts = [
         ("In progress", &summary.in_progress),
         ("Pending", &summary.pending),
@@ -372,13 +380,13 @@ pub(super) fn summary(summary: &Summary) -> Markup {
             @if !summary.background.is_empty() { p { (summary.background) } }
             @for (name, items) in parts.iter().filter(|(_, items)| !items.is_empty()) {
                 h4 { (name) }
-                ul { @for item in *items { li { (beginning(item, 400)) } } }
+                ul { @for item in *items { li { (truncate_line(item, 400)) } } }
             }
         }
     }
 }
 
 /// All that can be read of a message.
-pub(super) fn plain(content: &Content) -> String {
+pub(super) fn plain_text(content: &Content) -> String {
     content.to_text().into_owned()
 }

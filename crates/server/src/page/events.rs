@@ -4,8 +4,8 @@ use axum::response::Response;
 use maud::html;
 use serde::Deserialize;
 
-use super::layout::{self, Place};
-use super::visitor::{Fault, Visitor};
+use super::layout::{self, NavItem};
+use super::visitor::{PageError, Visitor};
 use crate::extract::Query;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -17,7 +17,7 @@ pub(super) struct EventsQuery {
 pub(super) async fn page(
     visitor: Visitor,
     Query(query): Query<EventsQuery>,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let main = html! {
         div.head {
             h1 { "Events" }
@@ -40,7 +40,7 @@ pub(super) async fn page(
     };
     Ok(layout::page(
         &visitor,
-        Place::Events,
+        NavItem::Events,
         "Events",
         &["live.js", "events.js"],
         &main,

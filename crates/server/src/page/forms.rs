@@ -3,21 +3,21 @@
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
-use throughline::{Card, Filter, Lineage, Name, Read, Seq};
+use throughline::{Lineage, Name, ReadRange, Seq, SessionFilter, SessionInfo};
 
-use super::entry::plain;
-use super::layout::{self, Place};
-use super::session::{Tab, header};
-use super::visitor::{Fault, Opened};
-use super::words::{beginning, place, title};
+use super::entry::plain_text;
+use super::layout::{self, NavItem};
+use super::page_format::{session_path, session_title, truncate_line};
+use super::session::{Tab, session_header};
+use super::visitor::{PageError, VisitorSession};
 use crate::extract::Query;
 
 /// A form about a session.
-fn form(opened: &Opened, action: &str, name: &str, fields: &Markup) -> Response {
-    let here = place(opened.session.id());
+fn form_page(opened: &VisitorSession, action: &str, name: &str, fields: &Markup) -> Response {
+    let here = session_path(opened.session.id());
     let main = html! {
-        (header(opened, Tab::Form, None))
-        form.stack.card.narrow method="post" action={ (here) "/" (action) } {
+        (session_header(opened, Tab::Form, None))
+        form.stack.info.narrow method="post" action={ (here) "/" (action) } {
             h2 { (name) }
             (fields)
             div.buttons {
@@ -26,19 +26,19 @@ fn form(opened: &Opened, action: &str, name: &str, fields: &Markup) -> Response 
             }
         }
     };
-    let title = format!("{name}: {}", title(&opened.record.card));
-    layout::page(&opened.visitor, Place::Sessions, &title, &[], &main)
+    let title = format!("{name}: {}", session_title(&opened.record.info));
+    layout::page(&opened.visitor, NavItem::Sessions, &title, &[], &main)
 }
 
-pub(super) async fn rename(opened: Opened) -> Response {
-    let name = opened.record.card.name.as_ref().map_or("", Name::as_str);
+pub(super) async fn rename(opened: VisitorSession) -> Response {
+    let name = opened.record.info.name.as_ref().map_or("", Name::as_str);
     let about = opened
         .record
-        .card
+        .info
         .description
         .as_deref()
         .unwrap_or_default();
-    form(
+    form_page(
         &opened,
         "rename",
         "Rename",
@@ -52,15 +52,15 @@ pub(super) async fn rename(opened: Opened) -> Response {
     )
 }
 
-pub(super) async fn tags(opened: Opened) -> Response {
+pub(super) async fn tags(opened: VisitorSession) -> Response {
     let tags: Vec<_> = opened
         .record
-        .card
+        .info
         .tags
         .iter()
         .map(ToString::to_string)
         .collect();
-    form(
+    form_page(
         &opened,
         "tags",
         "Change tags",
@@ -76,15 +76,22 @@ pub(super) struct PinQuery {
     from: Option<u64>,
 }
 
-pub(super) async fn pin(opened: Opened, Query(query): Query<PinQuery>) -> Result<Response, Fault> {
+pub(super) async fn pin(
+    opened: VisitorSession,
+    Query(query): Query<PinQuery>,
+) -> Result<Response, PageError> {
     let mut text = String::new();
     if let Some(seq) = query.from.filter(|seq| *seq > 0).map(Seq) {
-        let entry = opened.session.read(Read::between(seq, seq, 1)).await?.pop();
+        let entry = opened
+            .session
+            .read(ReadRange::between(seq, seq, 1))
+            .await?
+            .pop();
         if let Some(message) = entry.as_ref().and_then(throughline::Entry::message) {
-            text = beginning(&plain(&message.content), 500);
+            text = truncate_line(&plain_text(&message.content), 500);
         }
     }
-    Ok(form(
+    Ok(form_page(
         &opened,
         "pin",
         "Pin",
@@ -100,10 +107,10 @@ pub(super) struct ForkQuery {
     at: Option<u64>,
 }
 
-pub(super) async fn fork(opened: Opened, Query(query): Query<ForkQuery>) -> Response {
-    let head = opened.record.card.head;
+pub(super) async fn fork(opened: VisitorSession, Query(query): Query<ForkQuery>) -> Response {
+    let head = opened.record.info.head;
     let at = query.at.map_or(head, Seq).min(head);
-    form(
+    form_page(
         &opened,
         "fork",
         "Fork",
@@ -122,10 +129,10 @@ pub(super) struct RewindQuery {
     to: Option<u64>,
 }
 
-pub(super) async fn rewind(opened: Opened, Query(query): Query<RewindQuery>) -> Response {
-    let head = opened.record.card.head;
+pub(super) async fn rewind(opened: VisitorSession, Query(query): Query<RewindQuery>) -> Response {
+    let head = opened.record.info.head;
     let to = query.to.map_or(head, Seq).min(head);
-    form(
+    form_page(
         &opened,
         "rewind",
         "Go back",
@@ -137,15 +144,15 @@ pub(super) async fn rewind(opened: Opened, Query(query): Query<RewindQuery>) -> 
     )
 }
 
-pub(super) async fn merge(opened: Opened) -> Result<Response, Fault> {
-    let card = &opened.record.card;
+pub(super) async fn merge(opened: VisitorSession) -> Result<Response, PageError> {
+    let card = &opened.record.info;
     let tl = &opened.visitor.caller.tl;
-    let filter = Filter {
+    let filter = SessionFilter {
         parent: Some(card.id.clone()),
-        ..Filter::default()
+        ..SessionFilter::default()
     };
-    let is_fork = |card: &Card| matches!(card.lineage, Lineage::Forked { .. });
-    let forks: Vec<Card> = tl
+    let is_fork = |card: &SessionInfo| matches!(card.lineage, Lineage::Forked { .. });
+    let forks: Vec<SessionInfo> = tl
         .list(&filter, None, 200)
         .await?
         .items
@@ -158,19 +165,19 @@ pub(super) async fn merge(opened: Opened) -> Result<Response, Fault> {
     };
     if forks.is_empty() && origin.is_none() {
         let main = html! {
-            (header(&opened, Tab::Form, None))
+            (session_header(&opened, Tab::Form, None))
             div.empty { p.big { "Nothing to merge" } p { "This session is no fork, and has none. "
-                a href={ (place(&card.id)) "/fork" } { "Fork it" } " first." } }
+                a href={ (session_path(&card.id)) "/fork" } { "Fork it" } " first." } }
         };
         return Ok(layout::page(
             &opened.visitor,
-            Place::Sessions,
+            NavItem::Sessions,
             "Merge",
             &[],
             &main,
         ));
     }
-    Ok(form(
+    Ok(form_page(
         &opened,
         "merge",
         "Merge",
@@ -178,7 +185,7 @@ pub(super) async fn merge(opened: Opened) -> Result<Response, Fault> {
             label for="which" { "What to merge" }
             select id="which" name="which" {
                 @if let Some(origin) = &origin { option value="" { "This fork into " (origin.id()) } }
-                @for fork in &forks { option value=(fork.id) { (beginning(title(fork), 60)) " into this session" } }
+                @for fork in &forks { option value=(fork.id) { (truncate_line(session_title(fork), 60)) " into this session" } }
             }
             fieldset {
                 legend { "If both have gone on since" }

@@ -5,18 +5,18 @@ use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
 use super::asset;
-use super::visitor::{Opened, Visitor};
-use super::words::title;
+use super::page_format::session_title;
+use super::visitor::{Visitor, VisitorSession};
 use crate::Problem;
 
 /// Only what this server serves is run, shown or talked to, and nothing within a page.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+const PAGE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
 /// Which part of the page one is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NavItem {
     Sessions,
     Search,
     Memory,
@@ -25,29 +25,29 @@ pub(super) enum Place {
     Admin,
 }
 
-const PLACES: [(Place, &str, &str); 6] = [
-    (Place::Sessions, "/", "Sessions"),
-    (Place::Search, "/search", "Search"),
-    (Place::Memory, "/memory", "Memory"),
-    (Place::Events, "/events", "Events"),
-    (Place::Trash, "/trash", "Trash"),
-    (Place::Admin, "/admin", "Admin"),
+const NAV_ITEMS: [(NavItem, &str, &str); 6] = [
+    (NavItem::Sessions, "/", "Sessions"),
+    (NavItem::Search, "/search", "Search"),
+    (NavItem::Memory, "/memory", "Memory"),
+    (NavItem::Events, "/events", "Events"),
+    (NavItem::Trash, "/trash", "Trash"),
+    (NavItem::Admin, "/admin", "Admin"),
 ];
 
 /// A whole page.
 pub(super) fn page(
     visitor: &Visitor,
-    place: Place,
+    place: NavItem,
     title: &str,
     scripts: &[&str],
     main: &Markup,
 ) -> Response {
-    let shown = |known: &(Place, &str, &str)| known.0 != Place::Admin || visitor.is_admin();
+    let shown = |known: &(NavItem, &str, &str)| known.0 != NavItem::Admin || visitor.is_admin();
     let top = html! {
         header.top {
-            a.brand href="/" { (mark()) span { "Throughline" } }
+            a.brand href="/" { (logo()) span { "Throughline" } }
             nav aria-label="Main" {
-                @for (known, path, name) in PLACES.iter().filter(|known| shown(known)) {
+                @for (known, path, name) in NAV_ITEMS.iter().filter(|known| shown(known)) {
                     a href=(path) aria-current=[(*known == place).then_some("page")] { (name) }
                 }
             }
@@ -63,25 +63,25 @@ pub(super) fn page(
             }
         }
     };
-    document(StatusCode::OK, title, scripts, &top, main)
+    render_document(StatusCode::OK, title, scripts, &top, main)
 }
 
 /// A whole page about a session.
-pub(super) fn about(opened: &Opened, what: &str, main: &Markup) -> Response {
-    let title = format!("{what} of {}", title(&opened.record.card));
-    page(&opened.visitor, Place::Sessions, &title, &[], main)
+pub(super) fn session_page(opened: &VisitorSession, what: &str, main: &Markup) -> Response {
+    let title = format!("{what} of {}", session_title(&opened.record.info));
+    page(&opened.visitor, NavItem::Sessions, &title, &[], main)
 }
 
 /// A page for somebody who is nobody yet, or where something went wrong.
-pub(super) fn bare(status: StatusCode, title: &str, main: &Markup) -> Response {
+pub(super) fn bare_page(status: StatusCode, title: &str, main: &Markup) -> Response {
     let top = html! {
-        header.top { a.brand href="/" { (mark()) span { "Throughline" } } }
+        header.top { a.brand href="/" { (logo()) span { "Throughline" } } }
     };
-    document(status, title, &[], &top, main)
+    render_document(status, title, &[], &top, main)
 }
 
 /// What went wrong, as a page.
-pub(crate) fn failed(problem: &Problem) -> Response {
+pub(crate) fn error_page(problem: &Problem) -> Response {
     let main = html! {
         div.narrow.empty {
             h1 { (problem.title) }
@@ -90,10 +90,10 @@ pub(crate) fn failed(problem: &Problem) -> Response {
             p { a href="/" { "All sessions" } }
         }
     };
-    bare(problem.status, problem.title, &main)
+    bare_page(problem.status, problem.title, &main)
 }
 
-fn document(
+fn render_document(
     status: StatusCode,
     title: &str,
     scripts: &[&str],
@@ -125,20 +125,20 @@ fn document(
             }
         }
     };
-    part_of(status, &markup)
+    html_response(status, &markup)
 }
 
 /// A part of a page, for a script to put in place.
-pub(super) fn part(markup: &Markup) -> Response {
-    part_of(StatusCode::OK, markup)
+pub(super) fn fragment(markup: &Markup) -> Response {
+    html_response(StatusCode::OK, markup)
 }
 
-fn part_of(status: StatusCode, markup: &Markup) -> Response {
+fn html_response(status: StatusCode, markup: &Markup) -> Response {
     let mut response = (status, markup.0.clone()).into_response();
     let headers = response.headers_mut();
     let fixed = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, PAGE_CSP),
         // Without a referrer a browser would not say where a form comes from, either.
         (header::REFERRER_POLICY, "same-origin"),
     ];
@@ -149,7 +149,7 @@ fn part_of(status: StatusCode, markup: &Markup) -> Response {
 }
 
 /// A thread through a needle's eye, more or less.
-fn mark() -> Markup {
+fn logo() -> Markup {
     html! {
         svg.mark viewBox="0 0 24 24" width="20" height="20" aria-hidden="true" {
             path d="M3 17c4 0 4-10 9-10s5 10 9 10" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round" {}
@@ -159,7 +159,7 @@ fn mark() -> Markup {
 }
 
 /// What is said after something was done.
-pub(super) fn said(code: Option<&str>) -> Markup {
+pub(super) fn flash_message(code: Option<&str>) -> Markup {
     let text = match code {
         Some("compacted") => "Compacted: what came before is summarized, and still here to read.",
         Some("not_needed") => "There is nothing to summarize yet.",

@@ -2,29 +2,29 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
-use throughline::glance::counted;
-use throughline::{Lineage, Tree};
+use throughline::format::pluralize;
+use throughline::{Lineage, SessionTree};
 
 use super::layout;
-use super::session::{Tab, header};
-use super::visitor::{Fault, Opened};
-use super::words::{entry_place, place, since, title};
+use super::page_format::{entry_path, relative_time_phrase, session_path, session_title};
+use super::session::{Tab, session_header};
+use super::visitor::{PageError, VisitorSession};
 
 /// Of the drawing: a row's height, and a step to the right.
-const ROW: usize = 52;
-const STEP: usize = 22;
+const ROW_HEIGHT: usize = 52;
+const INDENT_WIDTH: usize = 22;
 /// Sessions drawn, at most.
-const DRAWN: usize = 500;
+const MAX_NODES: usize = 500;
 
 /// A session on its row.
 struct Node<'a> {
-    tree: &'a Tree,
+    tree: &'a SessionTree,
     depth: usize,
     parent: Option<usize>,
 }
 
 /// The sessions of a family, each before what came of it.
-fn rows(root: &Tree) -> Vec<Node<'_>> {
+fn flatten_tree(root: &SessionTree) -> Vec<Node<'_>> {
     // Without recursion: a chain of continuations may be thousands long.
     let mut waiting = vec![(root, 0, None)];
     let mut nodes = Vec::new();
@@ -35,44 +35,49 @@ fn rows(root: &Tree) -> Vec<Node<'_>> {
             depth,
             parent,
         });
-        if nodes.len() == DRAWN {
+        if nodes.len() == MAX_NODES {
             break;
         }
         // A continuation stays in its line; a fork goes aside.
         for child in tree.children.iter().rev() {
-            let aside = matches!(child.card.lineage, Lineage::Forked { .. });
+            let aside = matches!(child.info.lineage, Lineage::Forked { .. });
             waiting.push((child, depth + usize::from(aside), Some(index)));
         }
     }
     nodes
 }
 
-pub(super) async fn page(opened: Opened) -> Result<Response, Fault> {
+pub(super) async fn page(opened: VisitorSession) -> Result<Response, PageError> {
     let tree = opened.session.tree().await?;
-    let nodes = rows(&tree);
+    let nodes = flatten_tree(&tree);
     let main = html! {
-        (header(&opened, Tab::Lineage, None))
-        section.card {
+        (session_header(&opened, Tab::Lineage, None))
+        section.info {
             h2 { "Lineage" }
             @if nodes.len() == 1 {
-                p.muted { "This session stands alone. " a href={ (place(opened.session.id())) "/fork" } { "Fork it" }
+                p.muted { "This session stands alone. " a href={ (session_path(opened.session.id())) "/fork" } { "Fork it" }
                     " to try something without touching it." }
             }
             div.lineage {
-                (drawing(&nodes, &opened))
-                ol.family { @for node in &nodes { (family(node, &opened)) } }
+                (render_graph(&nodes, &opened))
+                ol.family { @for node in &nodes { (render_node(node, &opened)) } }
             }
-            @if nodes.len() == DRAWN { p.muted { "The first " (DRAWN) " sessions of this family." } }
+            @if nodes.len() == MAX_NODES { p.muted { "The first " (MAX_NODES) " sessions of this family." } }
         }
     };
-    Ok(layout::about(&opened, "Lineage", &main))
+    Ok(layout::session_page(&opened, "Lineage", &main))
 }
 
 /// Lines and dots, a row each, beside the list that says what they are.
-fn drawing(nodes: &[Node<'_>], opened: &Opened) -> Markup {
+fn render_graph(nodes: &[Node<'_>], opened: &VisitorSession) -> Markup {
     let deepest = nodes.iter().map(|node| node.depth).max().unwrap_or(0);
-    let (width, height) = ((deepest + 1) * STEP + 4, nodes.len() * ROW);
-    let place = |index: usize| (14 + nodes[index].depth * STEP, index * ROW + ROW / 2);
+    let (width, height) = ((deepest + 1) * INDENT_WIDTH + 4, nodes.len() * ROW_HEIGHT);
+    let place = |index: usize| {
+        (
+            14 + nodes[index].depth * INDENT_WIDTH,
+            index * ROW_HEIGHT + ROW_HEIGHT / 2,
+        )
+    };
     html! {
         svg width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) } aria-hidden="true" {
             @for (index, node) in nodes.iter().enumerate() {
@@ -85,30 +90,30 @@ fn drawing(nodes: &[Node<'_>], opened: &Opened) -> Markup {
             }
             @for (index, node) in nodes.iter().enumerate() {
                 @let (x, y) = place(index);
-                circle.current[node.tree.card.id == *opened.session.id()] cx=(x) cy=(y) r="6" {}
+                circle.current[node.tree.info.id == *opened.session.id()] cx=(x) cy=(y) r="6" {}
             }
         }
     }
 }
 
-fn family(node: &Node<'_>, opened: &Opened) -> Markup {
-    let card = &node.tree.card;
+fn render_node(node: &Node<'_>, opened: &VisitorSession) -> Markup {
+    let card = &node.tree.info;
     let (now, zone) = (
         opened.visitor.caller.tl.now(),
-        &opened.visitor.app.serving.zone,
+        &opened.visitor.app.config.time_zone,
     );
     let current = card.id == *opened.session.id();
     html! {
         li {
-            a href=(place(&card.id)) aria-current=[current.then_some("page")] { (title(card)) }
+            a href=(session_path(&card.id)) aria-current=[current.then_some("page")] { (session_title(card)) }
             @if node.tree.merged { span.badge { "merged" } }
             div.muted {
                 @match &card.lineage {
                     Lineage::Root => "root",
-                    Lineage::Forked { session, at } => { "forked at " a href=(entry_place(session, *at)) { "#" (at) } },
+                    Lineage::Forked { session, at } => { "forked at " a href=(entry_path(session, *at)) { "#" (at) } },
                     Lineage::Continued { .. } => "continued from its summary",
                 }
-                " · " (counted(card.messages, "message")) " · " (since(card.last_activity, now, zone))
+                " · " (pluralize(card.messages, "message")) " · " (relative_time_phrase(card.last_activity, now, zone))
             }
         }
     }
@@ -138,9 +143,9 @@ mod tests {
             .unwrap();
 
         let tree = root.tree().await.unwrap();
-        let drawn: Vec<_> = rows(&tree)
+        let drawn: Vec<_> = flatten_tree(&tree)
             .iter()
-            .map(|node| (node.tree.card.title().to_owned(), node.depth, node.parent))
+            .map(|node| (node.tree.info.title().to_owned(), node.depth, node.parent))
             .collect();
 
         assert_eq!(

@@ -7,25 +7,25 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::layout::bare;
-use super::visitor::{Fault, form_of};
-use super::words::local;
-use crate::auth::COOKIE;
+use super::layout::bare_page;
+use super::page_format::local_path;
+use super::visitor::{PageError, read_form};
+use crate::auth::TOKEN_COOKIE;
 use crate::client_address::Client;
 use crate::extract::Query;
 use crate::{App, Problem};
 
 /// How long a browser keeps the token: thirty days.
-const KEPT: u64 = 30 * 24 * 60 * 60;
+const COOKIE_MAX_AGE: u64 = 30 * 24 * 60 * 60;
 /// The largest form that somebody without a token may send.
-const LARGEST_LOGIN: usize = 4_096;
+const MAX_LOGIN_BYTES: usize = 4_096;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct LoginQuery {
     next: Option<String>,
 }
 
-fn form(next: &str, why: Option<&str>) -> Markup {
+fn login_form(next: &str, why: Option<&str>) -> Markup {
     html! {
         div.narrow {
             h1 { "Log in" }
@@ -45,49 +45,53 @@ fn form(next: &str, why: Option<&str>) -> Markup {
 pub(super) async fn page(
     State(app): State<App>,
     Query(query): Query<LoginQuery>,
-) -> Result<Response, Fault> {
-    let next = local(query.next.as_deref());
+) -> Result<Response, PageError> {
+    let next = local_path(query.next.as_deref());
     if app.is_open().await? {
         return Ok(Redirect::to(next).into_response());
     }
-    Ok(bare(StatusCode::OK, "Log in", &form(next, None)))
+    Ok(bare_page(StatusCode::OK, "Log in", &login_form(next, None)))
 }
 
 #[derive(Deserialize)]
-pub(super) struct Entering {
+pub(super) struct LoginForm {
     token: String,
     next: Option<String>,
 }
 
 /// Logs somebody in, or makes their address wait after several failures.
-pub(super) async fn enter(
+pub(super) async fn log_in(
     State(app): State<App>,
     Extension(client): Extension<Client>,
     request: Request,
 ) -> Result<Response, Response> {
-    let address = client.limited_by();
-    app.logins.admit(address).map_err(|seconds| {
+    let address = client.rate_limit_address();
+    app.login_backoff.check(address).map_err(|seconds| {
         let problem = Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too_many_logins",
             format!("too many logins failed; try again in {seconds} s"),
         );
-        let mut response = Fault(problem).into_response();
+        let mut response = PageError(problem).into_response();
         let headers = response.headers_mut();
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         response
     })?;
-    let entering: Entering = form_of(request, &app, LARGEST_LOGIN).await?;
-    let entered = entered(&app, &client, &entering).await;
+    let entering: LoginForm = read_form(request, &app, MAX_LOGIN_BYTES).await?;
+    let entered = check_login(&app, &client, &entering).await;
     entered.map_err(IntoResponse::into_response)
 }
 
-async fn entered(app: &App, client: &Client, entering: &Entering) -> Result<Response, Fault> {
-    let next = local(entering.next.as_deref());
+async fn check_login(
+    app: &App,
+    client: &Client,
+    entering: &LoginForm,
+) -> Result<Response, PageError> {
+    let next = local_path(entering.next.as_deref());
     let text = entering.token.trim();
-    let now = app.serving.tl.now();
-    let good = match app.serving.tl.token(text).await? {
-        Some(token) => token.is_good(now),
+    let now = app.config.tl.now();
+    let good = match app.config.tl.token(text).await? {
+        Some(token) => token.is_valid(now),
         None => false,
     };
     // Nothing but a token goes into a header.
@@ -95,39 +99,42 @@ async fn entered(app: &App, client: &Client, entering: &Entering) -> Result<Resp
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     if !good || !plain {
-        app.logins.failed(client.limited_by());
+        app.login_backoff
+            .record_failure(client.rate_limit_address());
         let why = "That token is not known here, has ended or was taken back.";
-        return Ok(bare(
+        return Ok(bare_page(
             StatusCode::UNAUTHORIZED,
             "Log in",
-            &form(next, Some(why)),
+            &login_form(next, Some(why)),
         ));
     }
-    app.logins.succeeded(client.limited_by());
-    with_cookie(app, client, text, KEPT, next)
+    app.login_backoff
+        .record_success(client.rate_limit_address());
+    redirect_with_cookie(app, client, text, COOKIE_MAX_AGE, next)
 }
 
-pub(super) async fn leave(
+pub(super) async fn log_out(
     State(app): State<App>,
     Extension(client): Extension<Client>,
-) -> Result<Response, Fault> {
-    with_cookie(&app, &client, "", 0, "/login")
+) -> Result<Response, PageError> {
+    redirect_with_cookie(&app, &client, "", 0, "/login")
 }
 
-fn with_cookie(
+fn redirect_with_cookie(
     app: &App,
     client: &Client,
     value: &str,
     seconds: u64,
     next: &str,
-) -> Result<Response, Fault> {
-    let secure = if app.serving.secure || client.claims_https {
+) -> Result<Response, PageError> {
+    let secure = if app.config.secure || client.claims_https {
         "; Secure"
     } else {
         ""
     };
-    let cookie =
-        format!("{COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let cookie = format!(
+        "{TOKEN_COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    );
     let cookie = HeaderValue::from_str(&cookie)
         .map_err(|_| Problem::bad_request("bad_token", "that is no token: it begins with tl_"))?;
     let mut response = Redirect::to(next).into_response();

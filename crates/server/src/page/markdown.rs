@@ -8,12 +8,12 @@ use std::sync::LazyLock;
 
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
-use throughline_highlight::{Highlighter, Kind};
+use throughline_highlight::{Highlighter, TokenKind};
 
 /// The longest text that is rendered, in bytes; the rest is a link away.
-pub(super) const LONGEST: usize = 40_000;
+pub(super) const MAX_RENDERED_BYTES: usize = 40_000;
 
-static CLEANER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
+static SANITIZER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
     let mut cleaner = ammonia::Builder::default();
     cleaner
         .tags(
@@ -58,7 +58,7 @@ static CLEANER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
         )
         .set_tag_attribute_value("input", "code-type", "checkbox")
         .generic_attributes(std::collections::HashSet::new())
-        .allowed_classes([("span", CLASSES.into())].into())
+        .allowed_classes([("span", CODE_CLASSES.into())].into())
         .url_schemes(["http", "https", "mailto"].into())
         .url_relative(ammonia::UrlRelative::Deny)
         .link_rel(Some("noopener noreferrer nofollow"));
@@ -66,11 +66,11 @@ static CLEANER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
 });
 
 /// The beginning of a text that is not too long, and whether it is all.
-pub(super) fn start(text: &str) -> (&str, bool) {
-    if text.len() <= LONGEST {
+pub(super) fn truncate_text(text: &str) -> (&str, bool) {
+    if text.len() <= MAX_RENDERED_BYTES {
         return (text, true);
     }
-    let end = (0..=LONGEST)
+    let end = (0..=MAX_RENDERED_BYTES)
         .rev()
         .find(|end| text.is_char_boundary(*end))
         .unwrap_or(0);
@@ -78,20 +78,20 @@ pub(super) fn start(text: &str) -> (&str, bool) {
 }
 
 /// A text as it is meant.
-pub(super) fn rendered(text: &str) -> Markup {
+pub(super) fn render_markdown(text: &str) -> Markup {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut code = None;
-    let events = Parser::new_ext(text, options).flat_map(|event| in_color(&mut code, event));
+    let events = Parser::new_ext(text, options).flat_map(|event| highlight_code(&mut code, event));
     let mut out = String::new();
     pulldown_cmark::html::push_html(&mut out, events);
-    let clean = CLEANER.clean(&out).to_string();
+    let clean = SANITIZER.clean(&out).to_string();
     html! { div.md { (PreEscaped(clean)) } }
 }
 
 /// Gathers a block of code, and gives it in color once it is whole; anything else is made
 /// harmless.
-fn in_color<'a>(code: &mut Option<Code>, event: Event<'a>) -> Vec<Event<'a>> {
+fn highlight_code<'a>(code: &mut Option<CodeBlock>, event: Event<'a>) -> Vec<Event<'a>> {
     match (code.as_mut(), event) {
         (None, Event::Start(Tag::CodeBlock(block))) => {
             let info = match block {
@@ -99,7 +99,7 @@ fn in_color<'a>(code: &mut Option<Code>, event: Event<'a>) -> Vec<Event<'a>> {
                 CodeBlockKind::Indented => String::new(),
             };
             let text = String::new();
-            *code = Some(Code { info, text });
+            *code = Some(CodeBlock { info, text });
             Vec::new()
         }
         (Some(open), Event::Text(text)) => {
@@ -107,29 +107,29 @@ fn in_color<'a>(code: &mut Option<Code>, event: Event<'a>) -> Vec<Event<'a>> {
             Vec::new()
         }
         (Some(open), Event::End(TagEnd::CodeBlock)) => {
-            let block = html! { pre { code { (open.colored()) } } };
+            let block = html! { pre { code { (open.render_highlighted()) } } };
             *code = None;
             vec![Event::Html(CowStr::from(block.into_string()))]
         }
-        (_, event) => harmless(event),
+        (_, event) => sanitize_event(event),
     }
 }
 
 /// A block of code.
-struct Code {
+struct CodeBlock {
     /// What stands after its fence.
     info: String,
     text: String,
 }
 
-impl Code {
-    fn colored(&self) -> Markup {
+impl CodeBlock {
+    fn render_highlighted(&self) -> Markup {
         let mut highlighter = Highlighter::new(&self.info);
         html! {
             @for line in self.text.split_inclusive('\n') {
                 @let bare = line.strip_suffix('\n').unwrap_or(line);
-                @for (piece, kind) in highlighter.line(bare) {
-                    @match class(kind) {
+                @for (piece, kind) in highlighter.highlight_line(bare) {
+                    @match code_class(kind) {
                         Some(class) => span class=(class) { (piece) },
                         None => (piece),
                     }
@@ -141,7 +141,7 @@ impl Code {
 }
 
 /// The classes that pieces of code have; the style sheet says what they look like.
-const CLASSES: [&str; 11] = [
+const CODE_CLASSES: [&str; 11] = [
     "code-keyword",
     "code-quoted",
     "code-comment",
@@ -155,24 +155,24 @@ const CLASSES: [&str; 11] = [
     "code-heading",
 ];
 
-fn class(kind: Kind) -> Option<&'static str> {
+fn code_class(kind: TokenKind) -> Option<&'static str> {
     Some(match kind {
-        Kind::Plain => return None,
-        Kind::Keyword => "code-keyword",
-        Kind::Text => "code-quoted",
-        Kind::Comment => "code-comment",
-        Kind::Number => "code-number",
-        Kind::Constant => "code-constant",
-        Kind::Function => "code-function",
-        Kind::Type => "code-type",
-        Kind::Key => "code-key",
-        Kind::Added => "code-added",
-        Kind::Removed => "code-removed",
-        Kind::Heading => "code-heading",
+        TokenKind::Plain => return None,
+        TokenKind::Keyword => "code-keyword",
+        TokenKind::StringLiteral => "code-quoted",
+        TokenKind::Comment => "code-comment",
+        TokenKind::Number => "code-number",
+        TokenKind::Constant => "code-constant",
+        TokenKind::Function => "code-function",
+        TokenKind::Type => "code-type",
+        TokenKind::Key => "code-key",
+        TokenKind::Added => "code-added",
+        TokenKind::Removed => "code-removed",
+        TokenKind::Heading => "code-heading",
     })
 }
 
-fn harmless(event: Event<'_>) -> Vec<Event<'_>> {
+fn sanitize_event(event: Event<'_>) -> Vec<Event<'_>> {
     match event {
         Event::Html(text) | Event::InlineHtml(text) => vec![Event::Text(text)],
         // Loading a picture would tell somebody that it was looked at.
@@ -190,13 +190,14 @@ fn harmless(event: Event<'_>) -> Vec<Event<'_>> {
 mod tests {
     use super::*;
 
-    fn shown(text: &str) -> String {
-        rendered(text).into_string()
+    fn render_to_string(text: &str) -> String {
+        render_markdown(text).into_string()
     }
 
     #[test]
     fn markdown_is_rendered() {
-        let html = shown("**bold** `code`\n\n```rust\nfn a() {}\n```\n\n| a |\n|---|\n| b |\n");
+        let html =
+            render_to_string("**bold** `code`\n\n```rust\nfn a() {}\n```\n\n| a |\n|---|\n| b |\n");
         for part in [
             "<strong>bold</strong>",
             "<code>code</code>",
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn code_has_classes_where_its_language_is_known() {
-        let html = shown("```rust\nlet a = \"<b>\"; // c\n\nfn d() {}\n```\n");
+        let html = render_to_string("```rust\nlet a = \"<b>\"; // c\n\nfn d() {}\n```\n");
         let expected = "<pre><code><span class=\"code-keyword\">let</span> a = \
                         <span class=\"code-quoted\">\"&lt;b&gt;\"</span>; \
                         <span class=\"code-comment\">// c</span>\n\n\
@@ -221,7 +222,7 @@ mod tests {
             "```klingon\nlet a = 1;\n```\n",
             "    let a = 1;\n",
         ] {
-            let html = shown(plain);
+            let html = render_to_string(plain);
             assert!(
                 html.contains("<pre><code>let a = 1;\n</code></pre>"),
                 "{html}"
@@ -231,11 +232,11 @@ mod tests {
 
     #[test]
     fn every_class_of_code_may_stay() {
-        for class in CLASSES {
+        for class in CODE_CLASSES {
             let span = format!("<span class=\"{class}\">x</span>");
-            assert_eq!(CLEANER.clean(&span).to_string(), span);
+            assert_eq!(SANITIZER.clean(&span).to_string(), span);
         }
-        let other = CLEANER.clean("<span class=\"composer\" id=\"x\">x</span>");
+        let other = SANITIZER.clean("<span class=\"composer\" id=\"x\">x</span>");
         assert_eq!(other.to_string(), "<span class=\"\">x</span>");
     }
 
@@ -247,7 +248,7 @@ mod tests {
             "```\"><script>alert(1)</script>\nx\n```\n",
             "- ```js\n  `</pre><img src=x onerror=alert(1)>`\n",
         ] {
-            let html = shown(text);
+            let html = render_to_string(text);
             for tag in ["<script", "<img"] {
                 assert!(!html.contains(tag), "{text}: {html}");
             }
@@ -265,7 +266,7 @@ mod tests {
             "<style>*{display:none}</style>",
             "<a href=\"javascript:alert(1)\">x</a>",
         ] {
-            let html = shown(text);
+            let html = render_to_string(text);
             assert!(html.contains("&lt;"), "{html}");
             for tag in ["<script", "<img", "<svg", "<iframe", "<style", "<a"] {
                 assert!(!html.contains(tag), "{text}: {html}");
@@ -286,9 +287,13 @@ mod tests {
             "[x](/s/a/trash)",
             "[x][1]\n\n[1]: javascript:alert(1)",
         ] {
-            assert!(!shown(text).contains("href="), "{text}: {}", shown(text));
+            assert!(
+                !render_to_string(text).contains("href="),
+                "{text}: {}",
+                render_to_string(text)
+            );
         }
-        let good = shown("[x](https://example.org/a?b=c)");
+        let good = render_to_string("[x](https://example.org/a?b=c)");
         assert!(
             good.contains("href=\"https://example.org/a?b=c\""),
             "{good}"
@@ -298,14 +303,14 @@ mod tests {
 
     #[test]
     fn pictures_are_named_and_not_loaded() {
-        let html = shown("![cat](https://example.org/cat.png)");
+        let html = render_to_string("![cat](https://example.org/cat.png)");
         assert!(html.contains("cat.png") && !html.contains("<img"), "{html}");
     }
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
-        let text = "é".repeat(LONGEST);
-        let (start, whole) = start(&text);
-        assert!(!whole && start.len() <= LONGEST && start.chars().all(|c| c == 'é'));
+        let text = "é".repeat(MAX_RENDERED_BYTES);
+        let (start, whole) = truncate_text(&text);
+        assert!(!whole && start.len() <= MAX_RENDERED_BYTES && start.chars().all(|c| c == 'é'));
     }
 }

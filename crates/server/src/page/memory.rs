@@ -3,12 +3,12 @@
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
-use throughline::glance::counted;
-use throughline::{AddedHow, Fact, Memory, MemoryScope, NewFact, Seq};
+use throughline::format::pluralize;
+use throughline::{AddFactStatus, Fact, Memory, MemoryScope, NewFact, Seq};
 
-use super::layout::{self, Place, said};
-use super::visitor::{Fault, Form, Visitor};
-use super::words::{encoded, entry_place, since};
+use super::layout::{self, NavItem, flash_message};
+use super::page_format::{entry_path, percent_encode, relative_time_phrase};
+use super::visitor::{Form, PageError, Visitor};
 use crate::Problem;
 use crate::extract::Query;
 
@@ -21,7 +21,7 @@ pub(super) struct MemoryQuery {
     said: Option<String>,
 }
 
-fn memory(visitor: &Visitor, project: &str) -> Result<Memory, Problem> {
+fn scoped_memory(visitor: &Visitor, project: &str) -> Result<Memory, Problem> {
     let scope = match project {
         "" => MemoryScope::Owner,
         id => MemoryScope::Project(id.parse().map_err(throughline::Error::from)?),
@@ -32,12 +32,12 @@ fn memory(visitor: &Visitor, project: &str) -> Result<Memory, Problem> {
 pub(super) async fn page(
     visitor: Visitor,
     Query(query): Query<MemoryQuery>,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let projects = visitor.caller.tl.projects().await?;
-    let memory = memory(&visitor, &query.project)?;
+    let memory = scoped_memory(&visitor, &query.project)?;
     let facts = memory.facts().await?;
     let standing: Vec<Fact> = match query.q.trim() {
-        "" => memory.standing(&[], usize::MAX).await?,
+        "" => memory.top_facts(&[], usize::MAX).await?,
         words => memory
             .search(words)
             .await?
@@ -51,8 +51,8 @@ pub(super) async fn page(
         .collect();
     let past: Vec<&Fact> = facts.iter().filter(|fact| !fact.is_current()).collect();
     let main = html! {
-        (said(query.said.as_deref()))
-        div.head { h1 { "Memory" } span.muted { (counted(standing.len() as u64, "fact")) } }
+        (flash_message(query.said.as_deref()))
+        div.head { h1 { "Memory" } span.muted { (pluralize(standing.len() as u64, "fact")) } }
         form.toolbar method="get" action="/memory" role="search" {
             label.visually-hidden for="project" { "Whose memory" }
             select id="project" name="project" data-submit {
@@ -72,27 +72,33 @@ pub(super) async fn page(
             button.primary name="act" value="add" type="submit" { "Remember" }
         }
         @if !proposed.is_empty() {
-            section.card {
+            section.info {
                 h2 { "Proposed" }
                 p.muted { "Found in summaries. They count once you accept them." }
-                ul.things { @for fact in proposed { (shown(&visitor, &query, fact, true)) } }
+                ul.things { @for fact in proposed { (render_fact(&visitor, &query, fact, true)) } }
             }
         }
         @if standing.is_empty() {
             div.empty { p.big { "Nothing remembered" } p { "Facts that should be known in every session go here." } }
         }
-        ul.things { @for fact in &standing { (shown(&visitor, &query, fact, false)) } }
+        ul.things { @for fact in &standing { (render_fact(&visitor, &query, fact, false)) } }
         @if !past.is_empty() {
             details {
-                summary { (counted(past.len() as u64, "fact")) " that no longer counts" }
-                ul.things { @for fact in past { (gone(fact)) } }
+                summary { (pluralize(past.len() as u64, "fact")) " that no longer counts" }
+                ul.things { @for fact in past { (render_past_fact(fact)) } }
             }
         }
     };
-    Ok(layout::page(&visitor, Place::Memory, "Memory", &[], &main))
+    Ok(layout::page(
+        &visitor,
+        NavItem::Memory,
+        "Memory",
+        &[],
+        &main,
+    ))
 }
 
-fn gone(fact: &Fact) -> Markup {
+fn render_past_fact(fact: &Fact) -> Markup {
     html! {
         li { div { s { (fact.text) } div.muted {
             "#" (fact.seq) " "
@@ -104,16 +110,16 @@ fn gone(fact: &Fact) -> Markup {
     }
 }
 
-fn shown(visitor: &Visitor, query: &MemoryQuery, fact: &Fact, proposed: bool) -> Markup {
-    let (now, zone) = (visitor.caller.tl.now(), &visitor.app.serving.zone);
+fn render_fact(visitor: &Visitor, query: &MemoryQuery, fact: &Fact, proposed: bool) -> Markup {
+    let (now, zone) = (visitor.caller.tl.now(), &visitor.app.config.time_zone);
     html! {
         li {
             div {
                 (fact.text)
                 div.muted {
-                    "#" (fact.seq) " · by " (fact.author.as_deref().unwrap_or(&fact.by)) " · " (since(fact.at, now, zone))
-                    @if fact.uses > 0 { " · used in " (counted(fact.uses, "session")) }
-                    @if let Some(source) = &fact.source { " · " a href=(entry_place(&source.session, source.seq)) { "where it was said" } }
+                    "#" (fact.seq) " · by " (fact.author.as_deref().unwrap_or(&fact.by)) " · " (relative_time_phrase(fact.at, now, zone))
+                    @if fact.uses > 0 { " · used in " (pluralize(fact.uses, "session")) }
+                    @if let Some(source) = &fact.source { " · " a href=(entry_path(&source.session, source.seq)) { "where it was said" } }
                     @for file in &fact.files { " " code { (file) } }
                 }
             }
@@ -132,7 +138,7 @@ fn shown(visitor: &Visitor, query: &MemoryQuery, fact: &Fact, proposed: bool) ->
 }
 
 #[derive(Deserialize)]
-pub(super) struct Change {
+pub(super) struct MemoryForm {
     act: String,
     #[serde(default)]
     project: String,
@@ -141,16 +147,20 @@ pub(super) struct Change {
     fact: Option<u64>,
 }
 
-pub(super) async fn change(
+pub(super) async fn change_memory(
     visitor: Visitor,
-    Form(change): Form<Change>,
-) -> Result<Response, Fault> {
-    let memory = memory(&visitor, &change.project)?;
+    Form(change): Form<MemoryForm>,
+) -> Result<Response, PageError> {
+    let memory = scoped_memory(&visitor, &change.project)?;
     let said = match (change.act.as_str(), change.fact.map(Seq)) {
-        ("add", _) => match memory.add(NewFact::said(change.text.trim())).await?.how {
-            AddedHow::New => "remembered",
-            AddedHow::Known => "known",
-            AddedHow::Accepted => "accepted",
+        ("add", _) => match memory
+            .add(NewFact::from_person(change.text.trim()))
+            .await?
+            .status
+        {
+            AddFactStatus::New => "remembered",
+            AddFactStatus::Known => "known",
+            AddFactStatus::Accepted => "accepted",
         },
         ("forget", Some(fact)) => {
             memory.forget(fact, None).await?;
@@ -165,6 +175,6 @@ pub(super) async fn change(
             return Err(Problem::bad_request("bad_form", why).into());
         }
     };
-    let project = encoded(&change.project);
+    let project = percent_encode(&change.project);
     Ok(Redirect::to(&format!("/memory?project={project}&said={said}")).into_response())
 }

@@ -13,23 +13,23 @@ mod admin;
 mod asset;
 mod chart;
 mod entry;
+mod entry_log;
 mod events;
 mod forms;
 mod layout;
 mod lineage;
-mod list;
-mod log;
 mod login;
 mod markdown;
 mod memory;
-mod preview;
+mod page_format;
+mod request_preview;
 mod search;
 mod session;
-mod side;
+mod session_list;
+mod sidebar;
 mod status;
 mod trash;
 mod visitor;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -37,36 +37,36 @@ mod tests;
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 
-pub(crate) use layout::failed;
+pub(crate) use layout::error_page;
 
 use crate::App;
 
 /// Every path of the page, and what answers there.
 fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
     vec![
-        ("/", get(list::page)),
+        ("/", get(session_list::page)),
         ("/new", post(actions::create)),
         ("/search", get(search::page)),
-        ("/memory", get(memory::page).post(memory::change)),
+        ("/memory", get(memory::page).post(memory::change_memory)),
         ("/events", get(events::page)),
         ("/trash", get(trash::page)),
-        ("/admin", get(admin::page).post(admin::change)),
-        ("/login", get(login::page).post(login::enter)),
-        ("/logout", post(login::leave)),
+        ("/admin", get(admin::page).post(admin::change_tokens)),
+        ("/login", get(login::page).post(login::log_in)),
+        ("/logout", post(login::log_out)),
         ("/assets/{hash}/{name}", get(asset::serve)),
         ("/s/{id}", get(session::page)),
-        ("/s/{id}/entries", get(session::part)),
-        ("/s/{id}/e/{seq}", get(session::at)),
-        ("/s/{id}/e/{seq}/text", get(session::text)),
-        ("/s/{id}/side", get(side::part)),
+        ("/s/{id}/entries", get(session::entries_fragment)),
+        ("/s/{id}/e/{seq}", get(session::page_at_entry)),
+        ("/s/{id}/e/{seq}/text", get(session::message_text)),
+        ("/s/{id}/side", get(sidebar::sidebar_fragment)),
         ("/s/{id}/status", get(status::page)),
-        ("/s/{id}/gauge", get(status::part)),
-        ("/s/{id}/request", get(preview::page)),
+        ("/s/{id}/gauge", get(status::gauge_fragment)),
+        ("/s/{id}/request", get(request_preview::page)),
         ("/s/{id}/lineage", get(lineage::page)),
-        ("/s/{id}/log", get(log::page)),
+        ("/s/{id}/log", get(entry_log::page)),
         ("/s/{id}/turns", post(actions::ask)),
         ("/s/{id}/compact", post(actions::compact)),
-        ("/s/{id}/undo", post(actions::undo)),
+        ("/s/{id}/undo", post(actions::undo_compaction)),
         ("/s/{id}/clear", post(actions::clear)),
         ("/s/{id}/archive", post(actions::archive)),
         ("/s/{id}/unarchive", post(actions::unarchive)),
@@ -74,7 +74,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/s/{id}/restore", post(actions::restore)),
         ("/s/{id}/remove", post(actions::remove)),
         ("/s/{id}/rename", get(forms::rename).post(actions::rename)),
-        ("/s/{id}/tags", get(forms::tags).post(actions::tags)),
+        ("/s/{id}/tags", get(forms::tags).post(actions::set_tags)),
         ("/s/{id}/pin", get(forms::pin).post(actions::pin)),
         ("/s/{id}/unpin", post(actions::unpin)),
         ("/s/{id}/fork", get(forms::fork).post(actions::fork)),

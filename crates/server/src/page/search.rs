@@ -5,19 +5,19 @@ use std::time::Duration;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
-use throughline::glance::counted;
-use throughline::recalling::{Mode, Snippet};
-use throughline::{Patience, Searched, Searching};
+use throughline::format::pluralize;
+use throughline::recall::{Mode, Snippet};
+use throughline::{IndexWait, SearchOptions, SearchResults};
 
-use super::layout::{self, Place, part};
-use super::visitor::{Fault, Visitor};
-use super::words::{ago, entry_place, title};
+use super::layout::{self, NavItem, fragment};
+use super::page_format::{entry_path, relative_time, session_title};
+use super::visitor::{PageError, Visitor};
 use crate::extract::Query;
 
 /// Hits at a time.
-const PAGE: usize = 40;
+const PAGE_SIZE: usize = 40;
 /// How long somebody who types waits for what was just said.
-const WAIT: Duration = Duration::from_millis(400);
+const INDEX_WAIT: Duration = Duration::from_millis(400);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct SearchQuery {
@@ -27,34 +27,39 @@ pub(super) struct SearchQuery {
 }
 
 /// What came of a search.
-pub(super) enum Sought {
-    Found(Searched),
+pub(super) enum SearchOutcome {
+    Results(SearchResults),
     /// It cannot be searched for, and why.
-    Wrong(String),
+    Invalid(String),
 }
 
 /// Looks for something.
-pub(super) async fn seek(visitor: &Visitor, typed: &str, limit: usize, typing: bool) -> Sought {
-    let searching = Searching {
-        typed,
+pub(super) async fn run_search(
+    visitor: &Visitor,
+    typed: &str,
+    limit: usize,
+    typing: bool,
+) -> SearchOutcome {
+    let searching = SearchOptions {
+        query: typed,
         mode: Mode::Hybrid,
         limit,
         typing,
         project: None,
         listing: &[],
-        zone: &visitor.app.serving.zone,
-        patience: Patience::For(WAIT),
+        zone: &visitor.app.config.time_zone,
+        index_wait: IndexWait::For(INDEX_WAIT),
     };
     let searched = visitor.caller.tl.search(&searching).await;
     crate::api::log_index_rebuild(&visitor.caller.tl);
     match searched {
-        Ok(searched) => Sought::Found(searched),
-        Err(error) => Sought::Wrong(error.to_string()),
+        Ok(searched) => SearchOutcome::Results(searched),
+        Err(error) => SearchOutcome::Invalid(error.to_string()),
     }
 }
 
 /// A piece of what was said, with what was looked for marked.
-pub(super) fn snippet(snippet: &Snippet) -> Markup {
+pub(super) fn render_snippet(snippet: &Snippet) -> Markup {
     let text = snippet.text.as_str();
     let mut pieces: Vec<(bool, &str)> = Vec::new();
     let mut done = 0;
@@ -81,11 +86,11 @@ pub(super) fn snippet(snippet: &Snippet) -> Markup {
 pub(super) async fn page(
     visitor: Visitor,
     Query(query): Query<SearchQuery>,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let typing = query.part.is_some();
-    let results = results(&visitor, &query.q, typing).await;
+    let results = render_results(&visitor, &query.q, typing).await;
     if typing {
-        return Ok(part(&results));
+        return Ok(fragment(&results));
     }
     let main = html! {
         div.head { h1 { "Search" } }
@@ -99,14 +104,14 @@ pub(super) async fn page(
     };
     Ok(layout::page(
         &visitor,
-        Place::Search,
+        NavItem::Search,
         "Search",
         &["search.js"],
         &main,
     ))
 }
 
-async fn results(visitor: &Visitor, typed: &str, typing: bool) -> Markup {
+async fn render_results(visitor: &Visitor, typed: &str, typing: bool) -> Markup {
     if typed.trim().is_empty() {
         return html! {
             div.empty {
@@ -117,16 +122,18 @@ async fn results(visitor: &Visitor, typed: &str, typing: bool) -> Markup {
             }
         };
     }
-    let searched = match seek(visitor, typed, PAGE, typing).await {
-        Sought::Found(searched) => searched,
-        Sought::Wrong(why) => return html! { div.empty { p.big { "Not quite" } p { (why) } } },
+    let searched = match run_search(visitor, typed, PAGE_SIZE, typing).await {
+        SearchOutcome::Results(searched) => searched,
+        SearchOutcome::Invalid(why) => {
+            return html! { div.empty { p.big { "Not quite" } p { (why) } } };
+        }
     };
-    let (now, zone) = (visitor.caller.tl.now(), &visitor.app.serving.zone);
-    let known = |hit: &&throughline::recalling::Hit| searched.card(&hit.session).is_some();
+    let (now, zone) = (visitor.caller.tl.now(), &visitor.app.config.time_zone);
+    let known = |hit: &&throughline::recall::Hit| searched.session(&hit.session).is_some();
     let hits: Vec<_> = searched.found.hits.iter().filter(known).collect();
     html! {
-        @if searched.behind > 0 {
-            p.muted { (counted(searched.behind, "change")) " cannot be searched yet; search again in a moment." }
+        @if searched.lag > 0 {
+            p.muted { (pluralize(searched.lag, "change")) " cannot be searched yet; search again in a moment." }
         }
         @if let Some(corrected) = &searched.found.corrected {
             p.muted { "Nothing has it as it was typed. Searched for " b { (corrected) } " instead." }
@@ -137,13 +144,13 @@ async fn results(visitor: &Visitor, typed: &str, typing: bool) -> Markup {
             ol.rows.hits aria-label="What was found" {
                 @for hit in hits {
                     li {
-                        a.row href=(entry_place(&hit.session, hit.seq)) {
+                        a.row href=(entry_path(&hit.session, hit.seq)) {
                             span.name {
-                                (searched.card(&hit.session).map_or("", title))
+                                (searched.session(&hit.session).map_or("", session_title))
                                 span.muted { " #" (hit.seq) " · " (hit.author.as_deref().unwrap_or(hit.role.as_str())) }
                             }
-                            span.preview { (snippet(&hit.snippet)) }
-                            span.age { (ago(hit.at, now, zone)) }
+                            span.preview { (render_snippet(&hit.snippet)) }
+                            span.age { (relative_time(hit.at, now, zone)) }
                         }
                     }
                 }
@@ -164,7 +171,7 @@ mod tests {
             cut_before: true,
             cut_after: false,
         };
-        let html = snippet(&found).into_string();
+        let html = render_snippet(&found).into_string();
         assert_eq!(html, "… a &lt;b&gt; <mark>needle</mark>");
     }
 }

@@ -4,19 +4,21 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
-use throughline::glance::{compact, counted};
-use throughline::{Card, Entry, Lineage, Read, Seq, Session, Status};
+use throughline::format::{abbreviate, pluralize};
+use throughline::{Entry, Lineage, ReadRange, Seq, Session, SessionInfo, Status};
 
-use super::entry::{Showing, plain};
-use super::layout::{self, Place, part as part_of, said};
-use super::side;
-use super::visitor::{Fault, Opened};
-use super::words::{encoded, entry_place, place, since, title};
+use super::entry::{EntryRenderer, plain_text};
+use super::layout::{self, NavItem, flash_message, fragment as part_of};
+use super::page_format::{
+    entry_path, percent_encode, relative_time_phrase, session_path, session_title,
+};
+use super::sidebar;
+use super::visitor::{PageError, VisitorSession};
 use crate::Problem;
-use crate::extract::{Number, Query};
+use crate::extract::{PathSeq, Query};
 
 /// Entries on a page.
-const PAGE: usize = 50;
+const PAGE_SIZE: usize = 50;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct PageQuery {
@@ -31,18 +33,20 @@ pub(super) struct PageQuery {
 }
 
 /// A stretch of entries, and whether there are others around it.
-struct Stretch {
+struct EntryWindow {
     entries: Vec<Entry>,
     earlier: Option<Seq>,
     later: Option<Seq>,
 }
 
-impl Stretch {
-    async fn read(session: &Session, head: Seq, query: &PageQuery) -> Result<Self, Fault> {
+impl EntryWindow {
+    async fn read(session: &Session, head: Seq, query: &PageQuery) -> Result<Self, PageError> {
         let read = match (query.after, query.before) {
-            (Some(after), _) => Read::from(Seq(after.saturating_add(1)), PAGE),
-            (None, Some(before)) => Read::before(Some(Seq(before.saturating_sub(1))), PAGE),
-            (None, None) => Read::tail(PAGE),
+            (Some(after), _) => ReadRange::starting_at(Seq(after.saturating_add(1)), PAGE_SIZE),
+            (None, Some(before)) => {
+                ReadRange::up_to(Some(Seq(before.saturating_sub(1))), PAGE_SIZE)
+            }
+            (None, None) => ReadRange::tail(PAGE_SIZE),
         };
         let nothing = read.to == Some(Seq::ZERO) || read.from > head;
         let entries = if nothing {
@@ -50,17 +54,19 @@ impl Stretch {
         } else {
             session.read(read).await?
         };
-        Ok(Self::of(entries, head))
+        Ok(Self::from_entries(entries, head))
     }
 
-    async fn around(session: &Session, head: Seq, seq: Seq) -> Result<Self, Fault> {
-        let half = PAGE as u64 / 2;
+    async fn around(session: &Session, head: Seq, seq: Seq) -> Result<Self, PageError> {
+        let half = PAGE_SIZE as u64 / 2;
         let from = Seq(seq.0.saturating_sub(half).max(1));
-        let entries = session.read(Read::from(from, PAGE)).await?;
-        Ok(Self::of(entries, head))
+        let entries = session
+            .read(ReadRange::starting_at(from, PAGE_SIZE))
+            .await?;
+        Ok(Self::from_entries(entries, head))
     }
 
-    fn of(entries: Vec<Entry>, head: Seq) -> Self {
+    fn from_entries(entries: Vec<Entry>, head: Seq) -> Self {
         let first = entries.first().map(|entry| entry.seq);
         let last = entries.last().map(|entry| entry.seq);
         Self {
@@ -70,14 +76,14 @@ impl Stretch {
         }
     }
 
-    fn shown(&self, opened: &Opened, at: Option<Seq>) -> Markup {
-        let here = place(opened.session.id());
-        let showing = Showing::new(opened, &self.entries, at);
+    fn render(&self, opened: &VisitorSession, at: Option<Seq>) -> Markup {
+        let here = session_path(opened.session.id());
+        let showing = EntryRenderer::new(opened, &self.entries, at);
         html! {
             @if let Some(seq) = self.earlier {
                 p.more { a href={ (here) "?before=" (seq) } data-earlier { "Earlier entries" } }
             }
-            @for entry in &self.entries { (showing.entry(entry)) }
+            @for entry in &self.entries { (showing.render_entry(entry)) }
             @if let Some(seq) = self.later {
                 p.more { a href={ (here) "?after=" (seq) } data-later { "Later entries" } }
             }
@@ -86,85 +92,95 @@ impl Stretch {
 }
 
 /// What is under way in a session.
-fn under_way(opened: &Opened) -> Option<String> {
+fn running_turn_id(opened: &VisitorSession) -> Option<String> {
     let turns = &opened.visitor.app.turns;
     let live = turns.find(opened.session.reference(), None)?;
     live.outcome().is_none().then(|| live.id().to_string())
 }
 
 pub(super) async fn page(
-    opened: Opened,
+    opened: VisitorSession,
     Query(query): Query<PageQuery>,
-) -> Result<Response, Fault> {
-    let head = opened.record.card.head;
-    let stretch = Stretch::read(&opened.session, head, &query).await?;
-    shown(&opened, &stretch, None, query.said.as_deref()).await
+) -> Result<Response, PageError> {
+    let head = opened.record.info.head;
+    let stretch = EntryWindow::read(&opened.session, head, &query).await?;
+    render_page(&opened, &stretch, None, query.said.as_deref()).await
 }
 
 /// The page that has an entry on it.
-pub(super) async fn at(opened: Opened, Number(seq): Number) -> Result<Response, Fault> {
-    let head = opened.record.card.head;
+pub(super) async fn page_at_entry(
+    opened: VisitorSession,
+    PathSeq(seq): PathSeq,
+) -> Result<Response, PageError> {
+    let head = opened.record.info.head;
     if seq == Seq::ZERO || seq > head {
-        return Err(no_entry(&opened, seq));
+        return Err(entry_not_found(&opened, seq));
     }
-    let stretch = Stretch::around(&opened.session, head, seq).await?;
-    shown(&opened, &stretch, Some(seq), None).await
+    let stretch = EntryWindow::around(&opened.session, head, seq).await?;
+    render_page(&opened, &stretch, Some(seq), None).await
 }
 
-fn no_entry(opened: &Opened, seq: Seq) -> Fault {
-    Fault::from(throughline::StoreError::NoSuchEntry {
+fn entry_not_found(opened: &VisitorSession, seq: Seq) -> PageError {
+    PageError::from(throughline::StoreError::NoSuchEntry {
         id: opened.session.id().clone(),
         seq,
-        head: opened.record.card.head,
+        head: opened.record.info.head,
     })
 }
 
 /// Entries alone, for a script.
-pub(super) async fn part(
-    opened: Opened,
+pub(super) async fn entries_fragment(
+    opened: VisitorSession,
     Query(query): Query<PageQuery>,
-) -> Result<Response, Fault> {
-    let stretch = Stretch::read(&opened.session, opened.record.card.head, &query).await?;
-    Ok(part_of(&stretch.shown(&opened, None)))
+) -> Result<Response, PageError> {
+    let stretch = EntryWindow::read(&opened.session, opened.record.info.head, &query).await?;
+    Ok(part_of(&stretch.render(&opened, None)))
 }
 
 /// A message as the text it is, whole.
-pub(super) async fn text(opened: Opened, Number(seq): Number) -> Result<Response, Fault> {
+pub(super) async fn message_text(
+    opened: VisitorSession,
+    PathSeq(seq): PathSeq,
+) -> Result<Response, PageError> {
     let found = match seq {
         Seq::ZERO => None,
-        seq => opened.session.read(Read::between(seq, seq, 1)).await?.pop(),
+        seq => opened
+            .session
+            .read(ReadRange::between(seq, seq, 1))
+            .await?
+            .pop(),
     };
-    let entry = found.ok_or_else(|| no_entry(&opened, seq))?;
+    let entry = found.ok_or_else(|| entry_not_found(&opened, seq))?;
     let Some(message) = entry.message() else {
         let detail = format!("entry {seq} is no message");
         return Err(Problem::not_found("entry_not_found", detail).into());
     };
     let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-    Ok((kind, plain(&message.content)).into_response())
+    Ok((kind, plain_text(&message.content)).into_response())
 }
 
-async fn shown(
-    opened: &Opened,
-    stretch: &Stretch,
+async fn render_page(
+    opened: &VisitorSession,
+    stretch: &EntryWindow,
     at: Option<Seq>,
     done: Option<&str>,
-) -> Result<Response, Fault> {
-    let card = &opened.record.card;
-    let side = side::shown(opened).await?;
+) -> Result<Response, PageError> {
+    let card = &opened.record.info;
+    let side = sidebar::render_sidebar(opened).await?;
     let last = stretch.entries.last().map_or(Seq::ZERO, |entry| entry.seq);
     let main = html! {
-        (header(opened, Tab::Chat, done))
+        (session_header(opened, Tab::Chat, done))
         div.chat {
             div.talk {
                 div id="entries" data-session=(card.id) data-last=(last) data-whole[stretch.later.is_none()]
-                    data-turn=[under_way(opened)] role="log" aria-label="What was said" {
+                    data-turn=[running_turn_id(opened)] role="log" aria-label="What was said" {
                     @if card.head == Seq::ZERO {
                         div.empty { p.big { "Nothing said yet" } p { "Say something below; it is kept the moment it is sent." } }
                     }
-                    (stretch.shown(opened, at))
+                    (stretch.render(opened, at))
                 }
                 @if stretch.later.is_none() { (composer(opened)) }
-                @else { p.more { a href={ (place(&card.id)) "#end" } { "To the end" } } }
+                @else { p.more { a href={ (session_path(&card.id)) "#end" } { "To the end" } } }
                 div id="end" {}
             }
             aside id="side" aria-label="What the model keeps in mind" { (side) }
@@ -173,30 +189,30 @@ async fn shown(
     let scripts = ["live.js", "session.js"];
     Ok(layout::page(
         &opened.visitor,
-        Place::Sessions,
-        title(card),
+        NavItem::Sessions,
+        session_title(card),
         &scripts,
         &main,
     ))
 }
 
-fn composer(opened: &Opened) -> Markup {
-    let voices = &opened.visitor.app.serving.voices;
+fn composer(opened: &VisitorSession) -> Markup {
+    let voices = &opened.visitor.app.config.responders;
     let (models, agents) = (voices.models(), voices.agents());
-    let own = opened.record.card.agent.as_ref();
+    let own = opened.record.info.agent.as_ref();
     html! {
-        form.composer id="composer" method="post" action={ (place(opened.session.id())) "/turns" } {
+        form.composer id="composer" method="post" action={ (session_path(opened.session.id())) "/turns" } {
             label.visually-hidden for="message" { "Your message" }
             textarea id="message" name="message" rows="2" required placeholder="Say something" {}
             div.below {
                 span.muted.hint {
                     @if let [usual, others @ ..] = models.as_slice() && !others.is_empty() {
-                        (choice("model", "Who answers: the model", usual, others))
+                        (responder_select("model", "Who answers: the model", usual, others))
                     } @else {
-                        (voices.usual().as_deref().unwrap_or("no model: the offline agent answers"))
+                        (voices.default_model().as_deref().unwrap_or("no model: the offline agent answers"))
                     }
                     @if !agents.is_empty() {
-                        (choice("agent", "Who answers: the agent", own.map_or("no agent", |agent| &agent.name), &agents))
+                        (responder_select("agent", "Who answers: the agent", own.map_or("no agent", |agent| &agent.name), &agents))
                     }
                 }
                 span id="turn-state" role="status" {}
@@ -208,7 +224,7 @@ fn composer(opened: &Opened) -> Markup {
 }
 
 /// Who is to answer: as usual, or one of these.
-fn choice(name: &str, label: &str, usual: &str, others: &[String]) -> Markup {
+fn responder_select(name: &str, label: &str, usual: &str, others: &[String]) -> Markup {
     html! {
         select name=(name) aria-label=(label) title=(label) {
             option value="" { (usual) }
@@ -238,33 +254,33 @@ const TABS: [(Tab, &str, &str); 5] = [
 ];
 
 /// What every view of a session begins with.
-pub(super) fn header(opened: &Opened, tab: Tab, done: Option<&str>) -> Markup {
-    let card = &opened.record.card;
+pub(super) fn session_header(opened: &VisitorSession, tab: Tab, done: Option<&str>) -> Markup {
+    let card = &opened.record.info;
     let (now, zone) = (
         opened.visitor.caller.tl.now(),
-        &opened.visitor.app.serving.zone,
+        &opened.visitor.app.config.time_zone,
     );
-    let here = place(&card.id);
+    let here = session_path(&card.id);
     html! {
-        (said(done))
+        (flash_message(done))
         div.session-head {
             div.head {
-                h1 title=(card.id) { (super::words::beginning(title(card), 80)) }
+                h1 title=(card.id) { (super::page_format::truncate_line(session_title(card), 80)) }
                 @if card.status == Status::Archived { span.badge { "archived" } }
-                @for tag in &card.tags { a.tag href={ "/?tag=" (encoded(tag.as_str())) } { (tag) } }
-                (actions(card))
+                @for tag in &card.tags { a.tag href={ "/?tag=" (percent_encode(tag.as_str())) } { (tag) } }
+                (action_menu(card))
             }
             p.facts {
                 @match &card.lineage {
-                    Lineage::Forked { session, at } => span { "fork of " a href=(entry_place(session, *at)) { (session) " at #" (at) } },
-                    Lineage::Continued { session } => span { "goes on from " a href=(place(session)) { (session) } },
+                    Lineage::Forked { session, at } => span { "fork of " a href=(entry_path(session, *at)) { (session) " at #" (at) } },
+                    Lineage::Continued { session } => span { "goes on from " a href=(session_path(session)) { (session) } },
                     Lineage::Root => {},
                 }
                 @if let Some(agent) = &card.agent { span { (agent.name) } }
                 @if let Some(model) = &card.model { span { (model) } }
-                span { (counted(card.messages, "message")) }
-                @if card.tokens.total() > 0 { span { (compact(card.tokens.total())) " tokens" } }
-                span { "active " (since(card.last_activity, now, zone)) }
+                span { (pluralize(card.messages, "message")) }
+                @if card.tokens.total() > 0 { span { (abbreviate(card.tokens.total())) " tokens" } }
+                span { "active " (relative_time_phrase(card.last_activity, now, zone)) }
             }
             nav.tabs aria-label="Views of this session" {
                 @for (known, path, name) in TABS {
@@ -276,15 +292,15 @@ pub(super) fn header(opened: &Opened, tab: Tab, done: Option<&str>) -> Markup {
     }
 }
 
-fn actions(card: &Card) -> Markup {
-    let here = place(&card.id);
+fn action_menu(card: &SessionInfo) -> Markup {
+    let here = session_path(&card.id);
     let button = |path: &str, name: &str| {
         html! { li { form method="post" action={ (here) "/" (path) } { button type="submit" { (name) } } } }
     };
     let link =
         |path: &str, name: &str| html! { li { a href={ (here) "/" (path) } { (name) "…" } } };
     let export = |format: &str, name: &str| {
-        let api = encoded(card.id.as_str());
+        let api = percent_encode(card.id.as_str());
         html! { li { a href={ "/api/sessions/" (api) "/export?format=" (format) } download { "Export as " (name) } } }
     };
     html! {

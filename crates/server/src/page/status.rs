@@ -3,96 +3,101 @@
 use axum::response::Response;
 use maud::{Markup, html};
 use throughline::context::Request;
-use throughline::glance::thousands;
-use throughline::{Entry, Read, Voice};
+use throughline::format::format_thousands;
+use throughline::{Entry, ReadRange, Responder};
 
-use super::chart::{costs, gauge, legend, turns};
-use super::layout::{self, Place, part as part_of};
-use super::session::{Tab, header};
-use super::visitor::{Fault, Opened};
-use super::words::{entry_place, moment, since, title};
+use super::chart::{gauge, legend, turn_chart, turn_costs};
+use super::layout::{self, NavItem, fragment as part_of};
+use super::page_format::{entry_path, format_timestamp, relative_time_phrase, session_title};
+use super::session::{Tab, session_header};
+use super::visitor::{PageError, VisitorSession};
 
 /// Entries looked at for what turns cost.
-const LOOKED_AT: usize = 1_000;
+const MAX_SCANNED_ENTRIES: usize = 1_000;
 /// Turns drawn, at most.
-const DRAWN: usize = 120;
+const MAX_DRAWN_TURNS: usize = 120;
 
 /// Who would answer, and what they would be sent now.
-pub(super) async fn now(opened: &Opened) -> Result<(Voice, Request), Fault> {
-    let voice = opened.visitor.app.voice(&opened.session).await?;
-    let request = opened.session.request(&voice.asking(None)).await?;
+pub(super) async fn current_request(
+    opened: &VisitorSession,
+) -> Result<(Responder, Request), PageError> {
+    let voice = opened.visitor.app.responder(&opened.session).await?;
+    let request = opened.session.request(&voice.request_options(None)).await?;
     Ok((voice, request))
 }
 
 /// The gauge alone, for the head of a session.
-pub(super) async fn part(opened: Opened) -> Result<Response, Fault> {
-    let (voice, request) = now(&opened).await?;
+pub(super) async fn gauge_fragment(opened: VisitorSession) -> Result<Response, PageError> {
+    let (voice, request) = current_request(&opened).await?;
     let percent = request.tokens * 100 / request.budget.max(1);
     Ok(part_of(&html! {
-        a.small-gauge href={ (super::words::place(opened.session.id())) "/status" } title={ (thousands(request.tokens)) " of " (thousands(request.budget)) " tokens" } {
-            (gauge(&request, voice.policy.threshold(voice.window)))
+        a.small-gauge href={ (super::page_format::session_path(opened.session.id())) "/status" } title={ (format_thousands(request.tokens)) " of " (format_thousands(request.budget)) " tokens" } {
+            (gauge(&request, voice.policy.compaction_threshold(voice.window)))
             span { (percent) " %" }
         }
     }))
 }
 
-pub(super) async fn page(opened: Opened) -> Result<Response, Fault> {
-    let (voice, request) = now(&opened).await?;
-    let entries = opened.session.read(Read::tail(LOOKED_AT)).await?;
-    let mut costs = costs(&entries);
-    costs.drain(..costs.len().saturating_sub(DRAWN));
-    let card = &opened.record.card;
-    let threshold = voice.policy.threshold(voice.window);
+pub(super) async fn page(opened: VisitorSession) -> Result<Response, PageError> {
+    let (voice, request) = current_request(&opened).await?;
+    let entries = opened
+        .session
+        .read(ReadRange::tail(MAX_SCANNED_ENTRIES))
+        .await?;
+    let mut costs = turn_costs(&entries);
+    costs.drain(..costs.len().saturating_sub(MAX_DRAWN_TURNS));
+    let card = &opened.record.info;
+    let threshold = voice.policy.compaction_threshold(voice.window);
     let main = html! {
-        (header(&opened, Tab::Status, None))
+        (session_header(&opened, Tab::Status, None))
         div.columns {
-            section.card {
+            section.info {
                 h2 { "Context" }
-                p { b { (thousands(request.tokens)) } " of " (thousands(request.budget)) " tokens would be sent now, by the policy " code { (request.policy) } "." }
+                p { b { (format_thousands(request.tokens)) } " of " (format_thousands(request.budget)) " tokens would be sent now, by the policy " code { (request.policy) } "." }
                 (gauge(&request, threshold))
                 p.muted { @match threshold {
-                    Some(at) => { "Compacts by itself at " (thousands(at)) " tokens, the line in the gauge." },
+                    Some(at) => { "Compacts by itself at " (format_thousands(at)) " tokens, the line in the gauge." },
                     None => "Does not compact by itself.",
                 } }
                 (legend(&request))
             }
-            section.card {
+            section.info {
                 h2 { "Totals" }
                 (totals(&opened, &voice))
             }
         }
-        section.card {
+        section.info {
             h2 { "Tokens a turn" }
-            (turns(&card.id, &costs))
+            (turn_chart(&card.id, &costs))
         }
-        section.card {
+        section.info {
             h2 { "Compactions" }
             (compactions(&opened, &entries))
         }
     };
     Ok(layout::page(
         &opened.visitor,
-        Place::Sessions,
-        title(card),
+        NavItem::Sessions,
+        session_title(card),
         &["live.js", "status.js"],
         &main,
     ))
 }
 
-fn totals(opened: &Opened, voice: &Voice) -> Markup {
-    let card = &opened.record.card;
+fn totals(opened: &VisitorSession, voice: &Responder) -> Markup {
+    let card = &opened.record.info;
     let (now, zone) = (
         opened.visitor.caller.tl.now(),
-        &opened.visitor.app.serving.zone,
+        &opened.visitor.app.config.time_zone,
     );
     html! {
         dl {
             dt { "Answered by" } dd { (voice.model_name().unwrap_or("the offline agent")) }
-            dt { "Messages" } dd { (thousands(card.messages)) ", " (thousands(card.queries)) " of them questions" }
-            dt { "Tokens sent" } dd { (thousands(card.tokens.input)) ", " (thousands(card.tokens.cache_read)) " of them from a cache" }
-            dt { "Tokens answered" } dd { (thousands(card.tokens.output)) }
-            dt { "Made" } dd { (moment(card.created_at, zone)) }
-            dt { "Last active" } dd { (since(card.last_activity, now, zone)) }
+            dt { "Messages" } dd { (format_thousands(card.messages)) ", " (format_thousands(card.queries)) " of them questions" }
+            dt { "Tokens sent" } dd { (format_thousands(card.tokens.input)) ", " (format_thousands(card.tokens.cache_read)) " of them from a cache" }
+            dt { "Tokens answered" } dd { (format_thousands(card.tokens.output)) }
+            dt { "Made" } dd { (format_timestamp(card.created_at, zone)) }
+            dt { "Last active" } dd { (relative_time_phrase(card.last_activity, now, zone)) }
             @if let Some(workspace) = &card.workspace { dt { "Folder" } dd { code { (workspace) } } }
             @if let Some(project) = &card.project { dt { "Project" } dd { code { (project) } } }
             @if let Some(key) = &card.key { dt { "Key" } dd { code { (key) } } }
@@ -103,14 +108,14 @@ fn totals(opened: &Opened, voice: &Voice) -> Markup {
 }
 
 /// Compactions on a line of time.
-fn compactions(opened: &Opened, entries: &[Entry]) -> Markup {
-    let marks = &opened.record.standing.checkpoints;
+fn compactions(opened: &VisitorSession, entries: &[Entry]) -> Markup {
+    let marks = &opened.record.state.checkpoints;
     let (now, zone) = (
         opened.visitor.caller.tl.now(),
-        &opened.visitor.app.serving.zone,
+        &opened.visitor.app.config.time_zone,
     );
     let id = opened.session.id();
-    if opened.record.card.compactions == 0 {
+    if opened.record.info.compactions == 0 {
         return html! { p.muted { "None yet." } };
     }
     let time = |seq| {
@@ -124,14 +129,14 @@ fn compactions(opened: &Opened, entries: &[Entry]) -> Markup {
         ol.timeline {
             @for (index, mark) in marks.iter().enumerate() {
                 li {
-                    a href=(entry_place(id, mark.seq)) { "#" (mark.seq) }
-                    " stands for everything up to " a href=(entry_place(id, mark.covers)) { "#" (mark.covers) }
+                    a href=(entry_path(id, mark.seq)) { "#" (mark.seq) }
+                    " stands for everything up to " a href=(entry_path(id, mark.covers)) { "#" (mark.covers) }
                     @if index == last { span.badge { "in force" } }
-                    @if let Some(at) = time(mark.seq) { " " span.muted { (since(at, now, zone)) } }
+                    @if let Some(at) = time(mark.seq) { " " span.muted { (relative_time_phrase(at, now, zone)) } }
                 }
             }
         }
-        @let taken_back = opened.record.card.compactions - (marks.len() as u64).min(opened.record.card.compactions);
-        @if taken_back > 0 { p.muted { (thousands(taken_back)) " more were taken back or came before a new start." } }
+        @let taken_back = opened.record.info.compactions - (marks.len() as u64).min(opened.record.info.compactions);
+        @if taken_back > 0 { p.muted { (format_thousands(taken_back)) " more were taken back or came before a new start." } }
     }
 }

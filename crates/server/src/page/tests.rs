@@ -10,20 +10,20 @@ use throughline::{Message, NewSession, NewToken, Role, Session, Throughline, Tok
 use tower::ServiceExt as _;
 
 use super::routes;
-use crate::{App, Gate, Limits, OfflineVoices, Serving};
+use crate::{AccessMode, App, Limits, OfflineRegistry, ServerConfig};
 
 async fn app(secure: bool) -> App {
-    App::new(Serving {
+    App::new(ServerConfig {
         tl: Throughline::open("memory:").await.unwrap(),
-        voices: Arc::new(OfflineVoices),
-        gate: Gate::Tokens,
+        responders: Arc::new(OfflineRegistry),
+        gate: AccessMode::Tokens,
         limits: Limits::default(),
         hosts: Vec::new(),
         origins: Vec::new(),
-        zone: jiff::tz::TimeZone::UTC,
+        time_zone: jiff::tz::TimeZone::UTC,
         secure,
         trusted_proxies: Vec::new(),
-        spool: None,
+        spool_dir: None,
     })
 }
 
@@ -34,12 +34,12 @@ async fn token(app: &App, owner: &str, role: TokenRole) -> String {
         label: None,
         expires_at: None,
     };
-    app.serving.tl.make_token(new).await.unwrap().text
+    app.config.tl.issue_token(new).await.unwrap().text
 }
 
 /// A session of alice's, with something said in it.
-async fn hers(app: &App) -> Session {
-    let tl = app.serving.tl.on_behalf_of("alice".parse().unwrap());
+async fn alice_session(app: &App) -> Session {
+    let tl = app.config.tl.on_behalf_of("alice".parse().unwrap());
     let session = tl.create(NewSession::default()).await.unwrap();
     let said = Message::text(Role::User, "hers alone");
     session.append(said).await.unwrap();
@@ -47,7 +47,7 @@ async fn hers(app: &App) -> Session {
 }
 
 /// Every field that any form has.
-const FORM: &str = "message=x&name=x&description=x&tags=x&text=x&pin=1&at=1&which=&style=append\
+const ALL_FORM_FIELDS: &str = "message=x&name=x&description=x&tags=x&text=x&pin=1&at=1&which=&style=append\
                     &summary=x&to=1&act=add&token=x&user=x&role=user";
 
 async fn call(app: &App, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
@@ -59,7 +59,11 @@ async fn call(app: &App, method: &str, path: &str, headers: &[(&str, &str)]) -> 
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let body = Body::from(if method == "POST" { FORM } else { "" });
+    let body = Body::from(if method == "POST" {
+        ALL_FORM_FIELDS
+    } else {
+        ""
+    });
     let request = request.body(body).unwrap();
     crate::router(app).oneshot(request).await.unwrap()
 }
@@ -80,18 +84,18 @@ fn paths(id: &str) -> Vec<String> {
     routes().into_iter().map(fill).collect()
 }
 
-fn is_open(path: &str) -> bool {
+fn is_public(path: &str) -> bool {
     path == "/login" || path == "/logout" || path.starts_with("/assets/")
 }
 
 #[tokio::test]
 async fn every_page_asks_for_a_token() {
     let app = app(false).await;
-    let session = hers(&app).await;
+    let session = alice_session(&app).await;
     for path in paths(session.id().as_str()) {
         for method in ["GET", "POST"] {
             let response = call(&app, method, &path, &[]).await;
-            if is_open(&path) || response.status() == StatusCode::METHOD_NOT_ALLOWED {
+            if is_public(&path) || response.status() == StatusCode::METHOD_NOT_ALLOWED {
                 continue;
             }
             assert_eq!(response.status(), StatusCode::SEE_OTHER, "{method} {path}");
@@ -107,7 +111,7 @@ async fn every_page_asks_for_a_token() {
 #[tokio::test]
 async fn no_page_reaches_somebody_elses_session() {
     let app = app(false).await;
-    let session = hers(&app).await;
+    let session = alice_session(&app).await;
     let before = session.record().await.unwrap();
     let his = format!("Bearer {}", token(&app, "bob", TokenRole::Admin).await);
     let mut asked = 0;
@@ -153,10 +157,10 @@ async fn a_login_keeps_the_token_where_no_script_sees_it() {
 #[tokio::test]
 async fn a_form_counts_only_from_the_page_itself() {
     let app = app(false).await;
-    let session = hers(&app).await;
+    let session = alice_session(&app).await;
     let cookie = format!("tl_token={}", token(&app, "alice", TokenRole::User).await);
     let path = format!("/s/{}/clear", session.id());
-    let before = session.record().await.unwrap().card.head;
+    let before = session.record().await.unwrap().info.head;
     for origin in [
         ("origin", "https://evil.example"),
         ("origin", "null"),
@@ -166,17 +170,17 @@ async fn a_form_counts_only_from_the_page_itself() {
         let response = call(&app, "POST", &path, &[("cookie", &cookie), origin]).await;
         assert_eq!(response.status(), StatusCode::FORBIDDEN, "{origin:?}");
     }
-    assert_eq!(session.record().await.unwrap().card.head, before);
+    assert_eq!(session.record().await.unwrap().info.head, before);
     let own = [("cookie", cookie.as_str()), ("origin", "http://localhost")];
     let response = call(&app, "POST", &path, &own).await;
     assert_eq!(response.status(), StatusCode::SEE_OTHER);
-    assert!(session.record().await.unwrap().card.head > before);
+    assert!(session.record().await.unwrap().info.head > before);
 }
 
 #[tokio::test]
 async fn a_browser_runs_and_loads_nothing_but_what_the_page_brings() {
     let app = app(false).await;
-    let session = hers(&app).await;
+    let session = alice_session(&app).await;
     let hers = format!("Bearer {}", token(&app, "alice", TokenRole::Admin).await);
     for path in paths(session.id().as_str()) {
         let response = call(&app, "GET", &path, &[("authorization", &hers)]).await;

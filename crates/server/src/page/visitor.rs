@@ -8,24 +8,24 @@ use serde::de::DeserializeOwned;
 use throughline::{Record, Session};
 
 use super::layout;
-use super::words::encoded;
-use crate::body::body;
-use crate::extract::Id;
+use super::page_format::percent_encode;
+use crate::extract::PathSessionId;
+use crate::request_body::read_body;
 use crate::{App, Caller, Problem};
 
 /// Something went wrong, told as a page.
 #[derive(Debug)]
-pub(super) struct Fault(pub(super) Problem);
+pub(super) struct PageError(pub(super) Problem);
 
-impl<E: Into<Problem>> From<E> for Fault {
+impl<E: Into<Problem>> From<E> for PageError {
     fn from(error: E) -> Self {
         Self(error.into())
     }
 }
 
-impl IntoResponse for Fault {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
-        layout::failed(&self.0)
+        layout::error_page(&self.0)
     }
 }
 
@@ -55,10 +55,10 @@ impl FromRequestParts<App> for Visitor {
             }
             Err(problem) if problem.status == StatusCode::UNAUTHORIZED => {
                 let next = if parts.method.is_safe() { &here } else { "/" };
-                let login = format!("/login?next={}", encoded(next));
+                let login = format!("/login?next={}", percent_encode(next));
                 Err(Redirect::to(&login).into_response())
             }
-            Err(problem) => Err(Fault(problem).into_response()),
+            Err(problem) => Err(PageError(problem).into_response()),
         }
     }
 }
@@ -76,22 +76,22 @@ impl Visitor {
 
 /// The session somebody opened.
 #[derive(Clone, Debug)]
-pub(super) struct Opened {
+pub(super) struct VisitorSession {
     pub(super) visitor: Visitor,
     pub(super) session: Session,
     pub(super) record: Record,
 }
 
-impl FromRequestParts<App> for Opened {
+impl FromRequestParts<App> for VisitorSession {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
         let visitor = Visitor::from_request_parts(parts, app).await?;
         let found = async {
-            let Id(id) = Id::from_request_parts(parts, app).await?;
-            let session = visitor.caller.tl.unopened(&id);
+            let PathSessionId(id) = PathSessionId::from_request_parts(parts, app).await?;
+            let session = visitor.caller.tl.session_unchecked(&id);
             let record = session.record().await?;
-            Ok::<_, Fault>((session, record))
+            Ok::<_, PageError>((session, record))
         };
         match found.await {
             Ok((session, record)) => Ok(Self {
@@ -112,12 +112,14 @@ impl<T: DeserializeOwned> FromRequest<App> for Form<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
-        form_of(request, app, app.limits().body).await.map(Self)
+        read_form(request, app, app.limits().body_bytes)
+            .await
+            .map(Self)
     }
 }
 
 /// What was filled into a form of at most so many bytes.
-pub(super) async fn form_of<T: DeserializeOwned>(
+pub(super) async fn read_form<T: DeserializeOwned>(
     request: Request,
     app: &App,
     most: usize,
@@ -130,12 +132,12 @@ pub(super) async fn form_of<T: DeserializeOwned>(
             "not_a_form",
             "this takes a form of the page; programs use /api",
         );
-        return Err(Fault(problem).into_response());
+        return Err(PageError(problem).into_response());
     }
-    let bytes = body(request, app, most).await;
-    let bytes = bytes.map_err(|problem| Fault(problem).into_response())?;
+    let bytes = read_body(request, app, most).await;
+    let bytes = bytes.map_err(|problem| PageError(problem).into_response())?;
     serde_urlencoded::from_bytes(&bytes).map_err(|error| {
         let problem = Problem::bad_request("bad_form", format!("the form: {error}"));
-        Fault(problem).into_response()
+        PageError(problem).into_response()
     })
 }

@@ -3,26 +3,30 @@
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 
-use super::{Asker, largest, said};
-use crate::api::blobs::Which;
-use crate::body::body;
+use super::{CallContext, max_body_bytes, store_response};
+use crate::api::blobs::PathDigest;
+use crate::request_body::read_body;
 
 /// Keeps some bytes.
-pub(super) async fn put(asker: Asker, request: Request) -> Response {
-    let bytes = match body(request, &asker.app, largest(&asker.app)).await {
+pub(super) async fn put(asker: CallContext, request: Request) -> Response {
+    let bytes = match read_body(request, &asker.app, max_body_bytes(&asker.app)).await {
         Ok(bytes) => bytes,
         Err(problem) => return problem.into_response(),
     };
     let kept = asker.store().put_blob(asker.owner(), bytes).await;
-    said(kept.map(|digest| axum::Json(digest).into_response()))
+    store_response(kept.map(|digest| axum::Json(digest).into_response()))
 }
 
 /// The bytes with the digest in the path.
-pub(super) async fn get(asker: Asker, Which(digest): Which) -> Response {
-    let _memory = match asker.app.memory(asker.app.limits().blob).await {
+pub(super) async fn get(asker: CallContext, PathDigest(digest): PathDigest) -> Response {
+    let _memory = match asker
+        .app
+        .acquire_body_memory(asker.app.limits().blob_bytes)
+        .await
+    {
         Ok(memory) => memory,
         Err(problem) => return problem.into_response(),
     };
     let found = asker.store().blob(asker.owner(), &digest).await;
-    said(found.map(IntoResponse::into_response))
+    store_response(found.map(IntoResponse::into_response))
 }

@@ -2,92 +2,95 @@
 
 use async_trait::async_trait;
 use axum::Router;
-use throughline::{Candidate, Card, Page, Project, StoreError, Trashed};
+use throughline::{Candidate, Page, Project, SessionInfo, StoreError, TrashedSession};
 use throughline_remote::wire;
 
-use super::{Answered, Asker, on};
+use super::{CallContext, CallHandler, route_call};
 use crate::App;
 
 /// The paths of this part.
-pub(super) fn routes(router: Router<App>) -> Router<App> {
-    let router = on::<wire::List>(router);
-    let router = on::<wire::Count>(router);
-    let router = on::<wire::Candidates>(router);
-    let router = on::<wire::Trash>(router);
-    let router = on::<wire::Restore>(router);
-    let router = on::<wire::TrashedBefore>(router);
-    let router = on::<wire::Remove>(router);
-    let router = on::<wire::Projects>(router);
-    on::<wire::PutProject>(router)
+pub(super) fn add_routes(router: Router<App>) -> Router<App> {
+    let router = route_call::<wire::ListSessions>(router);
+    let router = route_call::<wire::CountSessions>(router);
+    let router = route_call::<wire::FindCandidates>(router);
+    let router = route_call::<wire::Trash>(router);
+    let router = route_call::<wire::Restore>(router);
+    let router = route_call::<wire::ListTrashed>(router);
+    let router = route_call::<wire::Remove>(router);
+    let router = route_call::<wire::ListProjects>(router);
+    route_call::<wire::PutProject>(router)
 }
 
 #[async_trait]
-impl Answered for wire::List {
-    async fn answer(self, asker: &Asker) -> Result<Page<Card>, StoreError> {
-        let (after, limit) = (self.after.as_ref(), asker.page(self.limit));
+impl CallHandler for wire::ListSessions {
+    async fn handle(self, asker: &CallContext) -> Result<Page<SessionInfo>, StoreError> {
+        let (after, limit) = (self.after.as_ref(), asker.page_limit(self.limit));
         let owner = asker.owner();
         asker.store().list(owner, &self.filter, after, limit).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::Count {
-    async fn answer(self, asker: &Asker) -> Result<u64, StoreError> {
+impl CallHandler for wire::CountSessions {
+    async fn handle(self, asker: &CallContext) -> Result<u64, StoreError> {
         asker.store().count(asker.owner(), &self.filter).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::Candidates {
-    async fn answer(self, asker: &Asker) -> Result<Vec<Candidate>, StoreError> {
-        let (owner, limit) = (asker.owner(), asker.page(self.limit));
-        asker.store().candidates(owner, &self.text, limit).await
+impl CallHandler for wire::FindCandidates {
+    async fn handle(self, asker: &CallContext) -> Result<Vec<Candidate>, StoreError> {
+        let (owner, limit) = (asker.owner(), asker.page_limit(self.limit));
+        asker
+            .store()
+            .find_candidates(owner, &self.text, limit)
+            .await
     }
 }
 
 #[async_trait]
-impl Answered for wire::Trash {
-    async fn answer(self, asker: &Asker) -> Result<(), StoreError> {
+impl CallHandler for wire::Trash {
+    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
         let session = asker.session(&self.session);
         let fence = self.fence.as_ref();
-        asker.store().trash_under(&session, self.at, fence).await
+        asker.store().trash_fenced(&session, self.at, fence).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::Restore {
-    async fn answer(self, asker: &Asker) -> Result<(), StoreError> {
+impl CallHandler for wire::Restore {
+    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
         asker.store().restore(&asker.session(&self.session)).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::TrashedBefore {
-    async fn answer(self, asker: &Asker) -> Result<Vec<Trashed>, StoreError> {
-        asker.store().trashed(asker.owner(), self.before).await
+impl CallHandler for wire::ListTrashed {
+    async fn handle(self, asker: &CallContext) -> Result<Vec<TrashedSession>, StoreError> {
+        asker.store().list_trashed(asker.owner(), self.before).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::Remove {
-    async fn answer(self, asker: &Asker) -> Result<(), StoreError> {
+impl CallHandler for wire::Remove {
+    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
         let session = asker.session(&self.session);
         let (trashed_at, fence) = (self.trashed_at, self.fence.as_ref());
         let store = asker.store();
-        store.remove_under(&session, trashed_at, fence).await
+        store.remove_fenced(&session, trashed_at, fence).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::Projects {
-    async fn answer(self, asker: &Asker) -> Result<Vec<Project>, StoreError> {
-        asker.store().projects(asker.owner()).await
+impl CallHandler for wire::ListProjects {
+    async fn handle(self, asker: &CallContext) -> Result<Vec<Project>, StoreError> {
+        asker.store().list_projects(asker.owner()).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::PutProject {
-    async fn answer(self, asker: &Asker) -> Result<(), StoreError> {
+impl CallHandler for wire::PutProject {
+    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
         let owner = asker.owner();
         asker.store().put_project(owner, &self.project).await
     }

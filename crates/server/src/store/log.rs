@@ -3,133 +3,137 @@
 use async_trait::async_trait;
 use axum::Router;
 use throughline::{
-    Append, Birth, Created, GENESIS, Read, Record, Seq, SessionRef, StoreError, StoredEntry,
+    Append, CreateOutcome, GENESIS, ReadRange, Record, Seq, SessionHeader, SessionRef, StoreError,
+    StoredEntry,
 };
 use throughline_remote::wire;
 
-use super::{Answered, Asker, on};
+use super::{CallContext, CallHandler, route_call};
 use crate::App;
 
 /// The paths of this part.
-pub(super) fn routes(router: Router<App>) -> Router<App> {
-    let router = on::<wire::Create>(router);
-    let router = on::<wire::Append>(router);
-    let router = on::<wire::RecordOf>(router);
-    let router = on::<wire::BirthOf>(router);
-    let router = on::<wire::ReadStored>(router);
-    let router = on::<wire::CopyOf>(router);
-    let router = on::<wire::Fork>(router);
-    let router = on::<wire::Locate>(router);
-    let router = on::<wire::Erase>(router);
-    on::<wire::Adopt>(router)
+pub(super) fn add_routes(router: Router<App>) -> Router<App> {
+    let router = route_call::<wire::Create>(router);
+    let router = route_call::<wire::Append>(router);
+    let router = route_call::<wire::GetRecord>(router);
+    let router = route_call::<wire::GetHeader>(router);
+    let router = route_call::<wire::ReadStored>(router);
+    let router = route_call::<wire::ReadForCopy>(router);
+    let router = route_call::<wire::Fork>(router);
+    let router = route_call::<wire::Locate>(router);
+    let router = route_call::<wire::Erase>(router);
+    route_call::<wire::ImportLog>(router)
 }
 
 #[async_trait]
-impl Answered for wire::Create {
-    async fn answer(self, asker: &Asker) -> Result<Created, StoreError> {
+impl CallHandler for wire::Create {
+    async fn handle(self, asker: &CallContext) -> Result<CreateOutcome, StoreError> {
         asker.store().create(asker.owner(), self.birth).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::Append {
+impl CallHandler for wire::Append {
     fn payloads(&self) -> impl Iterator<Item = &str> + Send {
         self.entries.iter().map(|entry| entry.payload.as_str())
     }
 
-    async fn answer(self, asker: &Asker) -> Result<wire::Placed, StoreError> {
-        let entries = self.entries.into_iter().map(wire::Sent::opened);
+    async fn handle(self, asker: &CallContext) -> Result<wire::AppendReceipt, StoreError> {
+        let entries = self
+            .entries
+            .into_iter()
+            .map(wire::EntryToAppend::into_new_entry);
         let append = Append {
             expect: self.expect,
             on_conflict: self.on_conflict,
             fence: self.fence,
-            ..Append::any(entries.collect::<Result<_, _>>()?)
+            ..Append::unconditional(entries.collect::<Result<_, _>>()?)
         };
         let to = asker.session(&self.session);
         let appended = asker.store().append(&to, append).await?;
         let places = appended.entries.iter();
-        Ok(wire::Placed {
+        Ok(wire::AppendReceipt {
             rebased: appended.entries.first().and_then(|entry| entry.rebased),
             places: places.map(|entry| (entry.seq, entry.digest)).collect(),
             session: appended.session,
-            how: appended.how,
+            how: appended.kind,
         })
     }
 }
 
 #[async_trait]
-impl Answered for wire::RecordOf {
-    async fn answer(self, asker: &Asker) -> Result<Record, StoreError> {
+impl CallHandler for wire::GetRecord {
+    async fn handle(self, asker: &CallContext) -> Result<Record, StoreError> {
         asker.store().record(&asker.session(&self.session)).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::BirthOf {
-    async fn answer(self, asker: &Asker) -> Result<Birth, StoreError> {
-        asker.store().birth(&asker.session(&self.session)).await
+impl CallHandler for wire::GetHeader {
+    async fn handle(self, asker: &CallContext) -> Result<SessionHeader, StoreError> {
+        asker.store().header(&asker.session(&self.session)).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::ReadStored {
-    async fn answer(self, asker: &Asker) -> Result<wire::Stretch, StoreError> {
+impl CallHandler for wire::ReadStored {
+    async fn handle(self, asker: &CallContext) -> Result<wire::LogSlice, StoreError> {
         let of = asker.session(&self.session);
         let entries = asker.store().read_stored(&of, self.read).await?;
-        stretch(asker, &of, entries).await
+        with_previous_digest(asker, &of, entries).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::CopyOf {
-    async fn answer(self, asker: &Asker) -> Result<wire::Copied, StoreError> {
+impl CallHandler for wire::ReadForCopy {
+    async fn handle(self, asker: &CallContext) -> Result<wire::SessionCopy, StoreError> {
         let of = asker.session(&self.session);
-        let (birth, entries) = asker.store().copy_of(&of, self.read).await?;
-        Ok(wire::Copied {
+        let (birth, entries) = asker.store().read_for_copy(&of, self.read).await?;
+        Ok(wire::SessionCopy {
             birth,
-            stretch: stretch(asker, &of, entries).await?,
+            stretch: with_previous_digest(asker, &of, entries).await?,
         })
     }
 }
 
 /// Entries with what they follow, so that whoever reads them can verify them.
-async fn stretch(
-    asker: &Asker,
+async fn with_previous_digest(
+    asker: &CallContext,
     of: &SessionRef,
     entries: Vec<StoredEntry>,
-) -> Result<wire::Stretch, StoreError> {
+) -> Result<wire::LogSlice, StoreError> {
     let first = entries.first().map_or(Seq(1), |entry| entry.seq);
     let before = Seq(first.0.saturating_sub(1));
     let previous = if before == Seq::ZERO {
         GENESIS
     } else {
-        let one = Read::between(before, before, 1);
-        let (_, found) = asker.store().copy_of(of, one).await?;
+        let one = ReadRange::between(before, before, 1);
+        let (_, found) = asker.store().read_for_copy(of, one).await?;
         let found = found.first().map(|entry| entry.digest);
-        found.ok_or(StoreError::Missing { seq: before })?
+        found.ok_or(StoreError::MissingEntry { seq: before })?
     };
-    Ok(wire::Stretch { previous, entries })
+    Ok(wire::LogSlice { previous, entries })
 }
 
 #[async_trait]
-impl Answered for wire::Fork {
-    async fn answer(self, asker: &Asker) -> Result<Record, StoreError> {
+impl CallHandler for wire::Fork {
+    async fn handle(self, asker: &CallContext) -> Result<Record, StoreError> {
         let of = asker.session(&self.session);
         asker.store().fork(&of, self.at, self.birth).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::Locate {
-    async fn answer(self, asker: &Asker) -> Result<Vec<Option<Seq>>, StoreError> {
+impl CallHandler for wire::Locate {
+    async fn handle(self, asker: &CallContext) -> Result<Vec<Option<Seq>>, StoreError> {
         let of = asker.session(&self.session);
         asker.store().locate(&of, &self.ids).await
     }
 }
 
 #[async_trait]
-impl Answered for wire::Erase {
-    async fn answer(self, asker: &Asker) -> Result<(), StoreError> {
+impl CallHandler for wire::Erase {
+    async fn handle(self, asker: &CallContext) -> Result<(), StoreError> {
         let of = asker.session(&self.session);
         let reason = self.reason.as_deref();
         asker.store().erase(&of, &self.entries, reason).await
@@ -137,13 +141,16 @@ impl Answered for wire::Erase {
 }
 
 #[async_trait]
-impl Answered for wire::Adopt {
+impl CallHandler for wire::ImportLog {
     fn payloads(&self) -> impl Iterator<Item = &str> + Send {
         self.entries.iter().map(|entry| entry.payload.as_str())
     }
 
-    async fn answer(self, asker: &Asker) -> Result<u64, StoreError> {
+    async fn handle(self, asker: &CallContext) -> Result<u64, StoreError> {
         let owner = asker.owner();
-        asker.store().adopt(owner, self.birth, self.entries).await
+        asker
+            .store()
+            .import_log(owner, self.birth, self.entries)
+            .await
     }
 }

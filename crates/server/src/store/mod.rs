@@ -8,7 +8,7 @@ mod catalog;
 mod feed;
 mod leases;
 mod log;
-mod tokens;
+mod token_counts;
 
 use async_trait::async_trait;
 use axum::Router;
@@ -21,31 +21,31 @@ use throughline::{
     Digest, MAX_PAYLOAD_DEPTH, Owner, Position, SessionId, SessionRef, Store, StoreError,
 };
 use throughline_remote::wire::{
-    self, BLOBS_PATH, Call, Failure, Hello, OWNER_HEADER, SPOKEN_PATH, Spoken, VERSION,
-    VERSION_HEADER, Welcome,
+    self, BLOBS_PATH, Call, CallerInfo, Hello, OWNER_HEADER, StoreFailure, SupportedVersions,
+    VERSION, VERSION_HEADER, VERSIONS_PATH,
 };
 
-use crate::body::body;
-use crate::extract::{check_depth, parsed};
+use crate::extract::{check_depth, parse_json};
+use crate::request_body::read_body;
 use crate::{App, Caller, Problem};
 
 /// The paths of the store.
 pub(crate) fn router() -> Router<App> {
     let router = Router::new()
-        .route(SPOKEN_PATH, get(spoken))
+        .route(VERSIONS_PATH, get(protocol_versions))
         .route(BLOBS_PATH, post(blobs::put))
         .route(&format!("{BLOBS_PATH}/{{blob}}"), get(blobs::get));
-    let router = on::<Hello>(router);
-    let router = log::routes(catalog::routes(router));
-    let router = tokens::routes(leases::routes(router));
-    feed::routes(router)
+    let router = route_call::<Hello>(router);
+    let router = log::add_routes(catalog::add_routes(router));
+    let router = token_counts::add_routes(leases::add_routes(router));
+    feed::add_routes(router)
 }
 
 /// A call that this server answers.
 #[async_trait]
-trait Answered: Call {
+trait CallHandler: Call {
     /// The answer.
-    async fn answer(self, asker: &Asker) -> Result<Self::Answer, StoreError>;
+    async fn handle(self, asker: &CallContext) -> Result<Self::Answer, StoreError>;
 
     /// JSON that the call carries as text, and that is stored as it is.
     fn payloads(&self) -> impl Iterator<Item = &str> + Send {
@@ -54,12 +54,12 @@ trait Answered: Call {
 }
 
 /// Whoever asks, and what they ask in.
-struct Asker {
+struct CallContext {
     app: App,
     caller: Caller,
 }
 
-impl Asker {
+impl CallContext {
     fn store(&self) -> &dyn Store {
         self.caller.tl.store()
     }
@@ -73,12 +73,12 @@ impl Asker {
     }
 
     /// The most items of an answer that has a next one.
-    fn page(&self, asked: usize) -> usize {
-        asked.min(self.app.limits().page)
+    fn page_limit(&self, asked: usize) -> usize {
+        asked.min(self.app.limits().page_items)
     }
 }
 
-impl FromRequestParts<App> for Asker {
+impl FromRequestParts<App> for CallContext {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
@@ -101,22 +101,22 @@ impl FromRequestParts<App> for Asker {
 }
 
 /// Answers a call at its path.
-fn on<C: Answered>(router: Router<App>) -> Router<App> {
-    router.route(&wire::path::<C>(), post(answered::<C>))
+fn route_call<C: CallHandler>(router: Router<App>) -> Router<App> {
+    router.route(&wire::call_path::<C>(), post(handle_call::<C>))
 }
 
-async fn answered<C: Answered>(asker: Asker, request: Request) -> Response {
-    let call: C = match read(&asker, request).await {
+async fn handle_call<C: CallHandler>(asker: CallContext, request: Request) -> Response {
+    let call: C = match read_call(&asker, request).await {
         Ok(call) => call,
         Err(problem) => return problem.into_response(),
     };
-    let answer = call.answer(&asker).await;
-    said(answer.map(|answer| axum::Json(answer).into_response()))
+    let answer = call.handle(&asker).await;
+    store_response(answer.map(|answer| axum::Json(answer).into_response()))
 }
 
-async fn read<C: Answered>(asker: &Asker, request: Request) -> Result<C, Problem> {
-    let bytes = body(request, &asker.app, largest(&asker.app)).await?;
-    let call: C = parsed(&bytes)?;
+async fn read_call<C: CallHandler>(asker: &CallContext, request: Request) -> Result<C, Problem> {
+    let bytes = read_body(request, &asker.app, max_body_bytes(&asker.app)).await?;
+    let call: C = parse_json(&bytes)?;
     for payload in call.payloads() {
         check_depth(payload.as_bytes(), MAX_PAYLOAD_DEPTH)?;
     }
@@ -124,14 +124,14 @@ async fn read<C: Answered>(asker: &Asker, request: Request) -> Result<C, Problem
 }
 
 /// The largest body of a call: what is sent may be an attachment, or entries as large.
-fn largest(app: &App) -> usize {
-    app.limits().body.max(app.limits().blob)
+fn max_body_bytes(app: &App) -> usize {
+    app.limits().body_bytes.max(app.limits().blob_bytes)
 }
 
 /// An answer, or what went wrong in the store, marked as the store's.
-fn said(answer: Result<Response, StoreError>) -> Response {
+fn store_response(answer: Result<Response, StoreError>) -> Response {
     let mut response = answer.unwrap_or_else(|error| {
-        let failure = Failure::from(&error);
+        let failure = StoreFailure::from(&error);
         // The one place where errors become statuses, and are noted.
         let problem = Problem::from(error);
         let mut response = (problem.status, axum::Json(failure)).into_response();
@@ -147,8 +147,8 @@ fn said(answer: Result<Response, StoreError>) -> Response {
 }
 
 /// Which versions are spoken here, for anybody.
-async fn spoken() -> Response {
-    axum::Json(Spoken {
+async fn protocol_versions() -> Response {
+    axum::Json(SupportedVersions {
         throughline: env!("CARGO_PKG_VERSION").to_owned(),
         store: vec![VERSION],
     })
@@ -156,8 +156,8 @@ async fn spoken() -> Response {
 }
 
 #[async_trait]
-impl Answered for Hello {
-    async fn answer(self, asker: &Asker) -> Result<Welcome, StoreError> {
+impl CallHandler for Hello {
+    async fn handle(self, asker: &CallContext) -> Result<CallerInfo, StoreError> {
         // The first thing that ever happened stays the first. Hashed, it tells nothing else.
         let first = asker.store().changes(Position(0), 1).await?;
         let identity = first.first().map(|change| {
@@ -165,11 +165,11 @@ impl Answered for Hello {
             let which = format!("{} {owner} {session}", change.position);
             Digest::of(which.as_bytes()).to_string()
         });
-        Ok(Welcome {
+        Ok(CallerInfo {
             owner: asker.owner().clone(),
             role: asker.caller.role,
             identity,
-            largest: largest(&asker.app) as u64,
+            largest: max_body_bytes(&asker.app) as u64,
         })
     }
 }

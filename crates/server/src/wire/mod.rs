@@ -2,26 +2,26 @@
 
 mod entry;
 mod session;
-mod streamed;
+mod stream_event;
 
 pub(crate) use entry::EntryView;
 pub(crate) use session::{SessionDetail, SessionView, UsageView};
-pub(crate) use streamed::StreamedEvent;
+pub(crate) use stream_event::StreamedEvent;
 
 use serde::{Deserialize, Deserializer};
 
 /// A member that may be absent, null or there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Given<T> {
+pub(crate) enum PatchField<T> {
     /// Left alone.
     #[default]
     Absent,
     /// Set, or taken away.
-    There(Option<T>),
+    Set(Option<T>),
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for PatchField<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Option::deserialize(deserializer).map(Self::There)
+        Option::deserialize(deserializer).map(Self::Set)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use throughline::{
-    AgentRef, Card, Lineage, Noted, Record, Seq, SessionId, Status, Tag, Timestamp, Usage,
+    AgentRef, Lineage, Note, Record, Seq, SessionId, SessionInfo, Status, Tag, Timestamp, Usage,
 };
 use utoipa::ToSchema;
 
@@ -68,8 +68,8 @@ pub(crate) struct SessionView {
     digest: String,
 }
 
-impl From<Card> for SessionView {
-    fn from(card: Card) -> Self {
+impl From<SessionInfo> for SessionView {
+    fn from(card: SessionInfo) -> Self {
         Self {
             id: card.id,
             name: card.name.map(|name| name.to_string()),
@@ -121,17 +121,17 @@ pub(crate) struct SessionDetail {
 
 impl From<Record> for SessionDetail {
     fn from(record: Record) -> Self {
-        let mark = record.standing.checkpoint();
+        let mark = record.state.checkpoint();
         let (checkpoint, covers) =
             mark.map_or((None, None), |mark| (Some(mark.seq), Some(mark.covers)));
-        let noted = |noted: Vec<Noted>| noted.into_iter().map(NotedView::from).collect();
+        let noted = |noted: Vec<Note>| noted.into_iter().map(NotedView::from).collect();
         Self {
-            session: record.card.into(),
+            session: record.info.into(),
             checkpoint,
             covers,
-            context: record.standing.context.into_iter().collect(),
-            pins: noted(record.standing.pins),
-            decisions: noted(record.standing.decisions),
+            context: record.state.context.into_iter().collect(),
+            pins: noted(record.state.pins),
+            decisions: noted(record.state.decisions),
         }
     }
 }
@@ -144,8 +144,8 @@ pub(crate) struct NotedView {
     text: String,
 }
 
-impl From<Noted> for NotedView {
-    fn from(noted: Noted) -> Self {
+impl From<Note> for NotedView {
+    fn from(noted: Note) -> Self {
         Self {
             seq: noted.seq,
             text: noted.text,

@@ -11,7 +11,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 
 /// How long something may take on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A browser that is there as long as this is.
 pub(crate) struct Browser {
@@ -89,7 +89,7 @@ impl Browser {
     }
 
     /// Goes to a path of the server.
-    pub(crate) async fn go(&self, path: &str) {
+    pub(crate) async fn goto(&self, path: &str) {
         self.client
             .goto(&format!("{}{path}", self.url))
             .await
@@ -97,13 +97,13 @@ impl Browser {
     }
 
     /// What a script comes to.
-    pub(crate) async fn js(&self, script: &str) -> Value {
+    pub(crate) async fn eval(&self, script: &str) -> Value {
         let done = self.client.execute(script, Vec::new()).await;
         done.unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
     /// Waits until a script comes to something that is so, and gives that.
-    pub(crate) async fn until(&self, script: &str) -> Value {
+    pub(crate) async fn wait_until(&self, script: &str) -> Value {
         let began = Instant::now();
         loop {
             // Between two pages there is nothing to ask.
@@ -115,14 +115,14 @@ impl Browser {
             {
                 return value.clone();
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 let text = self
                     .client
                     .execute("return document.body.innerText", Vec::new())
                     .await;
                 panic!(
                     "it never came to: {script}\nlast: {found:?}\n{}\n{text:?}",
-                    self.place().await
+                    self.current_path().await
                 );
             }
             tokio::time::sleep(Duration::from_millis(40)).await;
@@ -130,9 +130,9 @@ impl Browser {
     }
 
     /// Waits until the page says this.
-    pub(crate) async fn until_said(&self, text: &str) {
+    pub(crate) async fn wait_for_text(&self, text: &str) {
         let text = json!(text);
-        self.until(&format!(
+        self.wait_until(&format!(
             "return document.querySelector('main')?.innerText.includes({text})"
         ))
         .await;
@@ -140,19 +140,20 @@ impl Browser {
 
     /// Waits for something to click on, and clicks on it.
     pub(crate) async fn click(&self, css: &str) {
-        self.act(css, async |element| element.click().await).await;
+        self.retry_on_element(css, async |element| element.click().await)
+            .await;
     }
 
     /// Writes into a field, in place of what is there.
-    pub(crate) async fn write(&self, css: &str, text: &str) {
-        self.act(css, async |element| {
+    pub(crate) async fn fill(&self, css: &str, text: &str) {
+        self.retry_on_element(css, async |element| {
             element.clear().await?;
             element.send_keys(text).await
         })
         .await;
     }
 
-    async fn act<F>(&self, css: &str, act: F)
+    async fn retry_on_element<F>(&self, css: &str, act: F)
     where
         F: AsyncFn(&fantoccini::elements::Element) -> Result<(), fantoccini::error::CmdError>,
     {
@@ -171,14 +172,14 @@ impl Browser {
             match done {
                 Ok(()) => return,
                 // A page may be on its way, or change under one's hands.
-                Err(error) if began.elapsed() > PATIENCE => panic!("{css}: {error}"),
+                Err(error) if began.elapsed() > TIMEOUT => panic!("{css}: {error}"),
                 Err(_) => tokio::time::sleep(Duration::from_millis(40)).await,
             }
         }
     }
 
     /// Types keys, wherever the focus is.
-    pub(crate) async fn keys(&self, keys: &str) {
+    pub(crate) async fn type_keys(&self, keys: &str) {
         for key in keys.chars() {
             let active = self.client.active_element().await.unwrap();
             active.send_keys(&key.to_string()).await.unwrap();
@@ -198,7 +199,7 @@ impl Browser {
     }
 
     /// Where one is.
-    pub(crate) async fn place(&self) -> String {
+    pub(crate) async fn current_path(&self) -> String {
         let url = self.client.current_url().await.unwrap().to_string();
         url.strip_prefix(&self.url).unwrap_or(&url).to_owned()
     }
@@ -206,7 +207,7 @@ impl Browser {
     /// How many things there are.
     pub(crate) async fn count(&self, css: &str) -> u64 {
         let count = self
-            .js(&format!(
+            .eval(&format!(
                 "return document.querySelectorAll({}).length",
                 json!(css)
             ))
@@ -215,7 +216,7 @@ impl Browser {
     }
 
     /// What the browser complained about since it was last asked, missing files apart.
-    pub(crate) async fn complaints(&self) -> Vec<String> {
+    pub(crate) async fn console_errors(&self) -> Vec<String> {
         let url = format!(
             "http://127.0.0.1:{}/session/{}/se/log",
             self.port, self.session

@@ -34,13 +34,13 @@ const ATTACKS: &[&str] = &[
     "{{constructor.constructor('window.ran=1')()}} ${window.ran=1}",
 ];
 
-async fn session(server: &Server) -> throughline::Session {
+async fn create_attack_session(server: &Server) -> throughline::Session {
     let all = ATTACKS.join(" ");
     let one = "\"><img src=x onerror=window.ran=1>";
     let project = Project {
         id: format!("dir:/{one}").parse().unwrap(),
         name: all.clone(),
-        marks: Vec::new(),
+        markers: Vec::new(),
     };
     let tl = &server.tl;
     tl.store().put_project(tl.owner(), &project).await.unwrap();
@@ -86,7 +86,7 @@ async fn session(server: &Server) -> throughline::Session {
         }),
         Block::Foreign(Json::of(&json!({"type": all, "data": all})).unwrap()),
     ];
-    let mut entry = session.entry(Message {
+    let mut entry = session.new_entry(Message {
         model: Some(all.clone()),
         provider: Some(all.clone()),
         ..Message::new(Role::Assistant, Content(blocks))
@@ -96,7 +96,7 @@ async fn session(server: &Server) -> throughline::Session {
         .append_all(
             vec![entry],
             throughline::Expect::Any,
-            throughline::Conflict::Reject,
+            throughline::ConflictPolicy::Reject,
         )
         .await
         .unwrap();
@@ -147,7 +147,7 @@ async fn session(server: &Server) -> throughline::Session {
     session.set_context(&all, Some(&all)).await.unwrap();
     for scope in [MemoryScope::Owner, MemoryScope::Project(project.id)] {
         tl.memory(scope)
-            .add(NewFact::said(beginning(&all)))
+            .add(NewFact::from_person(truncate(&all)))
             .await
             .unwrap();
     }
@@ -161,14 +161,14 @@ async fn session(server: &Server) -> throughline::Session {
     session
 }
 
-fn beginning(text: &str) -> String {
+fn truncate(text: &str) -> String {
     text.chars().take(1_200).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_was_said_runs_loads_or_leads_away() {
     let server = Server::start().await;
-    let session = session(&server).await;
+    let session = create_attack_session(&server).await;
     let id = session.id();
     let browser = browser!(server);
     let project = "dir%3A%2F%22%3E%3Cimg%20src%3Dx%20onerror%3Dwindow.ran%3D1%3E";
@@ -193,8 +193,8 @@ async fn nothing_that_was_said_runs_loads_or_leads_away() {
         "/login?next=javascript:window.ran=1".to_owned(),
         "/?said=%3Cscript%3Ewindow.ran%3D1%3C%2Fscript%3E".to_owned(),
     ] {
-        browser.go(&path).await;
-        browser.js("for (const part of document.querySelectorAll('details')) part.open = true; return 1").await;
+        browser.goto(&path).await;
+        browser.eval("for (const part of document.querySelectorAll('details')) part.open = true; return 1").await;
         // Whatever would load or run has begun to once this has come back.
         browser
             .client
@@ -205,15 +205,15 @@ async fn nothing_that_was_said_runs_loads_or_leads_away() {
             .await
             .unwrap();
         assert_eq!(
-            browser.js("return window.ran ?? null").await,
+            browser.eval("return window.ran ?? null").await,
             json!(null),
             "{path}"
         );
-        let foreign = browser.js("return [...document.querySelectorAll('script:not([src^=\"/assets/\"]), img, iframe, object, embed, base, link:not([href^=\"/assets/\"]), style, meta[http-equiv], main form[action^=http], [onerror], [onload], a[href^=\"javascript:\"], a[href^=\"data:\"]')].map((thing) => thing.outerHTML)").await;
+        let foreign = browser.eval("return [...document.querySelectorAll('script:not([src^=\"/assets/\"]), img, iframe, object, embed, base, link:not([href^=\"/assets/\"]), style, meta[http-equiv], main form[action^=http], [onerror], [onload], a[href^=\"javascript:\"], a[href^=\"data:\"]')].map((thing) => thing.outerHTML)").await;
         assert_eq!(foreign, json!([]), "{path}");
-        let loaded = browser.js("return performance.getEntriesByType('resource').map((r) => r.name).filter((name) => !name.startsWith(location.origin))").await;
+        let loaded = browser.eval("return performance.getEntriesByType('resource').map((r) => r.name).filter((name) => !name.startsWith(location.origin))").await;
         assert_eq!(loaded, json!([]), "{path}");
-        let complaints = browser.complaints().await;
+        let complaints = browser.console_errors().await;
         let of_policy: Vec<_> = complaints
             .iter()
             .filter(|text| text.contains("Security Policy"))
@@ -221,12 +221,12 @@ async fn nothing_that_was_said_runs_loads_or_leads_away() {
         assert!(of_policy.is_empty(), "{path}: {of_policy:?}");
     }
     // What it says is there to read all the same.
-    browser.go(&format!("/s/{id}/e/1")).await;
-    browser.until_said("<script>window.ran=1</script>").await;
-    browser.go(&format!("/s/{id}/e/1/text")).await;
-    assert_eq!(browser.js("return window.ran ?? null").await, json!(null));
+    browser.goto(&format!("/s/{id}/e/1")).await;
+    browser.wait_for_text("<script>window.ran=1</script>").await;
+    browser.goto(&format!("/s/{id}/e/1/text")).await;
+    assert_eq!(browser.eval("return window.ran ?? null").await, json!(null));
     assert_eq!(
-        browser.js("return document.contentType").await,
+        browser.eval("return document.contentType").await,
         json!("text/plain")
     );
 }
@@ -234,29 +234,29 @@ async fn nothing_that_was_said_runs_loads_or_leads_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_tries_to_run_script_does_not_as_it_streams() {
     use std::sync::Arc;
-    use throughline_stand_in::{Reply, Script, StandIn};
+    use throughline_mock_provider::{MockProvider, Reply, Script};
 
     let text = ATTACKS.join("\n\n");
-    let stand_in = StandIn::start(Script::by(move |_| Reply::text(&text))).unwrap();
-    let server = Server::with(crate::harness::Wish {
-        voices: Arc::new(crate::demo::StandInVoices::new(&stand_in)),
-        ..crate::harness::Wish::default()
+    let stand_in = MockProvider::start(Script::from_fn(move |_| Reply::text(&text))).unwrap();
+    let server = Server::start_with(crate::harness::ServerOptions {
+        responders: Arc::new(crate::demo::MockResponderRegistry::new(&stand_in)),
+        ..crate::harness::ServerOptions::default()
     })
     .await;
-    let id = server.session(&[]).await;
+    let id = server.create_session(&[]).await;
     let browser = browser!(server);
-    browser.go(&format!("/s/{id}")).await;
-    browser.write("#message", "Go on").await;
+    browser.goto(&format!("/s/{id}")).await;
+    browser.fill("#message", "Go on").await;
     browser.click("#composer button[type=submit]").await;
     browser
-        .until("return document.querySelector('.entry.assistant:not(.live)')")
+        .wait_until("return document.querySelector('.entry.assistant:not(.live)')")
         .await;
-    assert_eq!(browser.js("return window.ran ?? null").await, json!(null));
+    assert_eq!(browser.eval("return window.ran ?? null").await, json!(null));
     assert_eq!(
         browser
             .count("#entries img, #entries script, #entries svg, #entries iframe")
             .await,
         0
     );
-    assert_eq!(browser.complaints().await, Vec::<String>::new());
+    assert_eq!(browser.console_errors().await, Vec::<String>::new());
 }

@@ -13,64 +13,66 @@ fn key(key: Key) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_found_opened_and_talked_to_by_keyboard_alone() {
     let server = Server::start().await;
-    demo::fill(&server.tl).await;
+    demo::fill_store(&server.tl).await;
     let browser = browser!(server);
-    browser.go("/").await;
-    browser.keys(&key(Key::Tab)).await;
+    browser.goto("/").await;
+    browser.type_keys(&key(Key::Tab)).await;
     browser
-        .until("return document.activeElement.className === 'skip'")
+        .wait_until("return document.activeElement.className === 'skip'")
         .await;
 
-    browser.keys("jjk").await;
+    browser.type_keys("jjk").await;
     browser
-        .until("return document.activeElement === document.querySelector('a.row')")
+        .wait_until("return document.activeElement === document.querySelector('a.row')")
         .await;
-    browser.keys("/").await;
+    browser.type_keys("/").await;
     browser
-        .until("return document.activeElement.id === 'q'")
+        .wait_until("return document.activeElement.id === 'q'")
         .await;
-    browser.keys("welcome").await;
+    browser.type_keys("welcome").await;
     browser
-        .until("return document.querySelectorAll('#list a.row').length === 1")
+        .wait_until("return document.querySelectorAll('#list a.row').length === 1")
         .await;
-    browser.keys(&key(Key::Down)).await;
+    browser.type_keys(&key(Key::Down)).await;
     browser
-        .until("return document.activeElement.matches('a.row')")
+        .wait_until("return document.activeElement.matches('a.row')")
         .await;
-    browser.keys(&key(Key::Enter)).await;
+    browser.type_keys(&key(Key::Enter)).await;
     browser
-        .until("return location.pathname.startsWith('/s/') && document.querySelector('#composer')")
-        .await;
-
-    browser.keys("c").await;
-    browser
-        .until("return document.activeElement.id === 'message'")
-        .await;
-    browser.keys("shorter").await;
-    browser.keys(&key(Key::Enter)).await;
-    browser
-        .until("return document.querySelectorAll('.entry.assistant:not(.live)').length === 2")
-        .await;
-    browser
-        .until("return document.querySelector('#message').value === ''")
-        .await;
-    browser.keys(&key(Key::Escape)).await;
-    browser.keys("k").await;
-    browser
-        .until("return document.activeElement.matches('.entry')")
+        .wait_until(
+            "return location.pathname.startsWith('/s/') && document.querySelector('#composer')",
+        )
         .await;
 
-    browser.keys("?").await;
+    browser.type_keys("c").await;
     browser
-        .until("return document.querySelector('dialog').open")
+        .wait_until("return document.activeElement.id === 'message'")
         .await;
-    browser.keys(&key(Key::Escape)).await;
+    browser.type_keys("shorter").await;
+    browser.type_keys(&key(Key::Enter)).await;
     browser
-        .until("return !document.querySelector('dialog').open")
+        .wait_until("return document.querySelectorAll('.entry.assistant:not(.live)').length === 2")
         .await;
-    browser.keys("gm").await;
     browser
-        .until("return location.pathname === '/memory'")
+        .wait_until("return document.querySelector('#message').value === ''")
+        .await;
+    browser.type_keys(&key(Key::Escape)).await;
+    browser.type_keys("k").await;
+    browser
+        .wait_until("return document.activeElement.matches('.entry')")
+        .await;
+
+    browser.type_keys("?").await;
+    browser
+        .wait_until("return document.querySelector('dialog').open")
+        .await;
+    browser.type_keys(&key(Key::Escape)).await;
+    browser
+        .wait_until("return !document.querySelector('dialog').open")
+        .await;
+    browser.type_keys("gm").await;
+    browser
+        .wait_until("return location.pathname === '/memory'")
         .await;
 }
 
@@ -94,7 +96,7 @@ return wrong";
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_can_be_read_aloud_and_fits_a_phone() {
     let server = Server::start().await;
-    let id = demo::fill(&server.tl).await.id().to_string();
+    let id = demo::fill_store(&server.tl).await.id().to_string();
     let browser = browser!(server);
     for width in [1280, 390] {
         browser.client.set_window_size(width, 844).await.unwrap();
@@ -120,8 +122,8 @@ async fn every_page_can_be_read_aloud_and_fits_a_phone() {
             "/s/ID/rewind?to=4",
             "/s/no-such-session",
         ] {
-            browser.go(&path.replace("ID", &id)).await;
-            let wrong = browser.js(AUDIT).await;
+            browser.goto(&path.replace("ID", &id)).await;
+            let wrong = browser.eval(AUDIT).await;
             assert_eq!(wrong, serde_json::json!([]), "{path} at {width}");
         }
     }

@@ -1,7 +1,7 @@
 //! Many sessions, and long ones: the page holds a little of them at a time.
 
 use futures_util::{StreamExt as _, stream};
-use throughline::{Conflict, Expect, Message, NewSession, Role};
+use throughline::{ConflictPolicy, Expect, Message, NewSession, Role};
 
 use crate::browser::browser;
 use crate::harness::Server;
@@ -20,19 +20,19 @@ async fn ten_thousand_sessions_are_listed_a_page_at_a_time() {
         .for_each(|_| async {})
         .await;
     let browser = browser!(server);
-    browser.go("/").await;
-    browser.until_said("10,000 sessions").await;
+    browser.goto("/").await;
+    browser.wait_for_text("10,000 sessions").await;
     let first = browser.count("#list a.row").await;
     assert!((50..=150).contains(&first), "{first}");
 
     for _ in 0..30 {
         browser
-            .js("scrollTo(0, document.body.scrollHeight); return 1")
+            .eval("scrollTo(0, document.body.scrollHeight); return 1")
             .await;
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
     }
     browser
-        .until("return document.querySelectorAll('#list a.row').length >= 500")
+        .wait_until("return document.querySelectorAll('#list a.row').length >= 500")
         .await;
     assert!(browser.count("*").await < 10_000);
     assert_eq!(
@@ -40,17 +40,17 @@ async fn ten_thousand_sessions_are_listed_a_page_at_a_time() {
         500,
         "after that one turns pages"
     );
-    let unique = browser.js("return new Set([...document.querySelectorAll('#list li')].map((row) => row.dataset.id)).size").await;
+    let unique = browser.eval("return new Set([...document.querySelectorAll('#list li')].map((row) => row.dataset.id)).size").await;
     assert_eq!(unique, serde_json::json!(500));
     browser.click("[data-more]").await;
-    browser.until("return location.search.includes('after=') && document.querySelectorAll('#list a.row').length >= 50").await;
+    browser.wait_until("return location.search.includes('after=') && document.querySelectorAll('#list a.row').length >= 50").await;
 
-    browser.go("/").await;
-    browser.write("#q", "session-00007").await;
+    browser.goto("/").await;
+    browser.fill("#q", "session-00007").await;
     browser
-        .until("return document.querySelectorAll('#list a.row').length === 1")
+        .wait_until("return document.querySelectorAll('#list a.row').length === 1")
         .await;
-    browser.until_said("session-00007").await;
+    browser.wait_for_text("session-00007").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,28 +70,28 @@ async fn a_hundred_thousand_entries_are_read_a_page_at_a_time() {
                 } else {
                     Role::Assistant
                 };
-                session.entry(Message::text(role, format!("message {n}")))
+                session.new_entry(Message::text(role, format!("message {n}")))
             })
             .collect();
         session
-            .append_all(entries, Expect::Any, Conflict::Reject)
+            .append_all(entries, Expect::Any, ConflictPolicy::Reject)
             .await
             .unwrap();
     }
     let id = session.id();
     let browser = browser!(server);
-    browser.go(&format!("/s/{id}")).await;
-    browser.until_said("message 100000").await;
+    browser.goto(&format!("/s/{id}")).await;
+    browser.wait_for_text("message 100000").await;
     let first = browser.count("#entries [data-seq]").await;
     assert!((50..=150).contains(&first), "{first}");
 
     // Far back, and no more in the page than before.
     browser
-        .until("scrollTo(0, 0); return Math.min(...[...document.querySelectorAll('#entries [data-seq]')].map((entry) => Number(entry.dataset.seq))) < 99200")
+        .wait_until("scrollTo(0, 0); return Math.min(...[...document.querySelectorAll('#entries [data-seq]')].map((entry) => Number(entry.dataset.seq))) < 99200")
         .await;
     let held = browser.count("#entries [data-seq]").await;
     assert!(held <= 300, "{held}");
-    let dense = browser.js("const all = [...document.querySelectorAll('#entries [data-seq]')].map((entry) => Number(entry.dataset.seq)); return all.every((seq, at) => at === 0 || seq === all[at - 1] + 1)").await;
+    let dense = browser.eval("const all = [...document.querySelectorAll('#entries [data-seq]')].map((entry) => Number(entry.dataset.seq)); return all.every((seq, at) => at === 0 || seq === all[at - 1] + 1)").await;
     assert_eq!(
         dense,
         serde_json::json!(true),
@@ -101,19 +101,21 @@ async fn a_hundred_thousand_entries_are_read_a_page_at_a_time() {
 
     // And forward again to the end.
     browser
-        .until("scrollTo(0, document.body.scrollHeight); return document.querySelector('#e100000')")
+        .wait_until(
+            "scrollTo(0, document.body.scrollHeight); return document.querySelector('#e100000')",
+        )
         .await;
     assert!(browser.count("#entries [data-seq]").await <= 300);
 
-    browser.go(&format!("/s/{id}/e/50000#e50000")).await;
+    browser.goto(&format!("/s/{id}/e/50000#e50000")).await;
     browser
-        .until("return document.activeElement?.id === 'e50000'")
+        .wait_until("return document.activeElement?.id === 'e50000'")
         .await;
     assert!(browser.count("#entries [data-seq]").await <= 150);
-    browser.go(&format!("/s/{id}/status")).await;
-    browser.until_said("100,000").await;
+    browser.goto(&format!("/s/{id}/status")).await;
+    browser.wait_for_text("100,000").await;
     let asked = browser
-        .js("return performance.getEntriesByType('resource').length")
+        .eval("return performance.getEntriesByType('resource').length")
         .await;
     assert!(asked.as_u64().unwrap() < 20, "{asked}");
 }

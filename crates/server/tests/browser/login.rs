@@ -7,9 +7,9 @@ use crate::harness::Server;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_comes_in_with_a_token_and_sees_ones_own_sessions_only() {
-    let server = Server::guarded().await;
-    let alice = server.token("alice", TokenRole::User).await;
-    let bob = server.token("bob", TokenRole::User).await;
+    let server = Server::start_with_tokens().await;
+    let alice = server.create_token("alice", TokenRole::User).await;
+    let bob = server.create_token("bob", TokenRole::User).await;
     let session = |owner: &str| {
         let tl = server.tl.on_behalf_of(owner.parse().unwrap());
         async move {
@@ -22,52 +22,54 @@ async fn one_comes_in_with_a_token_and_sees_ones_own_sessions_only() {
     let his = session("bob").await;
     let browser = browser!(server);
 
-    browser.go(&format!("/s/{}", hers.id())).await;
+    browser.goto(&format!("/s/{}", hers.id())).await;
     assert!(
-        browser.place().await.starts_with("/login?next="),
+        browser.current_path().await.starts_with("/login?next="),
         "{}",
-        browser.place().await
+        browser.current_path().await
     );
-    browser.write("#token", "tl_nothing").await;
+    browser.fill("#token", "tl_nothing").await;
     browser.click("form.stack button").await;
-    browser.until_said("not known here").await;
-    browser.write("#token", &alice).await;
+    browser.wait_for_text("not known here").await;
+    browser.fill("#token", &alice).await;
     browser.click("form.stack button").await;
-    browser.until_said("Nothing said yet").await;
-    assert_eq!(browser.place().await, format!("/s/{}", hers.id()));
+    browser.wait_for_text("Nothing said yet").await;
+    assert_eq!(browser.current_path().await, format!("/s/{}", hers.id()));
     assert_eq!(
-        browser.js("return document.cookie").await,
+        browser.eval("return document.cookie").await,
         "",
         "no script sees the token"
     );
 
     // Changes by cookie work from the page itself.
-    browser.write("#message", "hello").await;
+    browser.fill("#message", "hello").await;
     browser.click("#composer button[type=submit]").await;
     browser
-        .until("return document.querySelectorAll('.entry').length === 2")
+        .wait_until("return document.querySelectorAll('.entry').length === 2")
         .await;
-    browser.go(&format!("/s/{}/rename", hers.id())).await;
-    browser.write("#name", "hers").await;
+    browser.goto(&format!("/s/{}/rename", hers.id())).await;
+    browser.fill("#name", "hers").await;
     browser.click("form.stack button").await;
-    browser.until_said("Renamed").await;
+    browser.wait_for_text("Renamed").await;
 
-    browser.go(&format!("/s/{}", his.id())).await;
-    browser.until_said("404").await;
-    browser.go("/admin").await;
-    browser.until_said("403").await;
+    browser.goto(&format!("/s/{}", his.id())).await;
+    browser.wait_for_text("404").await;
+    browser.goto("/admin").await;
+    browser.wait_for_text("403").await;
     assert_eq!(browser.count("nav a[href='/admin']").await, 0);
 
-    browser.go("/").await;
+    browser.goto("/").await;
     assert_eq!(browser.count("a.row").await, 1);
     browser.click("form[action='/logout'] button").await;
-    browser.until("return location.pathname === '/login'").await;
-    browser.go("/").await;
-    assert!(browser.place().await.starts_with("/login"));
-    browser.write("#token", &bob).await;
+    browser
+        .wait_until("return location.pathname === '/login'")
+        .await;
+    browser.goto("/").await;
+    assert!(browser.current_path().await.starts_with("/login"));
+    browser.fill("#token", &bob).await;
     browser.click("form.stack button").await;
     browser
-        .until(&format!(
+        .wait_until(&format!(
             "return document.querySelector('li[data-id=\"{}\"]')",
             his.id()
         ))
@@ -76,17 +78,17 @@ async fn one_comes_in_with_a_token_and_sees_ones_own_sessions_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_admin_makes_a_token_and_takes_it_back() {
-    let server = Server::guarded().await;
-    let admin = server.token("root", TokenRole::Admin).await;
+    let server = Server::start_with_tokens().await;
+    let admin = server.create_token("root", TokenRole::Admin).await;
     let browser = browser!(server);
-    browser.go("/admin").await;
-    browser.write("#token", &admin).await;
+    browser.goto("/admin").await;
+    browser.fill("#token", &admin).await;
     browser.click("form.stack button").await;
-    browser.write("#user", "carol").await;
-    browser.write("#label", "her phone").await;
+    browser.fill("#user", "carol").await;
+    browser.fill("#label", "her phone").await;
     browser.click("button[value=make]").await;
     let made = browser
-        .until("return document.querySelector('#made')?.textContent")
+        .wait_until("return document.querySelector('#made')?.textContent")
         .await;
     let made = made.as_str().unwrap().to_owned();
     assert!(
@@ -96,11 +98,11 @@ async fn an_admin_makes_a_token_and_takes_it_back() {
             .await
             .unwrap()
             .unwrap()
-            .is_good(server.tl.now())
+            .is_valid(server.tl.now())
     );
-    browser.until_said("her phone").await;
-    browser.go("/admin").await;
-    browser.until_said("carol").await;
+    browser.wait_for_text("her phone").await;
+    browser.goto("/admin").await;
+    browser.wait_for_text("carol").await;
     assert!(
         !browser.client.source().await.unwrap().contains(&made),
         "it is shown once"
@@ -109,9 +111,9 @@ async fn an_admin_makes_a_token_and_takes_it_back() {
     let row =
         "[...document.querySelectorAll('tr')].find((row) => row.innerText.includes('her phone'))";
     browser
-        .js(&format!("{row}.querySelector('button').click(); return 1"))
+        .eval(&format!("{row}.querySelector('button').click(); return 1"))
         .await;
-    browser.until_said("The token was taken back").await;
+    browser.wait_for_text("The token was taken back").await;
     assert!(
         !server
             .tl
@@ -119,6 +121,6 @@ async fn an_admin_makes_a_token_and_takes_it_back() {
             .await
             .unwrap()
             .unwrap()
-            .is_good(server.tl.now())
+            .is_valid(server.tl.now())
     );
 }

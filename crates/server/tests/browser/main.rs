@@ -21,7 +21,7 @@ mod harness;
 mod hostile;
 mod keyboard;
 mod large;
-mod live;
+mod live_updates;
 mod login;
 mod sessions;
 mod views;

@@ -6,65 +6,65 @@ use throughline::{Message, NewSession, Role};
 use crate::browser::{Browser, browser};
 use crate::demo;
 use crate::harness::Server;
-use crate::live;
+use crate::live_updates;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_made_named_tagged_pinned_archived_thrown_away_and_restored() {
     let server = Server::start().await;
     let browser = browser!(server);
-    browser.go("/").await;
-    browser.until_said("No sessions yet").await;
+    browser.goto("/").await;
+    browser.wait_for_text("No sessions yet").await;
 
     browser.click("form[action='/new'] button").await;
-    browser.until_said("Nothing said yet").await;
-    browser.write("#message", "How do we store sessions?").await;
+    browser.wait_for_text("Nothing said yet").await;
+    browser.fill("#message", "How do we store sessions?").await;
     browser.click("#composer button[type=submit]").await;
     browser
-        .until("return document.querySelectorAll('.entry.assistant:not(.live)').length")
+        .wait_until("return document.querySelectorAll('.entry.assistant:not(.live)').length")
         .await;
 
-    act(&browser, "rename").await;
-    browser.write("#name", "Storing Sessions!").await;
+    choose_action(&browser, "rename").await;
+    browser.fill("#name", "Storing Sessions!").await;
     browser.click("form.stack button").await;
-    browser.until_said("storing-sessions").await;
+    browser.wait_for_text("storing-sessions").await;
 
-    act(&browser, "tags").await;
-    browser.write("#tags", "db design").await;
+    choose_action(&browser, "tags").await;
+    browser.fill("#tags", "db design").await;
     browser.click("form.stack button").await;
     browser
-        .until("return document.querySelectorAll('.session-head .tag').length === 2")
+        .wait_until("return document.querySelectorAll('.session-head .tag').length === 2")
         .await;
 
-    act(&browser, "pin").await;
+    choose_action(&browser, "pin").await;
     browser
-        .write("#text", "Everything is appended, nothing changed")
+        .fill("#text", "Everything is appended, nothing changed")
         .await;
     browser.click("form.stack button").await;
     browser
-        .until("return document.querySelector('.pins')?.innerText.includes('appended')")
+        .wait_until("return document.querySelector('.pins')?.innerText.includes('appended')")
         .await;
     browser.click(".pins button").await;
-    browser.until_said("Nothing is pinned").await;
+    browser.wait_for_text("Nothing is pinned").await;
 
-    act(&browser, "archive").await;
-    browser.until_said("archived").await;
-    browser.go("/").await;
-    browser.until_said("No sessions yet").await;
+    choose_action(&browser, "archive").await;
+    browser.wait_for_text("archived").await;
+    browser.goto("/").await;
+    browser.wait_for_text("No sessions yet").await;
     browser.click(".segments a[href='/?status=archived']").await;
     browser.click("a.row").await;
-    act(&browser, "unarchive").await;
-    browser.until_said("Taken up again").await;
+    choose_action(&browser, "unarchive").await;
+    browser.wait_for_text("Taken up again").await;
 
-    act(&browser, "trash").await;
-    browser.until_said("Moved to the trash").await;
+    choose_action(&browser, "trash").await;
+    browser.wait_for_text("Moved to the trash").await;
     browser.click(".top nav a[href='/trash']").await;
     browser.click("form[action$='/restore'] button").await;
-    browser.until_said("Restored").await;
-    assert_eq!(browser.complaints().await, Vec::<String>::new());
+    browser.wait_for_text("Restored").await;
+    assert_eq!(browser.console_errors().await, Vec::<String>::new());
 }
 
 /// Chooses from the menu of a session.
-async fn act(browser: &Browser, what: &str) {
+async fn choose_action(browser: &Browser, what: &str) {
     browser.click(".menu.actions summary").await;
     browser
         .click(&format!(
@@ -76,43 +76,46 @@ async fn act(browser: &Browser, what: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_is_made_at_a_message_and_merged_back() {
     let server = Server::start().await;
-    let id = server.session(&["one", "two", "three"]).await;
+    let id = server.create_session(&["one", "two", "three"]).await;
     let browser = browser!(server);
-    browser.go(&format!("/s/{id}")).await;
+    browser.goto(&format!("/s/{id}")).await;
 
     browser.click("#e2 .menu summary").await;
     browser.click("#e2 .menu a[href*='fork']").await;
-    browser.write("#name", "aside").await;
+    browser.fill("#name", "aside").await;
     browser.click("form.stack button").await;
-    browser.until_said("This is the fork").await;
+    browser.wait_for_text("This is the fork").await;
     assert_eq!(browser.count("#entries .entry").await, 2);
 
-    browser.write("#message", "something else").await;
+    browser.fill("#message", "something else").await;
     browser.click("#composer button[type=submit]").await;
     browser
-        .until("return document.querySelectorAll('.entry.assistant:not(.live)').length")
+        .wait_until("return document.querySelectorAll('.entry.assistant:not(.live)').length")
         .await;
-    act(&browser, "merge").await;
+    choose_action(&browser, "merge").await;
     browser.click("form.stack button").await;
-    browser.until_said("Merged").await;
+    browser.wait_for_text("Merged").await;
     assert!(
-        browser.place().await.starts_with(&format!("/s/{id}?")),
+        browser
+            .current_path()
+            .await
+            .starts_with(&format!("/s/{id}?")),
         "{}",
-        browser.place().await
+        browser.current_path().await
     );
-    browser.until_said("something else").await;
+    browser.wait_for_text("something else").await;
     assert_eq!(browser.count("#entries .entry").await, 5);
 
     browser.click(".tabs a[href$='/lineage']").await;
     browser
-        .until("return document.querySelectorAll('.family li').length === 2")
+        .wait_until("return document.querySelectorAll('.family li').length === 2")
         .await;
     assert_eq!(browser.count(".lineage circle").await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compaction_is_marked_and_can_be_undone_and_what_was_cleared_is_still_there() {
-    let (server, _model) = live::talking("Noted.", 0).await;
+    let (server, _model) = live_updates::start_with_reply("Noted.", 0).await;
     let long: Vec<String> = (0..30)
         .map(|n| {
             format!(
@@ -122,24 +125,24 @@ async fn a_compaction_is_marked_and_can_be_undone_and_what_was_cleared_is_still_
         })
         .collect();
     let texts: Vec<&str> = long.iter().map(String::as_str).collect();
-    let id = server.session(&texts).await;
+    let id = server.create_session(&texts).await;
     let browser = browser!(server);
-    browser.go(&format!("/s/{id}")).await;
-    act(&browser, "compact").await;
+    browser.goto(&format!("/s/{id}")).await;
+    choose_action(&browser, "compact").await;
     browser
-        .until_said("Compacted: what came before is summarized")
+        .wait_for_text("Compacted: what came before is summarized")
         .await;
     browser
-        .until("return document.querySelector('section.checkpoint .badge')")
+        .wait_until("return document.querySelector('section.checkpoint .badge')")
         .await;
     assert!(browser.count(".entry.covered").await > 0);
 
-    act(&browser, "undo").await;
-    browser.until_said("taken back").await;
+    choose_action(&browser, "undo").await;
+    browser.wait_for_text("taken back").await;
     assert_eq!(browser.count(".entry.covered").await, 0);
 
-    act(&browser, "clear").await;
-    browser.until_said("A new start").await;
+    choose_action(&browser, "clear").await;
+    browser.wait_for_text("A new start").await;
     assert_eq!(
         browser.count(".entry.unseen").await,
         browser.count("#entries .entry").await
@@ -163,58 +166,58 @@ async fn links_lead_to_an_entry_and_the_back_button_leads_back() {
     let browser = browser!(server);
     let id = session.id();
 
-    browser.go(&format!("/s/{id}#e70")).await;
+    browser.goto(&format!("/s/{id}#e70")).await;
     browser
-        .until("return document.activeElement?.id === 'e70'")
+        .wait_until("return document.activeElement?.id === 'e70'")
         .await;
-    assert_eq!(browser.place().await, format!("/s/{id}/e/70#e70"));
+    assert_eq!(browser.current_path().await, format!("/s/{id}/e/70#e70"));
 
-    browser.go("/").await;
+    browser.goto("/").await;
     browser.click("a.row").await;
     browser
-        .until("return document.querySelector('#e200')")
+        .wait_until("return document.querySelector('#e200')")
         .await;
     browser.click("#e200 a.num").await;
     browser
-        .until(&format!("return location.pathname === '/s/{id}/e/200'"))
+        .wait_until(&format!("return location.pathname === '/s/{id}/e/200'"))
         .await;
     browser.client.back().await.unwrap();
     browser
-        .until(&format!("return location.pathname === '/s/{id}'"))
+        .wait_until(&format!("return location.pathname === '/s/{id}'"))
         .await;
     browser.client.back().await.unwrap();
     browser
-        .until("return location.pathname === '/' && document.querySelector('a.row')")
+        .wait_until("return location.pathname === '/' && document.querySelector('a.row')")
         .await;
 
-    browser.go(&format!("/s/{id}/e/999")).await;
-    browser.until_said("404").await;
+    browser.goto(&format!("/s/{id}/e/999")).await;
+    browser.wait_for_text("404").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_works_without_scripts() {
     let server = Server::start().await;
-    demo::fill(&server.tl).await;
+    demo::fill_store(&server.tl).await;
     let Some(browser) = Browser::open(&server.url, false).await else {
         return;
     };
-    browser.go("/").await;
-    browser.write("#q", "token bucket").await;
+    browser.goto("/").await;
+    browser.fill("#q", "token bucket").await;
     browser.click("[data-filter] button").await;
     browser.click("a.row").await;
-    browser.write("#message", "hello there").await;
+    browser.fill("#message", "hello there").await;
     browser.click("#composer button[type=submit]").await;
     browser.click("article.assistant a.num").await;
     let source = browser.client.source().await.unwrap();
     assert!(source.contains("hello there"), "{source}");
     browser.click(".menu.actions summary").await;
     browser.click(".menu.actions a[href$='/rename']").await;
-    browser.write("#name", "plain").await;
+    browser.fill("#name", "plain").await;
     browser.click("form.stack button").await;
     browser.click("p.said").await;
     let card = server
         .tl
-        .list(&throughline::Filter::default(), None, 1)
+        .list(&throughline::SessionFilter::default(), None, 1)
         .await
         .unwrap();
     assert_eq!(json!(card.items[0].name.as_ref().unwrap()), json!("plain"));

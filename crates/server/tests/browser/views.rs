@@ -7,13 +7,13 @@ use crate::harness::Server;
 #[tokio::test(flavor = "multi_thread")]
 async fn every_view_of_a_session_shows_what_it_is_for() {
     let server = Server::start().await;
-    let session = demo::fill(&server.tl).await;
+    let session = demo::fill_store(&server.tl).await;
     let id = session.id();
     let browser = browser!(server);
 
-    browser.go(&format!("/s/{id}")).await;
+    browser.goto(&format!("/s/{id}")).await;
     browser
-        .until("return document.querySelector('.small-gauge')")
+        .wait_until("return document.querySelector('.small-gauge')")
         .await;
     assert_eq!(
         browser.count("details.tool").await,
@@ -22,7 +22,7 @@ async fn every_view_of_a_session_shows_what_it_is_for() {
     );
     assert_eq!(browser.count("details.tool[open]").await, 0, "folded");
     browser.click("#e2 details.tool summary").await;
-    browser.until("return document.querySelector('#e2 pre.result').offsetParent && document.querySelector('#e2 pre.result').innerText.includes('Stack::new()')").await;
+    browser.wait_until("return document.querySelector('#e2 pre.result').offsetParent && document.querySelector('#e2 pre.result').innerText.includes('Stack::new()')").await;
     assert_eq!(browser.count("#e4 pre code").await, 1);
     assert_eq!(browser.count("#e4 td").await, 6);
     assert_eq!(
@@ -30,7 +30,7 @@ async fn every_view_of_a_session_shows_what_it_is_for() {
         6,
         "beside the checkpoint that covers them"
     );
-    browser.until("return document.querySelector('#side').innerText.includes('Load test with 1,000 users')").await;
+    browser.wait_until("return document.querySelector('#side').innerText.includes('Load test with 1,000 users')").await;
 
     let export = "const done = arguments[0]; Promise.all([...document.querySelectorAll('.actions a[download]')].map(async (link) => { const answer = await fetch(link.href); return [answer.status, (await answer.text()).includes('token bucket')]; })).then(done)";
     let exported = browser
@@ -45,7 +45,7 @@ async fn every_view_of_a_session_shows_what_it_is_for() {
 
     browser.click(".tabs a[href$='/status']").await;
     browser
-        .until("return document.querySelectorAll('.card .gauge rect').length > 3")
+        .wait_until("return document.querySelectorAll('.info .gauge rect').length > 3")
         .await;
     assert_eq!(browser.count(".legend tbody tr").await, 7);
     assert_eq!(browser.count(".turns a rect.sent").await, 7, "a bar a turn");
@@ -54,82 +54,84 @@ async fn every_view_of_a_session_shows_what_it_is_for() {
 
     browser.click(".tabs a[href$='/request']").await;
     browser
-        .until("return document.querySelectorAll('details.section').length === 7")
+        .wait_until("return document.querySelectorAll('details.section').length === 7")
         .await;
-    browser.write("#message", "is it done?").await;
-    browser.click("form.card button").await;
-    browser.until("return [...document.querySelectorAll('details.section')].at(-1).innerText.includes('is it done?')").await;
+    browser.fill("#message", "is it done?").await;
+    browser.click("form.info button").await;
+    browser.wait_until("return [...document.querySelectorAll('details.section')].at(-1).innerText.includes('is it done?')").await;
 
     browser.click(".tabs a[href$='/lineage']").await;
     browser
-        .until("return document.querySelectorAll('.family li').length === 3")
+        .wait_until("return document.querySelectorAll('.family li').length === 3")
         .await;
     assert_eq!(browser.count(".lineage path.branch").await, 2);
 
     browser.click(".tabs a[href$='/log']").await;
     browser
-        .until("return document.querySelectorAll('table.log tbody tr').length === 22")
+        .wait_until("return document.querySelectorAll('table.log tbody tr').length === 22")
         .await;
-    assert_eq!(browser.complaints().await, Vec::<String>::new());
+    assert_eq!(browser.console_errors().await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn search_finds_as_one_types_and_marks_the_words() {
     let server = Server::start().await;
-    demo::fill(&server.tl).await;
+    demo::fill_store(&server.tl).await;
     let browser = browser!(server);
 
-    browser.go("/").await;
-    browser.write("#q", "postgr").await;
+    browser.goto("/").await;
+    browser.fill("#q", "postgr").await;
     browser
-        .until("return document.querySelectorAll('#list a.row').length === 1")
+        .wait_until("return document.querySelectorAll('#list a.row').length === 1")
         .await;
-    browser.until_said("postgres-upgrade").await;
-    browser.write("#q", "refresh token").await;
+    browser.wait_for_text("postgres-upgrade").await;
+    browser.fill("#q", "refresh token").await;
     browser
-        .until("return document.querySelector('#list mark')")
+        .wait_until("return document.querySelector('#list mark')")
         .await;
-    browser.until_said("login-after-an-hour").await;
+    browser.wait_for_text("login-after-an-hour").await;
 
-    browser.go("/search").await;
-    browser.write("#q", "sorted set").await;
-    browser.until("return [...document.querySelectorAll('#results mark')].some((m) => m.innerText === 'sorted')").await;
+    browser.goto("/search").await;
+    browser.fill("#q", "sorted set").await;
+    browser.wait_until("return [...document.querySelectorAll('#results mark')].some((m) => m.innerText === 'sorted')").await;
     browser.click("#results a.row").await;
     browser
-        .until("return /^#e\\d+$/.test(location.hash) && document.activeElement?.matches('.entry')")
+        .wait_until(
+            "return /^#e\\d+$/.test(location.hash) && document.activeElement?.matches('.entry')",
+        )
         .await;
 
-    browser.go("/?tag=auth").await;
+    browser.goto("/?tag=auth").await;
     assert_eq!(browser.count("#list a.row").await, 1);
     browser.click(".chips a[aria-current]").await;
     browser
-        .until("return document.querySelectorAll('#list a.row').length > 5")
+        .wait_until("return document.querySelectorAll('#list a.row').length > 5")
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_is_added_accepted_and_forgotten() {
     let server = Server::start().await;
-    demo::fill(&server.tl).await;
+    demo::fill_store(&server.tl).await;
     let browser = browser!(server);
-    browser.go("/memory").await;
-    browser.until_said("Answer in British English").await;
-    browser.write("#text", "Releases are on Tuesdays").await;
+    browser.goto("/memory").await;
+    browser.wait_for_text("Answer in British English").await;
+    browser.fill("#text", "Releases are on Tuesdays").await;
     browser.click("button[value=add]").await;
-    browser.until_said("Remembered").await;
-    browser.until_said("Releases are on Tuesdays").await;
+    browser.wait_for_text("Remembered").await;
+    browser.wait_for_text("Releases are on Tuesdays").await;
 
     browser.click("#project option:nth-child(2)").await;
-    browser.until_said("The limit is 100 requests").await;
+    browser.wait_for_text("The limit is 100 requests").await;
     browser.click("button[value=accept]").await;
-    browser.until_said("Accepted").await;
+    browser.wait_for_text("Accepted").await;
     assert_eq!(browser.count("button[value=accept]").await, 0);
     let before = browser.count("ul.things > li").await;
     browser
         .click("main > ul.things li:first-child button[value=forget]")
         .await;
-    browser.until_said("Forgotten").await;
-    browser.until_said("no longer counts").await;
+    browser.wait_for_text("Forgotten").await;
+    browser.wait_for_text("no longer counts").await;
     assert_eq!(browser.count("main > ul.things > li").await, before - 1);
 }
 
@@ -137,12 +139,12 @@ async fn memory_is_added_accepted_and_forgotten() {
 async fn light_and_dark_can_be_chosen_and_are_kept() {
     let server = Server::start().await;
     let browser = browser!(server);
-    browser.go("/").await;
+    browser.goto("/").await;
     let back = "return getComputedStyle(document.body).backgroundColor";
-    let before = browser.js(back).await;
+    let before = browser.eval(back).await;
     browser.click("[data-theme-switch]").await;
-    let after = browser.js(back).await;
+    let after = browser.eval(back).await;
     assert_ne!(before, after);
-    browser.go("/search").await;
-    assert_eq!(browser.js(back).await, after);
+    browser.goto("/search").await;
+    assert_eq!(browser.eval(back).await, after);
 }

@@ -12,38 +12,40 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
-use throughline::context::{Document, Policy};
-use throughline::llm::{Connection, ModelSummarizer, Provider, Secret, Timing, Wire};
-use throughline::{
-    Block, Body, Checkpoint, Conflict, Content, Expect, Json, Mark, MemoryScope, Message, NewFact,
-    NewSession, Project, Role, Seq, Session, Summary, Throughline, ToolCall, ToolResult, Usage,
-    Voice,
+use throughline::context::{ContextDocument, Policy};
+use throughline::llm::{
+    ApiProtocol, ModelEndpoint, ModelSummarizer, Provider, Secret, TimeoutPolicy,
 };
-use throughline_server::{Choice, VoiceError, Voices};
-use throughline_stand_in::StandIn;
+use throughline::{
+    Block, Body, Checkpoint, ConflictPolicy, Content, Expect, Json, MemoryScope, Message, NewFact,
+    NewSession, Project, ProjectMarker, Responder, Role, Seq, Session, Summary, Throughline,
+    ToolCall, ToolResult, Usage,
+};
+use throughline_mock_provider::MockProvider;
+use throughline_server::{ResponderChoice, ResponderError, ResponderRegistry};
 
 /// A model behind a stand-in for its provider.
 #[derive(Clone, Debug)]
-pub(crate) struct StandInVoices {
+pub(crate) struct MockResponderRegistry {
     model: Arc<Provider>,
 }
 
-impl StandInVoices {
+impl MockResponderRegistry {
     /// Has this stand-in answer.
-    pub(crate) fn new(stand_in: &StandIn) -> Self {
-        let at = Connection {
+    pub(crate) fn new(stand_in: &MockProvider) -> Self {
+        let at = ModelEndpoint {
             provider: "anthropic".to_owned(),
             model: "claude-sonnet-4-5".to_owned(),
             base_url: format!("{}/v1/", stand_in.url()),
             key: Secret::new("of-the-demo"),
-            key_from: None,
-            wire: Wire::Anthropic,
+            key_source: None,
+            protocol: ApiProtocol::Anthropic,
             window: Some(200_000),
         };
-        let timing = Timing {
+        let timing = TimeoutPolicy {
             retries: 0,
             idle: Duration::from_secs(30),
-            ..Timing::default()
+            ..TimeoutPolicy::default()
         };
         Self {
             model: Arc::new(Provider::new(at, timing, 7).unwrap()),
@@ -52,12 +54,16 @@ impl StandInVoices {
 }
 
 #[async_trait]
-impl Voices for StandInVoices {
-    async fn voice(&self, _: Option<&Session>, _: &Choice) -> Result<Voice, VoiceError> {
-        Ok(Voice {
+impl ResponderRegistry for MockResponderRegistry {
+    async fn responder(
+        &self,
+        _: Option<&Session>,
+        _: &ResponderChoice,
+    ) -> Result<Responder, ResponderError> {
+        Ok(Responder {
             model: Some(self.model.clone()),
             agent: Some("You help with the code of a small shop. Answer briefly, in whole sentences; show code where it says more than words. Ask before you change what was decided.".to_owned()),
-            documents: vec![Document {
+            documents: vec![ContextDocument {
                 name: "AGENTS.md".to_owned(),
                 text: "The API is in `src/`, its tests beside it. `just test` runs them, `just lint` must be clean. Migrations are never changed once they are merged. Amounts are integers in cents. Nothing is logged that a customer typed.".to_owned(),
             }],
@@ -67,7 +73,7 @@ impl Voices for StandInVoices {
                 ..Policy::default()
             },
             summarizer: Some(Arc::new(ModelSummarizer::new(self.model.clone()))),
-            ..Voice::offline()
+            ..Responder::offline()
         })
     }
 
@@ -77,18 +83,23 @@ impl Voices for StandInVoices {
 }
 
 /// Appends as of so many minutes ago.
-async fn at(session: &Session, tl: &Throughline, minutes: i64, body: impl Into<Body>) -> Seq {
-    let mut entry = session.entry(body);
+async fn append_at(
+    session: &Session,
+    tl: &Throughline,
+    minutes: i64,
+    body: impl Into<Body>,
+) -> Seq {
+    let mut entry = session.new_entry(body);
     entry.at = tl.now() - SignedDuration::from_mins(minutes);
-    let appended = session.append_all(vec![entry], Expect::Any, Conflict::Reject);
+    let appended = session.append_all(vec![entry], Expect::Any, ConflictPolicy::Reject);
     appended.await.unwrap().entries[0].seq
 }
 
-fn answer(text: &str, input: u64, output: u64) -> Message {
-    answered(vec![Block::Text(text.to_owned())], input, output)
+fn text_answer(text: &str, input: u64, output: u64) -> Message {
+    block_answer(vec![Block::Text(text.to_owned())], input, output)
 }
 
-fn answered(blocks: Vec<Block>, input: u64, output: u64) -> Message {
+fn block_answer(blocks: Vec<Block>, input: u64, output: u64) -> Message {
     Message {
         model: Some("claude-sonnet-4-5".to_owned()),
         provider: Some("anthropic".to_owned()),
@@ -103,7 +114,7 @@ fn answered(blocks: Vec<Block>, input: u64, output: u64) -> Message {
     }
 }
 
-fn call(id: &str, name: &str, input: &serde_json::Value) -> Block {
+fn tool_call(id: &str, name: &str, input: &serde_json::Value) -> Block {
     Block::ToolCall(ToolCall {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -111,7 +122,7 @@ fn call(id: &str, name: &str, input: &serde_json::Value) -> Block {
     })
 }
 
-fn result(id: &str, text: &str, is_error: bool) -> Message {
+fn tool_result(id: &str, text: &str, is_error: bool) -> Message {
     let result = ToolResult {
         call_id: id.to_owned(),
         content: Content::text(text),
@@ -142,11 +153,11 @@ return 1
 ";
 
 /// Fills a store; answers with the session that has most in it.
-pub(crate) async fn fill(tl: &Throughline) -> Session {
+pub(crate) async fn fill_store(tl: &Throughline) -> Session {
     let project = Project {
         id: "git:example.org/shop/api".parse().unwrap(),
         name: "shop-api".to_owned(),
-        marks: vec![Mark::Remote("example.org/shop/api".to_owned())],
+        markers: vec![ProjectMarker::Remote("example.org/shop/api".to_owned())],
     };
     tl.store().put_project(tl.owner(), &project).await.unwrap();
     let new = |name: &str| NewSession {
@@ -201,41 +212,41 @@ pub(crate) async fn fill(tl: &Throughline) -> Session {
     ];
     for (name, tags, asked, answered, minutes) in small {
         let session = tl.create(new(name)).await.unwrap();
-        at(&session, tl, minutes, Message::text(Role::User, asked)).await;
-        at(&session, tl, minutes - 1, answer(answered, 2_100, 140)).await;
+        append_at(&session, tl, minutes, Message::text(Role::User, asked)).await;
+        append_at(&session, tl, minutes - 1, text_answer(answered, 2_100, 140)).await;
         let tags: Vec<_> = tags
             .split_whitespace()
             .map(|tag| tag.parse().unwrap())
             .collect();
         if !tags.is_empty() {
-            at(&session, tl, minutes - 1, Body::Tagged { tags }).await;
+            append_at(&session, tl, minutes - 1, Body::Tagged { tags }).await;
         }
         if name == "billing-export" {
-            at(&session, tl, minutes - 2, Body::Archived).await;
+            append_at(&session, tl, minutes - 2, Body::Archived).await;
         }
     }
     let gone = tl.create(new("scratch")).await.unwrap();
-    at(&gone, tl, 600, Message::text(Role::User, "just trying")).await;
+    append_at(&gone, tl, 600, Message::text(Role::User, "just trying")).await;
     tl.trash(gone.id()).await.unwrap();
 
-    let main = limiter(tl, new("rate-limiter")).await;
+    let main = create_limiter_session(tl, new("rate-limiter")).await;
     let fork = main
         .fork(Some(Seq(8)), new("sliding-window"))
         .await
         .unwrap()
         .session;
-    at(
+    append_at(
         &fork,
         tl,
         60,
         Message::text(Role::User, "What if we used a sliding window instead?"),
     )
     .await;
-    at(
+    append_at(
         &fork,
         tl,
         59,
-        answer(
+        text_answer(
             "Exact, at the price of a sorted set a user: about 8 kB for each who uses all of it.",
             5_400,
             210,
@@ -247,18 +258,18 @@ pub(crate) async fn fill(tl: &Throughline) -> Session {
         .await
         .unwrap()
         .session;
-    at(
+    append_at(
         &inner,
         tl,
         40,
         Message::text(Role::User, "And with two counters, weighted by time?"),
     )
     .await;
-    at(
+    append_at(
         &inner,
         tl,
         39,
-        answer(
+        text_answer(
             "Within 1 % of exact for even traffic, and as small as the bucket.",
             6_100,
             160,
@@ -272,24 +283,24 @@ pub(crate) async fn fill(tl: &Throughline) -> Session {
         "Amounts are integers, in cents",
         "Tests run with `just test`",
     ] {
-        memory.add(NewFact::said(fact)).await.unwrap();
+        memory.add(NewFact::from_person(fact)).await.unwrap();
     }
-    let mut proposed = NewFact::said("The limit is 100 requests a minute per user");
+    let mut proposed = NewFact::from_person("The limit is 100 requests a minute per user");
     proposed.proposed = true;
     "claude-sonnet-4-5".clone_into(&mut proposed.by);
     memory.add(proposed).await.unwrap();
     let own = tl.memory(MemoryScope::Owner);
-    own.add(NewFact::said("Answer in British English"))
+    own.add(NewFact::from_person("Answer in British English"))
         .await
         .unwrap();
     main
 }
 
 /// A longer one, with tools and a compaction.
-async fn limiter(tl: &Throughline, new: NewSession) -> Session {
+async fn create_limiter_session(tl: &Throughline, new: NewSession) -> Session {
     let main = tl.create(new).await.unwrap();
     let say = |text: &'static str| Message::text(Role::User, text);
-    at(
+    append_at(
         &main,
         tl,
         180,
@@ -297,23 +308,23 @@ async fn limiter(tl: &Throughline, new: NewSession) -> Session {
     )
     .await;
     let read = serde_json::json!({"path": "src/middleware.rs", "lines": "1-80"});
-    at(
+    append_at(
         &main,
         tl,
         179,
-        answered(
+        block_answer(
             vec![
                 Block::Text("I'll look at the middleware first.".to_owned()),
-                call("c1", "read_file", &read),
+                tool_call("c1", "read_file", &read),
             ],
             1_240,
             60,
         ),
     )
     .await;
-    at(&main, tl, 179, result("c1", "pub fn stack() -> Stack {\n    Stack::new()\n        .with(Trace)\n        .with(Auth)\n}\n", false)).await;
-    at(&main, tl, 178, answer(BUCKET, 2_900, 420)).await;
-    at(
+    append_at(&main, tl, 179, tool_result("c1", "pub fn stack() -> Stack {\n    Stack::new()\n        .with(Trace)\n        .with(Auth)\n}\n", false)).await;
+    append_at(&main, tl, 178, text_answer(BUCKET, 2_900, 420)).await;
+    append_at(
         &main,
         tl,
         170,
@@ -321,36 +332,36 @@ async fn limiter(tl: &Throughline, new: NewSession) -> Session {
     )
     .await;
     let run = serde_json::json!({"command": "cargo test -p api limiter"});
-    at(
+    append_at(
         &main,
         tl,
         169,
-        answered(vec![call("c2", "shell", &run)], 3_800, 90),
+        block_answer(vec![tool_call("c2", "shell", &run)], 3_800, 90),
     )
     .await;
-    at(
+    append_at(
         &main,
         tl,
         168,
-        result(
+        tool_result(
             "c2",
             "error[E0433]: failed to resolve: use of undeclared crate `redis`\n",
             true,
         ),
     )
     .await;
-    at(
+    append_at(
         &main,
         tl,
         166,
-        answer(
+        text_answer(
             "The crate was missing from `api`. With it the tests pass: **12 passed**, 0 failed.",
             4_600,
             180,
         ),
     )
     .await;
-    at(
+    append_at(
         &main,
         tl,
         150,
@@ -359,7 +370,7 @@ async fn limiter(tl: &Throughline, new: NewSession) -> Session {
         },
     )
     .await;
-    at(
+    append_at(
         &main,
         tl,
         140,
@@ -368,15 +379,15 @@ async fn limiter(tl: &Throughline, new: NewSession) -> Session {
         },
     )
     .await;
-    at(
+    append_at(
         &main,
         tl,
         120,
         say("What do clients see when they are over it?"),
     )
     .await;
-    at(&main, tl, 119, answer("`429` with `Retry-After` in whole seconds, and the same headers on every answer:\n\n1. `RateLimit-Limit`\n2. `RateLimit-Remaining`\n3. `RateLimit-Reset`", 6_900, 240)).await;
-    at(
+    append_at(&main, tl, 119, text_answer("`429` with `Retry-After` in whole seconds, and the same headers on every answer:\n\n1. `RateLimit-Limit`\n2. `RateLimit-Remaining`\n3. `RateLimit-Reset`", 6_900, 240)).await;
+    append_at(
         &main,
         tl,
         100,
@@ -412,7 +423,7 @@ async fn limiter(tl: &Throughline, new: NewSession) -> Session {
         },
     )
     .await;
-    at(
+    append_at(
         &main,
         tl,
         99,
@@ -441,10 +452,10 @@ async fn limiter(tl: &Throughline, new: NewSession) -> Session {
             4_800,
         ),
     ] {
-        at(&main, tl, minutes, Message::text(Role::User, asked)).await;
-        at(&main, tl, minutes - 1, answer(said, input, 190)).await;
+        append_at(&main, tl, minutes, Message::text(Role::User, asked)).await;
+        append_at(&main, tl, minutes - 1, text_answer(said, input, 190)).await;
     }
-    at(&main, tl, 12, say("Summarize what is left to do.")).await;
-    at(&main, tl, 11, answer("Two things:\n\n- [x] load test\n- [ ] headers on cached answers\n- [ ] a page in the docs for people who hit the limit", 5_200, 120)).await;
+    append_at(&main, tl, 12, say("Summarize what is left to do.")).await;
+    append_at(&main, tl, 11, text_answer("Two things:\n\n- [x] load test\n- [ ] headers on cached answers\n- [ ] a page in the docs for people who hit the limit", 5_200, 120)).await;
     main
 }

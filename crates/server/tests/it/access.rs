@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use throughline::{Owner, TokenRole};
-use throughline_server::{Gate, IssuedTokens, ServeError, openapi};
+use throughline_server::{AccessMode, IssuedTokens, ServeError, openapi};
 
-use crate::harness::{Server, answer};
+use crate::harness::{Server, send};
 
 /// Every route of the document, by its method and path.
 fn routes() -> Vec<(String, String, Value)> {
@@ -24,7 +24,7 @@ fn routes() -> Vec<(String, String, Value)> {
 }
 
 /// A body the route takes, so that it is refused for whose it is and not for what it says.
-fn body(method: &str, path: &str) -> Option<Value> {
+fn valid_body(method: &str, path: &str) -> Option<Value> {
     Some(
         match (method, path.rsplit('/').next().unwrap_or_default()) {
             ("POST", "entries") => json!({"entries": [{"role": "user", "content": "mine"}]}),
@@ -40,7 +40,7 @@ fn body(method: &str, path: &str) -> Option<Value> {
 }
 
 /// The path with what is in it filled in; the session is somebody's, the rest is made up.
-fn filled(path: &str, session: &str, blob: &str) -> String {
+fn fill_path(path: &str, session: &str, blob: &str) -> String {
     path.replace("{id}", session)
         .replace("{blob}", blob)
         .replace("{seq}", "1")
@@ -50,16 +50,16 @@ fn filled(path: &str, session: &str, blob: &str) -> String {
 }
 
 /// Routes that are open to everybody, and say nothing of anybody.
-const OPEN: [&str; 2] = ["/health", "/ready"];
+const PUBLIC_ROUTES: [&str; 2] = ["/health", "/ready"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_refuses_whoever_has_no_token() {
-    let server = Server::guarded().await;
+    let server = Server::start_with_tokens().await;
     let mut asked = 0;
     for (method, path, _) in routes() {
         let call = |token: Option<&str>| {
-            let request = server.request(&method, &filled(&path, "any", &"0".repeat(64)));
-            let request = match body(&method, &path) {
+            let request = server.request(&method, &fill_path(&path, "any", &"0".repeat(64)));
+            let request = match valid_body(&method, &path) {
                 Some(body) => request.json(&body),
                 None => request,
             };
@@ -68,12 +68,12 @@ async fn every_route_refuses_whoever_has_no_token() {
                 None => request,
             }
         };
-        if OPEN.contains(&path.as_str()) {
+        if PUBLIC_ROUTES.contains(&path.as_str()) {
             assert_eq!(call(None).send().await.unwrap().status(), 200, "{path}");
             continue;
         }
         for token in [None, Some("tl_made-up"), Some("")] {
-            let (status, problem) = answer(call(token)).await;
+            let (status, problem) = send(call(token)).await;
             assert_eq!(status, 401, "{method} {path} with {token:?}: {problem}");
             assert_eq!(problem["code"], "unauthorized");
         }
@@ -84,20 +84,20 @@ async fn every_route_refuses_whoever_has_no_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_of_a_session_is_404_for_anybody_else() {
-    let server = Server::guarded().await;
-    let alice = server.token("alice", TokenRole::User).await;
+    let server = Server::start_with_tokens().await;
+    let alice = server.create_token("alice", TokenRole::User).await;
     let others = [
-        server.token("bob", TokenRole::User).await,
-        server.token("boss", TokenRole::Admin).await,
-        server.token("bot", TokenRole::Service).await,
+        server.create_token("bob", TokenRole::User).await,
+        server.create_token("boss", TokenRole::Admin).await,
+        server.create_token("bot", TokenRole::Service).await,
     ];
     let made = server.post("/api/sessions", &json!({"id": "alices-own"}));
-    assert_eq!(answer(made.bearer_auth(&alice)).await.0, 201);
+    assert_eq!(send(made.bearer_auth(&alice)).await.0, 201);
     let say = json!({"entries": [{"role": "user", "content": "hers"}]});
     let said = server.post("/api/sessions/alices-own/entries", &say);
-    assert_eq!(answer(said.bearer_auth(&alice)).await.0, 201);
+    assert_eq!(send(said.bearer_auth(&alice)).await.0, 201);
     let put = server.request("POST", "/api/blobs").body("hers");
-    let blob = answer(put.bearer_auth(&alice)).await.1;
+    let blob = send(put.bearer_auth(&alice)).await.1;
     let blob = blob["blob"].as_str().unwrap();
 
     let mut asked = 0;
@@ -106,19 +106,19 @@ async fn every_route_of_a_session_is_404_for_anybody_else() {
             continue;
         }
         for token in &others {
-            let request = server.request(&method, &filled(&path, "alices-own", blob));
-            let request = match body(&method, &path) {
+            let request = server.request(&method, &fill_path(&path, "alices-own", blob));
+            let request = match valid_body(&method, &path) {
                 Some(body) => request.json(&body),
                 None => request,
             };
-            let (status, problem) = answer(request.bearer_auth(token)).await;
+            let (status, problem) = send(request.bearer_auth(token)).await;
             assert_eq!(status, 404, "{method} {path}: {problem}");
             asked += 1;
         }
     }
     assert!(asked > 60, "only {asked} routes were tried");
     // Nothing of it changed anything.
-    let (_, session) = answer(server.get("/api/sessions/alices-own").bearer_auth(&alice)).await;
+    let (_, session) = send(server.get("/api/sessions/alices-own").bearer_auth(&alice)).await;
     assert_eq!(
         (&session["head"], &session["name"]),
         (&json!(1), &Value::Null)
@@ -127,29 +127,29 @@ async fn every_route_of_a_session_is_404_for_anybody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_searches_and_memories_are_apart() {
-    let server = Server::guarded().await;
-    let alice = server.token("alice", TokenRole::User).await;
-    let bob = server.token("bob", TokenRole::User).await;
+    let server = Server::start_with_tokens().await;
+    let alice = server.create_token("alice", TokenRole::User).await;
+    let bob = server.create_token("bob", TokenRole::User).await;
     let made = server.post(
         "/api/sessions",
         &json!({"key": "shared-key", "name": "hers"}),
     );
-    let (_, hers) = answer(made.bearer_auth(&alice)).await;
+    let (_, hers) = send(made.bearer_auth(&alice)).await;
     let path = format!("/api/sessions/{}/entries", hers["id"].as_str().unwrap());
     let say = json!({"entries": [{"role": "user", "content": "the heron in the marsh"}]});
-    answer(server.post(&path, &say).bearer_auth(&alice)).await;
+    send(server.post(&path, &say).bearer_auth(&alice)).await;
     let fact = json!({"text": "Herons are grey."});
-    answer(server.post("/api/memory", &fact).bearer_auth(&alice)).await;
+    send(server.post("/api/memory", &fact).bearer_auth(&alice)).await;
 
-    let get = async |path: &str, token: &str| answer(server.get(path).bearer_auth(token)).await.1;
+    let get = async |path: &str, token: &str| send(server.get(path).bearer_auth(token)).await.1;
     assert_eq!(get("/api/sessions", &bob).await["sessions"], json!([]));
     assert_eq!(get("/api/search?q=heron", &bob).await["hits"], json!([]));
     assert_eq!(get("/api/memory", &bob).await["facts"], json!([]));
     assert_eq!(get("/api/stats", &bob).await["sessions"], 0);
     let resolved = server.get("/api/resolve?session=shared-key");
-    assert_eq!(answer(resolved.bearer_auth(&bob)).await.0, 404);
+    assert_eq!(send(resolved.bearer_auth(&bob)).await.0, 404);
     let made = server.post("/api/sessions", &json!({"key": "shared-key"}));
-    let (status, his) = answer(made.bearer_auth(&bob)).await;
+    let (status, his) = send(made.bearer_auth(&bob)).await;
     assert_eq!(status, 201);
     assert_ne!(his["id"], hers["id"]);
     assert_eq!(
@@ -163,10 +163,10 @@ async fn lists_searches_and_memories_are_apart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_reaches_the_users_of_its_bot_and_nobody_else() {
-    let server = Server::guarded().await;
-    let bot = server.token("bot", TokenRole::Service).await;
-    let rival = server.token("rival", TokenRole::Service).await;
-    let ann = server.token("ann", TokenRole::User).await;
+    let server = Server::start_with_tokens().await;
+    let bot_document = server.create_token("bot", TokenRole::Service).await;
+    let rival = server.create_token("rival", TokenRole::Service).await;
+    let ann = server.create_token("ann", TokenRole::User).await;
     let make = |token: &str, user: Option<&str>| {
         let request = server
             .post("/api/sessions", &json!({"key": "k"}))
@@ -176,11 +176,11 @@ async fn a_service_reaches_the_users_of_its_bot_and_nobody_else() {
             None => request,
         }
     };
-    let (_, for_ann) = answer(make(&bot, Some("ann"))).await;
-    let (_, for_ben) = answer(make(&bot, Some("ben"))).await;
-    let (_, own) = answer(make(&bot, None)).await;
-    let (_, other) = answer(make(&rival, Some("ann"))).await;
-    let (_, herself) = answer(make(&ann, None)).await;
+    let (_, for_ann) = send(make(&bot_document, Some("ann"))).await;
+    let (_, for_ben) = send(make(&bot_document, Some("ben"))).await;
+    let (_, own) = send(make(&bot_document, None)).await;
+    let (_, other) = send(make(&rival, Some("ann"))).await;
+    let (_, herself) = send(make(&ann, None)).await;
     let ids = [&for_ann, &for_ben, &own, &other, &herself].map(|made| made["id"].to_string());
     let apart: std::collections::BTreeSet<_> = ids.iter().collect();
     assert_eq!(apart.len(), 5);
@@ -189,21 +189,21 @@ async fn a_service_reaches_the_users_of_its_bot_and_nobody_else() {
         let request = server.get(&path).bearer_auth(token);
         request.header("on-behalf-of", user)
     };
-    assert_eq!(answer(get(&bot, "ann")).await.0, 200);
+    assert_eq!(send(get(&bot_document, "ann")).await.0, 200);
     for (token, user) in [
-        (&bot, "ben"),
+        (&bot_document, "ben"),
         (&rival, "ann"),
         (&rival, "../bot/ann"),
         (&rival, "bot/ann"),
     ] {
-        assert_eq!(answer(get(token, user)).await.0, 404, "{user}");
+        assert_eq!(send(get(token, user)).await.0, 404, "{user}");
     }
-    let (status, problem) = answer(get(&ann, "bot/ann")).await;
+    let (status, problem) = send(get(&ann, "bot/ann")).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (403, &json!("not_a_service"))
     );
-    let (status, problem) = answer(get(&bot, " ")).await;
+    let (status, problem) = send(get(&bot_document, " ")).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (400, &json!("bad_owner"))
@@ -212,54 +212,51 @@ async fn a_service_reaches_the_users_of_its_bot_and_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_admin_makes_and_takes_back_tokens_and_others_may_not() {
-    let server = Server::guarded().await;
-    let admin = server.token("boss", TokenRole::Admin).await;
+    let server = Server::start_with_tokens().await;
+    let admin = server.create_token("boss", TokenRole::Admin).await;
     let new = json!({"user": "carol", "label": "laptop"});
     let make = |token: &str| server.post("/api/admin/tokens", &new).bearer_auth(token);
-    let (status, made) = answer(make(&admin)).await;
+    let (status, made) = send(make(&admin)).await;
     assert_eq!(status, 201, "{made}");
     let carol = made["token"].as_str().unwrap();
     assert!(carol.starts_with("tl_") && carol.len() > 40);
-    let (_, who) = answer(server.get("/api/whoami").bearer_auth(carol)).await;
+    let (_, who) = send(server.get("/api/whoami").bearer_auth(carol)).await;
     assert_eq!(
         (&who["owner"], &who["role"]),
         (&json!("carol"), &json!("user"))
     );
-    let (status, problem) = answer(make(carol)).await;
+    let (status, problem) = send(make(carol)).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (403, &json!("not_an_admin"))
     );
-    assert_eq!(
-        answer(server.get("/metrics").bearer_auth(carol)).await.0,
-        403
-    );
-    let (_, listed) = answer(server.get("/api/admin/tokens").bearer_auth(&admin)).await;
+    assert_eq!(send(server.get("/metrics").bearer_auth(carol)).await.0, 403);
+    let (_, listed) = send(server.get("/api/admin/tokens").bearer_auth(&admin)).await;
     let text = listed.to_string();
     assert!(text.contains("laptop") && !text.contains(carol), "{text}");
-    let (_, users) = answer(server.get("/api/admin/users").bearer_auth(&admin)).await;
+    let (_, users) = send(server.get("/api/admin/users").bearer_auth(&admin)).await;
     assert!(users.to_string().contains("carol"), "{users}");
     let path = format!("/api/admin/tokens/{}", made["id"].as_str().unwrap());
     let revoke = server.request("DELETE", &path).bearer_auth(&admin);
-    assert_eq!(answer(revoke).await.1["good"], false);
+    assert_eq!(send(revoke).await.1["good"], false);
     assert_eq!(
-        answer(server.get("/api/whoami").bearer_auth(carol)).await.0,
+        send(server.get("/api/whoami").bearer_auth(carol)).await.0,
         401
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_has_ended_no_longer_counts() {
-    let server = Server::guarded().await;
+    let server = Server::start_with_tokens().await;
     let new = throughline::NewToken {
         owner: "dave".parse().unwrap(),
         role: TokenRole::User,
         label: None,
         expires_at: Some(server.tl.now() - jiff::SignedDuration::from_secs(1)),
     };
-    let ended = server.tl.make_token(new).await.unwrap().text;
+    let ended = server.tl.issue_token(new).await.unwrap().text;
     assert_eq!(
-        answer(server.get("/api/whoami").bearer_auth(ended)).await.0,
+        send(server.get("/api/whoami").bearer_auth(ended)).await.0,
         401
     );
 }
@@ -267,22 +264,22 @@ async fn a_token_that_has_ended_no_longer_counts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_token_closes_what_was_open() {
     let server = Server::start().await;
-    let (_, who) = answer(server.get("/api/whoami")).await;
+    let (_, who) = send(server.get("/api/whoami")).await;
     assert_eq!(
         (&who["owner"], &who["role"]),
         (&json!("local"), &json!("admin"))
     );
-    let (status, problem) = answer(server.get("/api/whoami").header("on-behalf-of", "ann")).await;
+    let (status, problem) = send(server.get("/api/whoami").header("on-behalf-of", "ann")).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (403, &json!("not_a_service"))
     );
     let new = json!({"user": "local", "role": "admin"});
-    let (_, made) = answer(server.post("/api/admin/tokens", &new)).await;
-    assert_eq!(answer(server.get("/api/whoami")).await.0, 401);
+    let (_, made) = send(server.post("/api/admin/tokens", &new)).await;
+    assert_eq!(send(server.get("/api/whoami")).await.0, 401);
     let token = made["token"].as_str().unwrap();
     assert_eq!(
-        answer(server.get("/api/whoami").bearer_auth(token)).await.0,
+        send(server.get("/api/whoami").bearer_auth(token)).await.0,
         200
     );
 }
@@ -291,19 +288,22 @@ async fn the_first_token_closes_what_was_open() {
 fn a_server_is_open_only_on_loopback_without_a_name_before_the_first_token() {
     let at = |text: &str, tokens, named| {
         let address: SocketAddr = text.parse().unwrap();
-        Gate::at(address, Owner::local(), tokens, named)
+        AccessMode::for_address(address, Owner::local(), tokens, named)
     };
-    let open = Gate::Open(Owner::local());
+    let open = AccessMode::Open(Owner::local());
     for here in ["127.0.0.1:0", "[::1]:0"] {
         assert_eq!(at(here, IssuedTokens::Never, false).unwrap(), open);
-        assert_eq!(at(here, IssuedTokens::Never, true).unwrap(), Gate::Tokens);
+        assert_eq!(
+            at(here, IssuedTokens::Never, true).unwrap(),
+            AccessMode::Tokens
+        );
         for tokens in [IssuedTokens::NoneValid, IssuedTokens::Valid] {
-            assert_eq!(at(here, tokens, false).unwrap(), Gate::Tokens);
+            assert_eq!(at(here, tokens, false).unwrap(), AccessMode::Tokens);
         }
     }
     assert_eq!(
         at("0.0.0.0:80", IssuedTokens::Valid, false).unwrap(),
-        Gate::Tokens
+        AccessMode::Tokens
     );
     for away in ["0.0.0.0:80", "192.168.1.4:80", "[::]:80"] {
         for tokens in [IssuedTokens::Never, IssuedTokens::NoneValid] {

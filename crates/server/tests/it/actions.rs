@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, answer};
+use crate::harness::{Server, send};
 
 /// Made here, so that no scanner takes this file for a leak.
 fn secret() -> String {
     format!("ghp_{}", "4f9aK2lmN8qRt7uVw3xYz1b2C3d4E5f6G7h8")
 }
 
-async fn post(server: &Server, path: &str, body: &Value) -> Value {
-    let (status, answered) = answer(server.post(path, body)).await;
+async fn post_ok(server: &Server, path: &str, body: &Value) -> Value {
+    let (status, answered) = send(server.post(path, body)).await;
     assert!(status.is_success(), "{path}: {status} {answered}");
     answered
 }
@@ -18,9 +18,9 @@ async fn post(server: &Server, path: &str, body: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_goes_its_own_way_and_is_merged_back() {
     let server = Server::start().await;
-    let id = server.session(&["one", "two"]).await;
+    let id = server.create_session(&["one", "two"]).await;
     let path = format!("/api/sessions/{id}");
-    let forked = post(
+    let forked = post_ok(
         &server,
         &format!("{path}/fork"),
         &json!({"at": 1, "name": "try"}),
@@ -28,17 +28,17 @@ async fn a_fork_goes_its_own_way_and_is_merged_back() {
     .await;
     assert_eq!(forked["at"], 1);
     let fork = forked["session"]["id"].as_str().unwrap().to_owned();
-    server.say(&fork, "another two").await;
+    server.post_message(&fork, "another two").await;
     let diverged = json!({"from": fork});
-    let (status, problem) = answer(server.post(&format!("{path}/merge"), &diverged)).await;
+    let (status, problem) = send(server.post(&format!("{path}/merge"), &diverged)).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (409, &json!("diverged"))
     );
     let append = json!({"from": fork, "style": "append"});
-    let merged = post(&server, &format!("{path}/merge"), &append).await;
+    let merged = post_ok(&server, &format!("{path}/merge"), &append).await;
     assert_eq!(merged, json!({"how": "appended", "entries": 1}));
-    let (_, lineage) = answer(server.get(&format!("/api/sessions/{fork}/lineage"))).await;
+    let (_, lineage) = send(server.get(&format!("/api/sessions/{fork}/lineage"))).await;
     let family = lineage["sessions"].as_array().unwrap();
     assert_eq!(family.len(), 2);
     assert_eq!(family[0]["session"]["id"], json!(id));
@@ -48,15 +48,15 @@ async fn a_fork_goes_its_own_way_and_is_merged_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pins_decisions_and_documents_stand_in_the_request() {
     let server = Server::start().await;
-    let id = server.session(&["hello"]).await;
+    let id = server.create_session(&["hello"]).await;
     let path = format!("/api/sessions/{id}");
-    let pin = post(
+    let pin = post_ok(
         &server,
         &format!("{path}/pins"),
         &json!({"text": "deploys go by tag"}),
     )
     .await;
-    post(
+    post_ok(
         &server,
         &format!("{path}/decisions"),
         &json!({"text": "we use Redis"}),
@@ -64,9 +64,9 @@ async fn pins_decisions_and_documents_stand_in_the_request() {
     .await;
     let document = server.request("PUT", &format!("{path}/context/rules"));
     let document = document.json(&json!({"text": "no unwrap outside tests"}));
-    assert_eq!(answer(document).await.0, 200);
+    assert_eq!(send(document).await.0, 200);
     let ask = json!({"message": "and now?"});
-    let preview = post(&server, &format!("{path}/request/preview"), &ask).await;
+    let preview = post_ok(&server, &format!("{path}/request/preview"), &ask).await;
     let text = preview.to_string();
     for part in [
         "deploys go by tag",
@@ -76,38 +76,38 @@ async fn pins_decisions_and_documents_stand_in_the_request() {
     ] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
-    let built = post(&server, &format!("{path}/request"), &ask).await;
+    let built = post_ok(&server, &format!("{path}/request"), &ask).await;
     assert_eq!(built["tokens"], preview["tokens"]);
     assert!(built["messages"].as_array().unwrap().len() >= 2);
     let unpin = server.request("DELETE", &format!("{path}/pins/{}", pin["seq"]));
-    assert_eq!(answer(unpin).await.0, 204);
+    assert_eq!(send(unpin).await.0, 204);
     let gone = server.request("DELETE", &format!("{path}/context/rules"));
-    assert_eq!(answer(gone).await.0, 204);
-    let (status, problem) = answer(server.get(&format!("{path}/context/rules"))).await;
+    assert_eq!(send(gone).await.0, 204);
+    let (status, problem) = send(server.get(&format!("{path}/context/rules"))).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (404, &json!("document_not_found"))
     );
-    let preview = post(&server, &format!("{path}/request/preview"), &ask).await;
+    let preview = post_ok(&server, &format!("{path}/request/preview"), &ask).await;
     assert!(!preview.to_string().contains("deploys go by tag"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_makes_no_sense_is_refused_when_it_is_set() {
     let server = Server::start().await;
-    let id = server.session(&[]).await;
+    let id = server.create_session(&[]).await;
     let put = |text: &str| {
         let path = format!("/api/sessions/{id}/context/policy");
         server.request("PUT", &path).json(&json!({"text": text}))
     };
-    let (status, problem) = answer(put("nonsense")).await;
+    let (status, problem) = send(put("nonsense")).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (422, &json!("bad_policy"))
     );
-    assert_eq!(answer(put("bot; window=5000")).await.0, 200);
+    assert_eq!(send(put("bot; window=5000")).await.0, 200);
     let path = format!("/api/sessions/{id}/request/preview");
-    let preview = post(&server, &path, &json!({})).await;
+    let preview = post_ok(&server, &path, &json!({})).await;
     assert_eq!(
         (&preview["policy"], &preview["budget"]),
         (&json!("bot"), &json!(5000))
@@ -117,29 +117,29 @@ async fn a_policy_that_makes_no_sense_is_refused_when_it_is_set() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compaction_is_done_undone_and_shown() {
     let server = Server::start().await;
-    let id = server.session(&[]).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}");
     for n in 0..40 {
         let text = format!("We decided that service number {n} stores its sessions in Redis. ");
-        server.say(&id, &text.repeat(8)).await;
+        server.post_message(&id, &text.repeat(8)).await;
     }
-    let (status, done) = answer(server.request("POST", &format!("{path}/compact"))).await;
+    let (status, done) = send(server.request("POST", &format!("{path}/compact"))).await;
     assert_eq!(
         (status.as_u16(), &done["how"]),
         (200, &json!("compacted")),
         "{done}"
     );
-    let (_, session) = answer(server.get(&path)).await;
+    let (_, session) = send(server.get(&path)).await;
     assert_eq!(session["checkpoint"], done["seq"]);
     assert_eq!(session["compactions"], 1);
-    let (_, view) = answer(server.get(&format!("{path}/checkpoint"))).await;
+    let (_, view) = send(server.get(&format!("{path}/checkpoint"))).await;
     assert!(view.get("summary").is_some(), "{view}");
-    let (status, set) = answer(server.get(&format!("{path}/working-set?recent=2"))).await;
+    let (status, set) = send(server.get(&format!("{path}/working-set?recent=2"))).await;
     assert_eq!(status, 200, "{set}");
     let undo = server.request("DELETE", &format!("{path}/checkpoint"));
-    assert_eq!(answer(undo).await.1["retracted"], done["seq"]);
+    assert_eq!(send(undo).await.1["retracted"], done["seq"]);
     let undo = server.request("DELETE", &format!("{path}/checkpoint"));
-    let (status, problem) = answer(undo).await;
+    let (status, problem) = send(undo).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (404, &json!("no_checkpoint"))
@@ -149,19 +149,21 @@ async fn a_compaction_is_done_undone_and_shown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clearing_and_rewinding_hide_from_the_model_only() {
     let server = Server::start().await;
-    let id = server.session(&["first words", "second words"]).await;
+    let id = server
+        .create_session(&["first words", "second words"])
+        .await;
     let path = format!("/api/sessions/{id}");
     let preview = async || {
         let path = format!("{path}/request/preview");
-        post(&server, &path, &json!({})).await.to_string()
+        post_ok(&server, &path, &json!({})).await.to_string()
     };
-    let rewound = post(&server, &format!("{path}/rewind"), &json!({"to": 1})).await;
+    let rewound = post_ok(&server, &format!("{path}/rewind"), &json!({"to": 1})).await;
     assert_eq!(rewound["to"], 1);
     let sent = preview().await;
     assert!(sent.contains("first words") && !sent.contains("second words"));
-    post(&server, &format!("{path}/clear"), &json!({})).await;
+    post_ok(&server, &format!("{path}/clear"), &json!({})).await;
     assert!(!preview().await.contains("first words"));
-    let (_, page) = answer(server.get(&format!("{path}/entries"))).await;
+    let (_, page) = send(server.get(&format!("{path}/entries"))).await;
     assert!(page.to_string().contains("first words"));
 }
 
@@ -169,17 +171,17 @@ async fn clearing_and_rewinding_hide_from_the_model_only() {
 async fn a_continued_session_starts_from_the_summary() {
     let server = Server::start().await;
     let id = server
-        .session(&["We decided to store sessions in Redis."])
+        .create_session(&["We decided to store sessions in Redis."])
         .await;
     let path = format!("/api/sessions/{id}/continue");
-    let (status, next) = answer(server.post(&path, &json!({"name": "next"}))).await;
+    let (status, next) = send(server.post(&path, &json!({"name": "next"}))).await;
     assert_eq!(status, 201, "{next}");
     assert_eq!(next["lineage"]["session"], json!(id));
     let path = format!(
         "/api/sessions/{}/request/preview",
         next["id"].as_str().unwrap()
     );
-    let preview = post(&server, &path, &json!({})).await;
+    let preview = post_ok(&server, &path, &json!({})).await;
     assert!(preview.to_string().contains("Redis"), "{preview}");
 }
 
@@ -187,9 +189,9 @@ async fn a_continued_session_starts_from_the_summary() {
 async fn what_was_said_is_found() {
     let server = Server::start().await;
     let id = server
-        .session(&["The heron stood in the marsh.", "Nothing else."])
+        .create_session(&["The heron stood in the marsh.", "Nothing else."])
         .await;
-    let (status, found) = answer(server.get("/api/search?q=heron")).await;
+    let (status, found) = send(server.get("/api/search?q=heron")).await;
     assert_eq!(status, 200);
     assert_eq!(found["hits"][0]["session"], json!(id));
     assert_eq!(found["hits"][0]["seq"], 1);
@@ -203,30 +205,30 @@ async fn what_was_said_is_found() {
 async fn facts_are_remembered_replaced_and_forgotten() {
     let server = Server::start().await;
     let fact = json!({"text": "Deploys go out on Tuesdays."});
-    let (status, added) = answer(server.post("/api/memory", &fact)).await;
+    let (status, added) = send(server.post("/api/memory", &fact)).await;
     assert_eq!((status.as_u16(), &added["how"]), (201, &json!("new")));
-    assert_eq!(answer(server.post("/api/memory", &fact)).await.0, 200);
+    assert_eq!(send(server.post("/api/memory", &fact)).await.0, 200);
     let seq = added["fact"]["seq"].as_u64().unwrap();
     let change = json!({"text": "Deploys go out on Fridays."});
     let edit = server
         .request("PATCH", &format!("/api/memory/{seq}"))
         .json(&change);
-    let (status, edited) = answer(edit).await;
+    let (status, edited) = send(edit).await;
     assert_eq!(status, 200, "{edited}");
-    let (_, listed) = answer(server.get("/api/memory")).await;
+    let (_, listed) = send(server.get("/api/memory")).await;
     assert_eq!(listed["facts"].as_array().unwrap().len(), 1);
     let leak = json!({"text": format!("the key is {}", secret())});
-    let (status, problem) = answer(server.post("/api/memory", &leak)).await;
+    let (status, problem) = send(server.post("/api/memory", &leak)).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (422, &json!("looks_secret"))
     );
     let seq = edited["fact"]["seq"].as_u64().unwrap();
     let forget = server.request("DELETE", &format!("/api/memory/{seq}"));
-    assert_eq!(answer(forget).await.0, 204);
-    let (_, listed) = answer(server.get("/api/memory")).await;
+    assert_eq!(send(forget).await.0, 204);
+    let (_, listed) = send(server.get("/api/memory")).await;
     assert_eq!(listed["facts"], json!([]));
-    let (_, all) = answer(server.get("/api/memory?all=true")).await;
+    let (_, all) = send(server.get("/api/memory?all=true")).await;
     assert_eq!(all["facts"].as_array().unwrap().len(), 2);
 }
 
@@ -235,7 +237,7 @@ async fn attachments_come_back_inert() {
     let server = Server::start().await;
     let page = b"<script>alert(1)</script>".to_vec();
     let put = server.request("POST", "/api/blobs").body(page.clone());
-    let (status, kept) = answer(put).await;
+    let (status, kept) = send(put).await;
     assert_eq!(status, 201);
     let path = format!("/api/blobs/{}", kept["blob"].as_str().unwrap());
     for query in ["", "?as=text/html", "?as=image/svg%2Bxml"] {
@@ -265,7 +267,7 @@ async fn exports_hold_no_secrets_unless_they_are_revealed() {
     let server = Server::start().await;
     let secret = secret();
     let id = server
-        .session(&[&format!("use {secret} for now"), "and then rotate it"])
+        .create_session(&[&format!("use {secret} for now"), "and then rotate it"])
         .await;
     for format in ["markdown", "json", "jsonl"] {
         let path = format!("/api/sessions/{id}/export?format={format}");
@@ -278,7 +280,7 @@ async fn exports_hold_no_secrets_unless_they_are_revealed() {
             "{format}: {text}"
         );
         assert!(text.contains("and then rotate it"));
-        let (_, whole) = answer(server.get(&format!("{path}&reveal=true"))).await;
+        let (_, whole) = send(server.get(&format!("{path}&reveal=true"))).await;
         assert!(whole.to_string().contains(&secret), "{format}");
     }
 }
@@ -286,27 +288,29 @@ async fn exports_hold_no_secrets_unless_they_are_revealed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_erased_is_gone() {
     let server = Server::start().await;
-    let id = server.session(&["a regrettable sentence", "fine"]).await;
+    let id = server
+        .create_session(&["a regrettable sentence", "fine"])
+        .await;
     let erase = json!({"entries": [1], "reason": "asked for"});
     let path = format!("/api/sessions/{id}/erase");
-    assert_eq!(answer(server.post(&path, &erase)).await.0, 204);
-    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    assert_eq!(send(server.post(&path, &erase)).await.0, 204);
+    let (_, page) = send(server.get(&format!("/api/sessions/{id}/entries"))).await;
     assert!(!page.to_string().contains("regrettable"));
     assert_eq!(page["entries"][0]["kind"], "erased");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn figures_health_and_metrics_are_told() {
+async fn stats_health_and_metrics_are_reported() {
     let server = Server::start().await;
-    server.session(&["one", "two"]).await;
-    let (_, stats) = answer(server.get("/api/stats")).await;
+    server.create_session(&["one", "two"]).await;
+    let (_, stats) = send(server.get("/api/stats")).await;
     assert_eq!(
         (&stats["sessions"], &stats["messages"]),
         (&json!(1), &json!(2))
     );
-    assert_eq!(answer(server.get("/health")).await.1["status"], "ok");
-    assert_eq!(answer(server.get("/ready")).await.0, 200);
-    let (status, metrics) = answer(server.get("/metrics")).await;
+    assert_eq!(send(server.get("/health")).await.1["status"], "ok");
+    assert_eq!(send(server.get("/ready")).await.0, 200);
+    let (status, metrics) = send(server.get("/metrics")).await;
     assert_eq!(status, 200);
     let metrics = metrics.as_str().unwrap();
     let line =

@@ -7,30 +7,30 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use throughline::TokenRole;
-use throughline_stand_in::{Script, StandIn};
+use throughline_mock_provider::{MockProvider, Script};
 
-use crate::harness::{Server, Wish};
-use crate::installed::{node, python, run};
-use crate::stand_in::{StandInVoices, weather_or_echo};
+use crate::client_packages::{node, python, run_command};
+use crate::harness::{Server, ServerOptions};
+use crate::mock_provider::{MockResponderRegistry, weather_or_echo};
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
 
 /// A server with the stand-in as its model.
-async fn server() -> (Server, StandIn) {
-    let stand_in = StandIn::start(Script::by(weather_or_echo)).unwrap();
-    let server = Server::with(Wish {
-        voices: StandInVoices::new(&stand_in),
-        ..Wish::default()
+async fn start_server() -> (Server, MockProvider) {
+    let stand_in = MockProvider::start(Script::from_fn(weather_or_echo)).unwrap();
+    let server = Server::start_with(ServerOptions {
+        responders: MockResponderRegistry::new(&stand_in),
+        ..ServerOptions::default()
     })
     .await;
     (server, stand_in)
 }
 
 /// Runs a client's program against a server of its own.
-async fn talk(mut program: Command) {
-    let (server, _stand_in) = server().await;
+async fn run_client(mut program: Command) {
+    let (server, _stand_in) = start_server().await;
     program.env("SERVER_URL", &server.url);
     for proxy in [
         "http_proxy",
@@ -42,29 +42,29 @@ async fn talk(mut program: Command) {
     ] {
         program.env_remove(proxy);
     }
-    let told = tokio::task::spawn_blocking(move || run(&mut program)).await;
+    let told = tokio::task::spawn_blocking(move || run_command(&mut program)).await;
     let told = told.unwrap().unwrap_or_else(|why| panic!("{why}"));
     assert!(told.contains("fine"), "{told}");
 }
 
-async fn talk_python(program: &str) {
+async fn run_python_client(program: &str) {
     let Some(folder) = python(&sources()) else {
         return;
     };
     let mut python = Command::new(folder.join("bin/python"));
     python.arg("-W").arg("error::UserWarning:pydantic");
     python.arg(sources().join(program));
-    talk(python).await;
+    run_client(python).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_python_client_talks_as_with_openai() {
-    talk_python("openai_client.py").await;
+    run_python_client("openai_client.py").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_agents_package_keeps_its_sessions_here() {
-    talk_python("agents_package.py").await;
+    run_python_client("agents_package.py").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,7 +77,7 @@ async fn the_javascript_client_talks_as_with_openai() {
     fs::copy(sources().join("openai_client.mjs"), &program).unwrap();
     let mut node = Command::new("node");
     node.arg(program);
-    talk(node).await;
+    run_client(node).await;
 }
 
 /// What schemathesis makes up of the document must be answered as the document says.
@@ -89,8 +89,8 @@ async fn the_document_keeps_what_it_promises() {
     let Some(folder) = python(&sources()) else {
         return;
     };
-    let server = Server::guarded().await;
-    let token = server.token("alice", TokenRole::Admin).await;
+    let server = Server::start_with_tokens().await;
+    let token = server.create_token("alice", TokenRole::Admin).await;
     let mut schemathesis = Command::new(folder.join("bin/schemathesis"));
     schemathesis
         .current_dir(&folder)
@@ -108,7 +108,7 @@ async fn the_document_keeps_what_it_promises() {
         .args(["--request-timeout", "20", "--suppress-health-check", "all"])
         .args(["--checks", CHECKS])
         .args(["--exclude-path-regex", "/events"]);
-    let told = tokio::task::spawn_blocking(move || run(&mut schemathesis)).await;
+    let told = tokio::task::spawn_blocking(move || run_command(&mut schemathesis)).await;
     told.unwrap().unwrap_or_else(|why| panic!("{why}"));
 }
 

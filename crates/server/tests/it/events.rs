@@ -4,24 +4,24 @@ use serde_json::{Value, json};
 use throughline::{Message, NewSession, Role, TokenRole};
 use throughline_server::Limits;
 
-use crate::harness::{Events, Server, Wish, answer};
+use crate::harness::{EventReader, Server, ServerOptions, send};
 
-async fn reader(server: &Server, path: &str) -> Events {
-    let mut events = Events::of(server.get(path)).await;
+async fn open_reader(server: &Server, path: &str) -> EventReader {
+    let mut events = EventReader::open(server.get(path)).await;
     assert_eq!(events.next().await.unwrap().0, "ready");
     events
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_is_told_by_the_documented_names() {
+async fn changes_are_reported_by_the_documented_names() {
     let server = Server::start().await;
-    let mut events = reader(&server, "/api/events").await;
-    let id = server.session(&["hello"]).await;
+    let mut events = open_reader(&server, "/api/events").await;
+    let id = server.create_session(&["hello"]).await;
     let path = format!("/api/sessions/{id}");
     let rename = json!({"name": "greeting", "archived": true});
-    answer(server.request("PATCH", &path).json(&rename)).await;
-    answer(server.request("DELETE", &path)).await;
-    answer(server.request("POST", &format!("{path}/restore"))).await;
+    send(server.request("PATCH", &path).json(&rename)).await;
+    send(server.request("DELETE", &path)).await;
+    send(server.request("POST", &format!("{path}/restore"))).await;
     let mut told = Vec::new();
     for _ in 0..6 {
         let (name, data) = events.next().await.unwrap();
@@ -43,8 +43,8 @@ async fn what_happens_is_told_by_the_documented_names() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_has_its_entry_and_another_process_is_heard_too() {
     let server = Server::start().await;
-    let id = server.session(&[]).await;
-    let mut events = reader(&server, &format!("/api/sessions/{id}/events")).await;
+    let id = server.create_session(&[]).await;
+    let mut events = open_reader(&server, &format!("/api/sessions/{id}/events")).await;
     // Straight into the store: nobody wakes the feeder.
     let session = server.tl.session(&id.parse().unwrap()).await.unwrap();
     let entry = session
@@ -60,52 +60,53 @@ async fn an_event_has_its_entry_and_another_process_is_heard_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_comes_back_hears_everything_since_in_order() {
     let server = Server::start().await;
-    let id = server.session(&["one"]).await;
+    let id = server.create_session(&["one"]).await;
     let path = format!("/api/sessions/{id}/events");
-    let mut events = reader(&server, &path).await;
-    server.say(&id, "two").await;
+    let mut events = open_reader(&server, &path).await;
+    server.post_message(&id, "two").await;
     events.next().await.unwrap();
     let last = events.last_id().unwrap();
     drop(events);
-    let other = server.session(&[]).await;
+    let other = server.create_session(&[]).await;
     for n in 0..600 {
         // Among what is somebody else's business.
         let to = if n % 2 == 0 { &id } else { &other };
-        server.say(to, &format!("missed {n}")).await;
+        server.post_message(to, &format!("missed {n}")).await;
     }
     let back = server.get(&path).header("last-event-id", last.to_string());
-    let mut events = Events::of(back).await;
+    let mut events = EventReader::open(back).await;
     assert_eq!(events.next().await.unwrap().0, "ready");
     for n in (0..600).step_by(2) {
         let (_, data) = events.next().await.unwrap();
         assert_eq!(data["entry"]["content"], format!("missed {n}"));
     }
-    server.say(&id, "live again").await;
+    server.post_message(&id, "live again").await;
     let (_, data) = events.next().await.unwrap();
     assert_eq!(data["entry"]["content"], "live again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_too_far_behind_is_told_so() {
+async fn a_reader_too_far_behind_gets_a_reset() {
     let limits = Limits {
-        behind: 10,
+        event_lag: 10,
         ..Limits::default()
     };
-    let server = Server::with(Wish {
+    let server = Server::start_with(ServerOptions {
         limits,
-        ..Wish::default()
+        ..ServerOptions::default()
     })
     .await;
-    let id = server.session(&[]).await;
+    let id = server.create_session(&[]).await;
     for n in 0..40 {
-        server.say(&id, &format!("{n}")).await;
+        server.post_message(&id, &format!("{n}")).await;
     }
-    let mut events = Events::of(server.get("/api/events").header("last-event-id", "2")).await;
+    let mut events =
+        EventReader::open(server.get("/api/events").header("last-event-id", "2")).await;
     assert_eq!(events.next().await.unwrap().0, "ready");
     let (name, data) = events.next().await.unwrap();
     assert_eq!((name.as_str(), &data["from"]), ("reset", &json!(2)));
     assert_eq!(events.last_id(), data["position"].as_u64());
-    server.say(&id, "after that").await;
+    server.post_message(&id, "after that").await;
     let (_, data) = events.next().await.unwrap();
     assert_eq!(data["entry"]["content"], "after that");
 }
@@ -113,7 +114,7 @@ async fn whoever_is_too_far_behind_is_told_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_from_another_store_is_no_place_here() {
     let server = Server::start().await;
-    let mut events = Events::of(
+    let mut events = EventReader::open(
         server
             .get("/api/events")
             .header("last-event-id", "999999999"),
@@ -121,7 +122,7 @@ async fn an_id_from_another_store_is_no_place_here() {
     .await;
     assert_eq!(events.next().await.unwrap().0, "ready");
     assert_eq!(events.next().await.unwrap().0, "reset");
-    let (status, problem) = answer(
+    let (status, problem) = send(
         server
             .get("/api/events")
             .header("last-event-id", "yesterday"),
@@ -134,17 +135,17 @@ async fn an_id_from_another_store_is_no_place_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_was_asked_for_is_told() {
+async fn only_matching_events_are_sent() {
     let server = Server::start().await;
-    let id = server.session(&[]).await;
-    let mut events = reader(
+    let id = server.create_session(&[]).await;
+    let mut events = open_reader(
         &server,
         "/api/events?kind=renamed,session:compaction-complete",
     )
     .await;
-    server.say(&id, "hello").await;
+    server.post_message(&id, "hello").await;
     let rename = json!({"name": "named"});
-    answer(
+    send(
         server
             .request("PATCH", &format!("/api/sessions/{id}"))
             .json(&rename),
@@ -156,32 +157,32 @@ async fn only_what_was_asked_for_is_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_hears_of_anybody_else() {
-    let server = Server::guarded().await;
-    let alice = server.token("alice", TokenRole::User).await;
-    let bob = server.token("bob", TokenRole::User).await;
-    let mut live = Events::of(server.get("/api/events").bearer_auth(&bob)).await;
+    let server = Server::start_with_tokens().await;
+    let alice = server.create_token("alice", TokenRole::User).await;
+    let bob = server.create_token("bob", TokenRole::User).await;
+    let mut live = EventReader::open(server.get("/api/events").bearer_auth(&bob)).await;
     assert_eq!(live.next().await.unwrap().0, "ready");
     for owner in [&alice, &alice, &bob] {
-        answer(server.post("/api/sessions", &json!({})).bearer_auth(owner)).await;
+        send(server.post("/api/sessions", &json!({})).bearer_auth(owner)).await;
     }
     let (_, data) = live.next().await.unwrap();
     let mine = data["session"].as_str().unwrap().to_owned();
     let path = format!("/api/sessions/{mine}");
-    assert_eq!(answer(server.get(&path).bearer_auth(&bob)).await.0, 200);
+    assert_eq!(send(server.get(&path).bearer_auth(&bob)).await.0, 200);
     // From the store, too.
     let all = server.get("/api/events?after=0").bearer_auth(&bob);
-    let mut past = Events::of(all).await;
+    let mut past = EventReader::open(all).await;
     assert_eq!(past.next().await.unwrap().0, "ready");
     assert_eq!(past.next().await.unwrap().1["session"], json!(mine));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_websocket_tells_the_same() {
+async fn a_websocket_reports_the_same_events() {
     let server = Server::start().await;
     let mut socket = server.websocket("/api/events/ws?kind=message_added").await;
     let first = socket.next().await;
     assert_eq!(first["event"], "ready");
-    let id = server.session(&["over the socket"]).await;
+    let id = server.create_session(&["over the socket"]).await;
     let event = socket.next().await;
     assert_eq!(event["event"], "session:updated");
     assert_eq!(event["data"]["session"], json!(id));
@@ -191,19 +192,19 @@ async fn a_websocket_tells_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_readers_of_one_session_hear_everything() {
-    let mut wish = Wish::default();
+    let mut wish = ServerOptions::default();
     wish.limits.streams.per_caller = 2_000;
-    let server = Server::with(wish).await;
-    let id = server.session(&[]).await;
+    let server = Server::start_with(wish).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/events");
     let mut readers = Vec::new();
     for _ in 0..1_000 {
-        readers.push(reader(&server, &path).await);
+        readers.push(open_reader(&server, &path).await);
     }
     // One that never reads must not matter to anybody.
     let _idle = server.get(&path).send().await.unwrap();
     for n in 0..20 {
-        server.say(&id, &format!("said {n}")).await;
+        server.post_message(&id, &format!("said {n}")).await;
     }
     for events in &mut readers {
         for n in 0..20 {
@@ -218,7 +219,7 @@ async fn a_reader_that_is_slow_slows_nobody_and_misses_nothing() {
     let server = Server::start().await;
     let session = server.tl.create(NewSession::default()).await.unwrap();
     let path = format!("/api/sessions/{}/events", session.id());
-    let mut slow = reader(&server, &path).await;
+    let mut slow = open_reader(&server, &path).await;
     // More than any buffer on the way holds.
     let words = "many words ".repeat(400);
     for n in 0..3_000_u64 {
@@ -248,7 +249,7 @@ async fn a_reader_that_is_slow_slows_nobody_and_misses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_ends_its_streams() {
     let mut server = Server::start().await;
-    let mut events = reader(&server, "/api/events").await;
+    let mut events = open_reader(&server, "/api/events").await;
     server.stop().await;
     assert_eq!(
         events.next().await.map(|(name, _): (String, Value)| name),

@@ -6,7 +6,9 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 use throughline::{NewToken, Owner, Throughline, TokenRole};
-use throughline_server::{App, Gate, Limits, OfflineVoices, Serving, Tls, Voices, serve};
+use throughline_server::{
+    AccessMode, App, Limits, OfflineRegistry, ResponderRegistry, ServerConfig, Tls, serve,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -24,10 +26,10 @@ pub(crate) struct Server {
 }
 
 /// How a server is to be.
-pub(crate) struct Wish {
-    pub(crate) gate: Gate,
+pub(crate) struct ServerOptions {
+    pub(crate) gate: AccessMode,
     pub(crate) limits: Limits,
-    pub(crate) voices: Arc<dyn Voices>,
+    pub(crate) responders: Arc<dyn ResponderRegistry>,
     pub(crate) hosts: Vec<String>,
     pub(crate) origins: Vec<String>,
     pub(crate) tls: Option<Tls>,
@@ -35,12 +37,12 @@ pub(crate) struct Wish {
     pub(crate) replaced_after: Option<Duration>,
 }
 
-impl Default for Wish {
+impl Default for ServerOptions {
     fn default() -> Self {
         Self {
-            gate: Gate::Open(Owner::local()),
+            gate: AccessMode::Open(Owner::local()),
             limits: Limits::default(),
-            voices: Arc::new(OfflineVoices),
+            responders: Arc::new(OfflineRegistry),
             hosts: Vec::new(),
             origins: Vec::new(),
             tls: None,
@@ -52,45 +54,45 @@ impl Default for Wish {
 impl Server {
     /// One for the local owner, without tokens.
     pub(crate) async fn start() -> Self {
-        Self::with(Wish::default()).await
+        Self::start_with(ServerOptions::default()).await
     }
 
     /// One that asks for tokens.
-    pub(crate) async fn guarded() -> Self {
-        let gate = Gate::Tokens;
-        Self::with(Wish {
+    pub(crate) async fn start_with_tokens() -> Self {
+        let gate = AccessMode::Tokens;
+        Self::start_with(ServerOptions {
             gate,
-            ..Wish::default()
+            ..ServerOptions::default()
         })
         .await
     }
 
-    pub(crate) async fn with(wish: Wish) -> Self {
-        Self::over(Arc::new(tempfile::tempdir().unwrap()), wish).await
+    pub(crate) async fn start_with(wish: ServerOptions) -> Self {
+        Self::start_in(Arc::new(tempfile::tempdir().unwrap()), wish).await
     }
 
     /// Another one over the same store, as another process would be.
-    pub(crate) async fn beside(&self, wish: Wish) -> Self {
-        Self::over(Arc::clone(&self.folder), wish).await
+    pub(crate) async fn start_peer(&self, wish: ServerOptions) -> Self {
+        Self::start_in(Arc::clone(&self.folder), wish).await
     }
 
-    async fn over(folder: Arc<tempfile::TempDir>, wish: Wish) -> Self {
+    async fn start_in(folder: Arc<tempfile::TempDir>, wish: ServerOptions) -> Self {
         let store = format!("sqlite:{}", folder.path().join("sessions.db").display());
         let mut tl = Throughline::open(&store).await.unwrap();
         if let Some(term) = wish.replaced_after {
-            tl = tl.replacing_after(term);
+            tl = tl.with_lease_term(term);
         }
-        let app = App::new(Serving {
+        let app = App::new(ServerConfig {
             tl: tl.clone(),
-            voices: wish.voices,
+            responders: wish.responders,
             gate: wish.gate,
             limits: wish.limits,
             hosts: wish.hosts,
             origins: wish.origins,
-            zone: jiff::tz::TimeZone::UTC,
+            time_zone: jiff::tz::TimeZone::UTC,
             secure: false,
             trusted_proxies: Vec::new(),
-            spool: None,
+            spool_dir: None,
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -123,14 +125,14 @@ impl Server {
     }
 
     /// The text of a new token.
-    pub(crate) async fn token(&self, owner: &str, role: TokenRole) -> String {
+    pub(crate) async fn create_token(&self, owner: &str, role: TokenRole) -> String {
         let new = NewToken {
             owner: owner.parse().unwrap(),
             role,
             label: None,
             expires_at: None,
         };
-        self.tl.make_token(new).await.unwrap().text
+        self.tl.issue_token(new).await.unwrap().text
     }
 
     pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
@@ -147,28 +149,28 @@ impl Server {
     }
 
     /// A session, by its id, with these things said by the user.
-    pub(crate) async fn session(&self, said: &[&str]) -> String {
-        let (status, made) = answer(self.request("POST", "/api/sessions")).await;
+    pub(crate) async fn create_session(&self, said: &[&str]) -> String {
+        let (status, made) = send(self.request("POST", "/api/sessions")).await;
         assert_eq!(status, 201, "{made}");
         let id = made["id"].as_str().unwrap().to_owned();
         for text in said {
-            self.say(&id, text).await;
+            self.post_message(&id, text).await;
         }
         id
     }
 
     /// Says something in a session; answers with its entry.
-    pub(crate) async fn say(&self, session: &str, text: &str) -> Value {
+    pub(crate) async fn post_message(&self, session: &str, text: &str) -> Value {
         let body = serde_json::json!({"entries": [{"role": "user", "content": text}]});
         let path = format!("/api/sessions/{session}/entries");
-        let (status, said) = answer(self.post(&path, &body)).await;
+        let (status, said) = send(self.post(&path, &body)).await;
         assert_eq!(status, 201, "{said}");
         said["entries"][0].clone()
     }
 }
 
 /// The status and the JSON of an answer; null where it is empty.
-pub(crate) async fn answer(request: RequestBuilder) -> (StatusCode, Value) {
+pub(crate) async fn send(request: RequestBuilder) -> (StatusCode, Value) {
     let response = request.send().await.unwrap();
     let status = response.status();
     let text = response.text().await.unwrap();
@@ -180,14 +182,14 @@ pub(crate) async fn answer(request: RequestBuilder) -> (StatusCode, Value) {
 }
 
 /// Server-sent events, read as a browser would.
-pub(crate) struct Events {
+pub(crate) struct EventReader {
     response: reqwest::Response,
     read: Vec<u8>,
     last_id: Option<u64>,
 }
 
-impl Events {
-    pub(crate) async fn of(request: RequestBuilder) -> Self {
+impl EventReader {
+    pub(crate) async fn open(request: RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         let status = response.status();
         let kind = response.headers().get("content-type").cloned();
@@ -211,11 +213,11 @@ impl Events {
         loop {
             while let Some(end) = self.read.windows(2).position(|pair| pair == b"\n\n") {
                 let block: Vec<u8> = self.read.drain(..end + 2).collect();
-                if let Some(event) = self.parsed(&String::from_utf8(block).unwrap()) {
+                if let Some(event) = self.parse_event(&String::from_utf8(block).unwrap()) {
                     return Some(event);
                 }
             }
-            let waited = tokio::time::timeout(PATIENCE, self.response.chunk());
+            let waited = tokio::time::timeout(TIMEOUT, self.response.chunk());
             match waited.await.expect("an event in time") {
                 Ok(Some(chunk)) => self.read.extend_from_slice(&chunk),
                 Ok(None) | Err(_) => return None,
@@ -223,7 +225,7 @@ impl Events {
         }
     }
 
-    fn parsed(&mut self, block: &str) -> Option<(String, Value)> {
+    fn parse_event(&mut self, block: &str) -> Option<(String, Value)> {
         let (mut name, mut data) = (None, None);
         for line in block.lines() {
             match line.split_once(": ") {
@@ -237,7 +239,7 @@ impl Events {
     }
 
     /// Everything until the stream ends.
-    pub(crate) async fn rest(&mut self) -> Vec<(String, Value)> {
+    pub(crate) async fn read_to_end(&mut self) -> Vec<(String, Value)> {
         let mut all = Vec::new();
         while let Some(event) = self.next().await {
             all.push(event);
@@ -247,7 +249,7 @@ impl Events {
 }
 
 /// How long a test waits for what must come.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// A WebSocket, just enough of one to listen to.
 pub(crate) struct Socket {
@@ -296,7 +298,7 @@ impl Socket {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, read)
+        tokio::time::timeout(TIMEOUT, read)
             .await
             .expect("a message in time")
     }

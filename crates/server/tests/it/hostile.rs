@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use throughline_server::{Limits, Rate};
+use throughline_server::{Limits, RateLimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Server, Wish, answer};
+use crate::harness::{Server, ServerOptions, send};
 
-async fn limited(limits: Limits) -> Server {
-    Server::with(Wish {
+async fn start_limited(limits: Limits) -> Server {
+    Server::start_with(ServerOptions {
         limits,
-        ..Wish::default()
+        ..ServerOptions::default()
     })
     .await
 }
 
 /// Sends bytes as they are; answers with what came back until the end.
-async fn raw(server: &Server, bytes: &[u8], half_close: bool) -> String {
+async fn send_raw(server: &Server, bytes: &[u8], half_close: bool) -> String {
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     if half_close {
@@ -36,7 +36,7 @@ async fn raw(server: &Server, bytes: &[u8], half_close: bool) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_json_is_a_bad_request() {
     let server = Server::start().await;
-    let id = server.session(&[]).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/entries");
     let deep = "[".repeat(100_000);
     for (sent, status, code) in [
@@ -56,7 +56,7 @@ async fn what_is_not_json_is_a_bad_request() {
         ("null", 422, "invalid"),
     ] {
         let request = server.request("POST", &path).body(sent.to_owned());
-        let (got, problem) = answer(request.header("content-type", "application/json")).await;
+        let (got, problem) = send(request.header("content-type", "application/json")).await;
         let told: String = sent.chars().take(40).collect();
         assert_eq!(
             (got.as_u16(), &problem["code"]),
@@ -71,7 +71,7 @@ async fn what_is_not_json_is_a_bad_request() {
         assert!(problem["request_id"].is_string());
     }
     let unnamed = server.request("POST", &path).body("{\"entries\": []}");
-    let (status, problem) = answer(unnamed).await;
+    let (status, problem) = send(unnamed).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (415, &json!("not_json"))
@@ -79,7 +79,7 @@ async fn what_is_not_json_is_a_bad_request() {
     let not_utf8 = server
         .request("POST", &path)
         .body(vec![b'"', 0xff, 0xfe, b'"']);
-    let (status, _) = answer(not_utf8.header("content-type", "application/json")).await;
+    let (status, _) = send(not_utf8.header("content-type", "application/json")).await;
     assert_eq!(status, 400);
 }
 
@@ -94,12 +94,12 @@ async fn a_problem_says_that_it_is_one() {
     assert!(response.headers().contains_key("x-request-id"));
     let problem: Value = response.json().await.unwrap();
     assert_eq!(problem["status"], 404);
-    let (status, problem) = answer(server.get("/api/nothing")).await;
+    let (status, problem) = send(server.get("/api/nothing")).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (404, &json!("no_such_path"))
     );
-    let (status, problem) = answer(server.request("PUT", "/api/sessions")).await;
+    let (status, problem) = send(server.request("PUT", "/api/sessions")).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (405, &json!("wrong_method"))
@@ -109,16 +109,16 @@ async fn a_problem_says_that_it_is_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn too_much_is_refused() {
     let limits = Limits {
-        body: 1_000,
-        blob: 2_000,
-        page: 10,
+        body_bytes: 1_000,
+        blob_bytes: 2_000,
+        page_items: 10,
         ..Limits::default()
     };
-    let server = limited(limits).await;
-    let id = server.session(&[]).await;
+    let server = start_limited(limits).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/entries");
     let long = json!({"entries": [{"role": "user", "content": "x".repeat(2_000)}]});
-    let (status, problem) = answer(server.post(&path, &long)).await;
+    let (status, problem) = send(server.post(&path, &long)).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (413, &json!("body_too_large"))
@@ -130,26 +130,26 @@ async fn too_much_is_refused() {
     );
     let chunked = format!("{head}{}\r\n0\r\n\r\n", "x".repeat(2_000));
     assert!(
-        raw(&server, chunked.as_bytes(), false)
+        send_raw(&server, chunked.as_bytes(), false)
             .await
             .starts_with("HTTP/1.1 413")
     );
     let blob = server.request("POST", "/api/blobs").body(vec![0; 2_001]);
-    assert_eq!(answer(blob).await.0, 413);
+    assert_eq!(send(blob).await.0, 413);
     for limit in ["0", "11", "-1", "many"] {
-        let (status, _) = answer(server.get(&format!("{path}?limit={limit}"))).await;
+        let (status, _) = send(server.get(&format!("{path}?limit={limit}"))).await;
         assert_eq!(status, 400, "limit={limit}");
     }
-    assert_eq!(answer(server.get(&format!("{path}?limti=5"))).await.0, 400);
+    assert_eq!(send(server.get(&format!("{path}?limti=5"))).await.0, 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_requests_are_told_when_to_come_back() {
-    let rate = Rate {
+async fn too_many_requests_get_a_retry_after() {
+    let rate = RateLimit {
         per_second: 1,
         burst: 5,
     };
-    let server = limited(Limits {
+    let server = start_limited(Limits {
         rate: Some(rate),
         ..Limits::default()
     })
@@ -173,48 +173,48 @@ async fn too_many_requests_are_told_when_to_come_back() {
     );
     let problem: Value = refused.json().await.unwrap();
     assert_eq!(problem["code"], "too_many_requests");
-    assert_eq!(answer(server.get("/health")).await.0, 200);
+    assert_eq!(send(server.get("/health")).await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_drips_is_not_waited_for() {
     let limits = Limits {
-        body_time: Duration::from_millis(300),
-        head_time: Duration::from_millis(300),
+        body_timeout: Duration::from_millis(300),
+        header_timeout: Duration::from_millis(300),
         ..Limits::default()
     };
-    let server = limited(limits).await;
-    let id = server.session(&[]).await;
+    let server = start_limited(limits).await;
+    let id = server.create_session(&[]).await;
     let head = format!(
         "POST /api/sessions/{id}/entries HTTP/1.1\r\nhost: localhost\r\n\
          connection: close\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{{"
     );
-    let answered = raw(&server, head.as_bytes(), false).await;
+    let answered = send_raw(&server, head.as_bytes(), false).await;
     assert!(answered.starts_with("HTTP/1.1 408"), "{answered}");
     assert!(answered.contains("body_too_slow"));
     // A head that never ends is not waited for either.
-    let answered = raw(&server, b"GET /health HTTP/1.1\r\nhost: lo", false).await;
+    let answered = send_raw(&server, b"GET /health HTTP/1.1\r\nhost: lo", false).await;
     assert!(!answered.contains("200 OK"), "{answered}");
-    assert_eq!(answer(server.get("/health")).await.0, 200);
+    assert_eq!(send(server.get("/health")).await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_closed_half_way_changes_nothing() {
     let server = Server::start().await;
-    let id = server.session(&["one"]).await;
+    let id = server.create_session(&["one"]).await;
     let body = "{\"entries\": [{\"role\": \"user\", \"content\": \"half\"}]}";
     let head = format!(
         "POST /api/sessions/{id}/entries HTTP/1.1\r\nhost: localhost\r\n\
          connection: close\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{body}"
     );
-    let answered = raw(&server, head.as_bytes(), true).await;
+    let answered = send_raw(&server, head.as_bytes(), true).await;
     assert!(!answered.contains("201"), "{answered}");
-    let (_, session) = answer(server.get(&format!("/api/sessions/{id}"))).await;
+    let (_, session) = send(server.get(&format!("/api/sessions/{id}"))).await;
     assert_eq!(session["head"], 1);
     // A whole request whose sender says it has no more to say is answered.
     let whole = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     assert!(
-        raw(&server, whole.as_bytes(), true)
+        send_raw(&server, whole.as_bytes(), true)
             .await
             .contains("200 OK")
     );
@@ -229,9 +229,9 @@ async fn nonsense_on_the_wire_harms_nobody() {
         b"\0\0\0\0\r\n\r\n",
         b"GET /api/sessions HTTP/1.1\r\nhost: a\r\nhost: b\r\ncontent-length: x\r\n\r\n",
     ] {
-        raw(&server, sent, true).await;
+        send_raw(&server, sent, true).await;
     }
-    assert_eq!(answer(server.get("/health")).await.0, 200);
+    assert_eq!(send(server.get("/health")).await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +246,7 @@ async fn ids_and_names_play_no_tricks() {
         "index",
         &"x".repeat(500),
     ] {
-        let (status, problem) = answer(server.get(&format!("/api/sessions/{id}"))).await;
+        let (status, problem) = send(server.get(&format!("/api/sessions/{id}"))).await;
         assert!(
             matches!(status.as_u16(), 400 | 404),
             "{id}: {status} {problem}"
@@ -267,34 +267,34 @@ async fn ids_and_names_play_no_tricks() {
         json!({"tags": ["two words"]}),
         json!({"agent": 7}),
     ] {
-        let (status, problem) = answer(server.post("/api/sessions", &body)).await;
+        let (status, problem) = send(server.post("/api/sessions", &body)).await;
         assert_eq!(status, 422, "{body}: {problem}");
     }
-    let (_, all) = answer(server.get("/api/sessions")).await;
+    let (_, all) = send(server.get("/api/sessions")).await;
     assert_eq!(all["sessions"], json!([]));
     let id = server
-        .session(&["\u{202e}hidden\u{0007} <b>text</b> \u{10ffff}"])
+        .create_session(&["\u{202e}hidden\u{0007} <b>text</b> \u{10ffff}"])
         .await;
-    let (_, entry) = answer(server.get(&format!("/api/sessions/{id}/entries/1"))).await;
+    let (_, entry) = send(server.get(&format!("/api/sessions/{id}/entries/1"))).await;
     assert_eq!(
         entry["content"],
         "\u{202e}hidden\u{0007} <b>text</b> \u{10ffff}"
     );
     for seq in ["0", "2", "-1", "x", "18446744073709551616", "1.0"] {
-        let (status, _) = answer(server.get(&format!("/api/sessions/{id}/entries/{seq}"))).await;
+        let (status, _) = send(server.get(&format!("/api/sessions/{id}/entries/{seq}"))).await;
         assert_eq!(status, 404, "{seq}");
     }
     for after in ["18446744073709551615", "5"] {
         let path = format!("/api/sessions/{id}/entries?after={after}");
-        assert_eq!(answer(server.get(&path)).await.0, 200, "{after}");
+        assert_eq!(send(server.get(&path)).await.0, 200, "{after}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_other_places_cannot_call() {
-    let server = Server::with(Wish {
+    let server = Server::start_with(ServerOptions {
         origins: vec!["https://app.example.org".to_owned()],
-        ..Wish::default()
+        ..ServerOptions::default()
     })
     .await;
     let host = server.address();
@@ -308,20 +308,20 @@ async fn pages_of_other_places_cannot_call() {
         let request = server
             .request("POST", "/api/sessions")
             .header("origin", &origin);
-        let (got, problem) = answer(request).await;
+        let (got, problem) = send(request).await;
         assert_eq!(got, status, "{origin}: {problem}");
     }
     let forged = server
         .request("POST", "/api/sessions")
         .header("sec-fetch-site", "cross-site");
-    assert_eq!(answer(forged).await.0, 403);
+    assert_eq!(send(forged).await.0, 403);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_that_are_not_the_servers_are_refused() {
-    let server = Server::with(Wish {
+    let server = Server::start_with(ServerOptions {
         hosts: vec!["tl.example.org".to_owned()],
-        ..Wish::default()
+        ..ServerOptions::default()
     })
     .await;
     for (host, status) in [
@@ -333,7 +333,7 @@ async fn names_that_are_not_the_servers_are_refused() {
         ("rebound.example.org", 421),
         ("localhost.example.org", 421),
     ] {
-        let (got, problem) = answer(server.get("/api/stats").header("host", host)).await;
+        let (got, problem) = send(server.get("/api/stats").header("host", host)).await;
         assert_eq!(got, status, "{host}: {problem}");
     }
 }

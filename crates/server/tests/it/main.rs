@@ -5,15 +5,15 @@
 
 mod access;
 mod actions;
+mod client_packages;
 mod clients;
-mod document;
 mod events;
 mod harness;
 mod hostile;
-mod installed;
 mod mcp;
+mod mock_provider;
 mod openai;
+mod openapi_document;
 mod sessions;
-mod stand_in;
 mod tls;
 mod turns;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use throughline::TokenRole;
 
-use crate::harness::{Server, answer};
+use crate::harness::{Server, send};
 
 /// A word that only Alice ever said.
 const SECRET: &str = "heron";
@@ -16,21 +16,21 @@ async fn call(server: &Server, token: &str, method: &str, params: Value) -> Valu
         .bearer_auth(token)
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2025-06-18");
-    let (status, told) = answer(request).await;
+    let (status, told) = send(request).await;
     assert_eq!(status, 200, "{method}: {told}");
     told
 }
 
 /// What Alice has.
-struct Hers {
+struct AliceFixture {
     token: String,
     session: String,
 }
 
-async fn alices(server: &Server) -> Hers {
-    let token = server.token("alice", TokenRole::User).await;
+async fn alice_fixture(server: &Server) -> AliceFixture {
+    let token = server.create_token("alice", TokenRole::User).await;
     let post = async |path: &str, body: Value| {
-        let (status, made) = answer(server.post(path, &body).bearer_auth(&token)).await;
+        let (status, made) = send(server.post(path, &body).bearer_auth(&token)).await;
         assert!(status.is_success(), "{path}: {made}");
         made
     };
@@ -44,7 +44,7 @@ async fn alices(server: &Server) -> Hers {
     post(&format!("{path}/pins"), json!({"text": said})).await;
     post("/api/memory", json!({"text": said})).await;
     post("/api/memory", json!({"text": said, "project": PROJECT})).await;
-    Hers { token, session }
+    AliceFixture { token, session }
 }
 
 /// Everything a tool can be given, meaning Alice's things by what names them.
@@ -78,7 +78,11 @@ fn arguments(schema: &Value, named: &str) -> Value {
 }
 
 /// Calls everything there is to call; answers with all that was told.
-async fn everything(server: &Server, token: &str, hers: &Hers) -> Vec<(String, Value)> {
+async fn call_everything(
+    server: &Server,
+    token: &str,
+    hers: &AliceFixture,
+) -> Vec<(String, Value)> {
     let mut told = Vec::new();
     let tools = call(server, token, "tools/list", json!({})).await;
     let mut tools = tools["result"]["tools"].as_array().unwrap().clone();
@@ -117,23 +121,23 @@ async fn everything(server: &Server, token: &str, hers: &Hers) -> Vec<(String, V
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobodys_agent_sees_or_changes_what_is_anothers() {
-    let server = Server::guarded().await;
-    let hers = alices(&server).await;
-    let bob = server.token("bob", TokenRole::User).await;
+    let server = Server::start_with_tokens().await;
+    let hers = alice_fixture(&server).await;
+    let bob = server.create_token("bob", TokenRole::User).await;
 
-    for (asked, told) in everything(&server, &bob, &hers).await {
+    for (asked, told) in call_everything(&server, &bob, &hers).await {
         let told = told.to_string();
         assert!(!told.to_lowercase().contains(SECRET), "{asked}: {told}");
     }
 
     let path = format!("/api/sessions/{}", hers.session);
-    let (_, session) = answer(server.get(&path).bearer_auth(&hers.token)).await;
+    let (_, session) = send(server.get(&path).bearer_auth(&hers.token)).await;
     assert_eq!(session["head"], 2, "{session}");
     for memory in [
         "/api/memory".to_owned(),
         format!("/api/memory?project={PROJECT}"),
     ] {
-        let (_, memory) = answer(server.get(&memory).bearer_auth(&hers.token)).await;
+        let (_, memory) = send(server.get(&memory).bearer_auth(&hers.token)).await;
         let facts = memory["facts"].as_array().unwrap();
         assert_eq!(facts.len(), 1, "{facts:?}");
         assert!(facts[0]["text"].as_str().unwrap().contains(SECRET));
@@ -143,9 +147,9 @@ async fn nobodys_agent_sees_or_changes_what_is_anothers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ones_own_agent_sees_it_all() {
     // Otherwise the test above would prove nothing.
-    let server = Server::guarded().await;
-    let hers = alices(&server).await;
-    let told = everything(&server, &hers.token, &hers).await;
+    let server = Server::start_with_tokens().await;
+    let hers = alice_fixture(&server).await;
+    let told = call_everything(&server, &hers.token, &hers).await;
     for part in [
         "list_sessions",
         "search_sessions",

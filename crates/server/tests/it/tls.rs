@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::harness::{Server, Wish};
+use crate::harness::{Server, ServerOptions};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_is_served_over_tls() {
@@ -21,9 +21,9 @@ async fn the_same_is_served_over_tls() {
     );
     std::fs::write(&chain, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let server = Server::with(Wish {
-        tls: Some(Tls::read(&chain, &key).unwrap()),
-        ..Wish::default()
+    let server = Server::start_with(ServerOptions {
+        tls: Some(Tls::from_pem_files(&chain, &key).unwrap()),
+        ..ServerOptions::default()
     })
     .await;
 
@@ -55,8 +55,8 @@ fn a_file_that_is_no_certificate_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("cert.pem");
     std::fs::write(&wrong, "not a certificate").unwrap();
-    let refused = Tls::read(&wrong, &wrong).unwrap_err().to_string();
+    let refused = Tls::from_pem_files(&wrong, &wrong).unwrap_err().to_string();
     assert!(refused.contains("cert.pem"), "{refused}");
     let missing = folder.path().join("nothing.pem");
-    assert!(Tls::read(&missing, &missing).is_err());
+    assert!(Tls::from_pem_files(&missing, &missing).is_err());
 }

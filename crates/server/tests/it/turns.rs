@@ -8,31 +8,35 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use throughline::context::Policy;
 use throughline::llm::{
-    Answer, Ask, Broken, Delta, Keys, Model, ModelSummarizer, Provider, Stop, Timing, Wanted,
-    connect,
+    Answer, ApiKeys, Delta, FinishReason, Model, ModelRequest, ModelSpec, ModelSummarizer,
+    PartialAnswer, Provider, TimeoutPolicy, resolve_endpoint,
 };
-use throughline::{Content, Session, Voice};
-use throughline_server::{Choice, VoiceError, Voices};
-use throughline_stand_in::{Fault, Reply, Script, StandIn};
+use throughline::{Content, Responder, Session};
+use throughline_mock_provider::{Fault, MockProvider, Reply, Script};
+use throughline_server::{ResponderChoice, ResponderError, ResponderRegistry};
 
-use crate::harness::{Events, Server, Wish, answer};
-use crate::stand_in::StandInVoices;
+use crate::harness::{EventReader, Server, ServerOptions, send};
+use crate::mock_provider::MockResponderRegistry;
 
 /// A model of the stand-in's, for every session.
 #[derive(Debug)]
-pub(crate) struct Connected {
+pub(crate) struct SingleModelRegistry {
     model: Arc<Provider>,
     policy: Policy,
 }
 
 #[async_trait]
-impl Voices for Connected {
-    async fn voice(&self, _: Option<&Session>, _: &Choice) -> Result<Voice, VoiceError> {
-        Ok(Voice {
+impl ResponderRegistry for SingleModelRegistry {
+    async fn responder(
+        &self,
+        _: Option<&Session>,
+        _: &ResponderChoice,
+    ) -> Result<Responder, ResponderError> {
+        Ok(Responder {
             model: Some(self.model.clone()),
             policy: self.policy.clone(),
             summarizer: Some(Arc::new(ModelSummarizer::new(self.model.clone()))),
-            ..Voice::offline()
+            ..Responder::offline()
         })
     }
 
@@ -41,32 +45,32 @@ impl Voices for Connected {
     }
 }
 
-async fn answering(script: Script) -> (Server, StandIn) {
-    with_policy(script, Policy::default()).await
+async fn start_with_script(script: Script) -> (Server, MockProvider) {
+    start_with_policy(script, Policy::default()).await
 }
 
-async fn with_policy(script: Script, policy: Policy) -> (Server, StandIn) {
-    let stand_in = StandIn::start(script).unwrap();
-    let wanted = Wanted::parse(&format!("base_url={}/v1 model=m", stand_in.url())).unwrap();
-    let connection = connect(&wanted, &Keys::default(), &|_| None)
+async fn start_with_policy(script: Script, policy: Policy) -> (Server, MockProvider) {
+    let stand_in = MockProvider::start(script).unwrap();
+    let wanted = ModelSpec::parse(&format!("base_url={}/v1 model=m", stand_in.url())).unwrap();
+    let connection = resolve_endpoint(&wanted, &ApiKeys::default(), &|_| None)
         .unwrap()
         .unwrap();
-    let model = Provider::new(connection, Timing::default(), 1).unwrap();
-    let voices = Connected {
+    let model = Provider::new(connection, TimeoutPolicy::default(), 1).unwrap();
+    let voices = SingleModelRegistry {
         model: Arc::new(model),
         policy,
     };
-    let server = Server::with(Wish {
-        voices: Arc::new(voices),
-        ..Wish::default()
+    let server = Server::start_with(ServerOptions {
+        responders: Arc::new(voices),
+        ..ServerOptions::default()
     })
     .await;
     (server, stand_in)
 }
 
-fn slow(text: &str) -> Script {
+fn slow_script(text: &str) -> Script {
     let text = text.to_owned();
-    Script::by(move |_| Reply::text(text.clone()).slowly(Duration::from_millis(30)))
+    Script::from_fn(move |_| Reply::text(text.clone()).with_delay(Duration::from_millis(30)))
 }
 
 fn deltas(events: &[(String, Value)]) -> String {
@@ -77,12 +81,14 @@ fn deltas(events: &[(String, Value)]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_is_told_as_it_comes_and_kept() {
-    let (server, _model) = answering(slow("In Redis, for now, with a prefix.")).await;
-    let id = server.session(&[]).await;
+async fn an_answer_is_streamed_and_stored() {
+    let (server, _model) =
+        start_with_script(slow_script("In Redis, for now, with a prefix.")).await;
+    let id = server.create_session(&[]).await;
     let ask = json!({"message": "Where are sessions?"});
-    let mut events = Events::of(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
-    let told = events.rest().await;
+    let mut events =
+        EventReader::open(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
+    let told = events.read_to_end().await;
     assert_eq!(told[0].0, "turn:started");
     assert_eq!(told[0].1["question"]["content"], "Where are sessions?");
     assert_eq!(deltas(&told), "In Redis, for now, with a prefix.");
@@ -95,69 +101,69 @@ async fn an_answer_is_told_as_it_comes_and_kept() {
         "In Redis, for now, with a prefix."
     );
     assert!(last["usage"]["output"].as_u64().unwrap() > 0);
-    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    let (_, page) = send(server.get(&format!("/api/sessions/{id}/entries"))).await;
     assert_eq!(page["entries"][2], last["answer"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_named_after_what_is_asked_first() {
-    let (server, model) = answering(Script::default()).await;
-    let id = server.session(&[]).await;
+    let (server, model) = start_with_script(Script::default()).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
     let ask = json!({"message": "How should we rotate the API keys?", "stream": false});
-    let (_, turn) = answer(server.post(&path, &ask)).await;
-    let (_, session) = answer(server.get(&format!("/api/sessions/{id}"))).await;
+    let (_, turn) = send(server.post(&path, &ask)).await;
+    let (_, session) = send(server.get(&format!("/api/sessions/{id}"))).await;
     assert_eq!(session["name"], "rotate-api-keys");
     // The answer is the last that was kept, and naming asks nobody.
     assert_eq!(session["head"], turn["answer"]["seq"]);
     assert_eq!(model.requests().len(), 1);
 
     let ask = json!({"message": "And the database's password?", "stream": false});
-    answer(server.post(&path, &ask)).await;
-    let (_, session) = answer(server.get(&format!("/api/sessions/{id}"))).await;
+    send(server.post(&path, &ask)).await;
+    let (_, session) = send(server.get(&format!("/api/sessions/{id}"))).await;
     assert_eq!(session["name"], "rotate-api-keys");
 
     let body = json!({"name": "mine"});
-    let (_, named) = answer(server.post("/api/sessions", &body)).await;
+    let (_, named) = send(server.post("/api/sessions", &body)).await;
     let path = format!("/api/sessions/{}/turns", named["id"].as_str().unwrap());
-    answer(server.post(&path, &ask)).await;
-    let (_, session) = answer(server.get(path.trim_end_matches("/turns"))).await;
+    send(server.post(&path, &ask)).await;
+    let (_, session) = send(server.get(path.trim_end_matches("/turns"))).await;
     assert_eq!(session["name"], "mine");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_chooses_its_model_and_its_agent() {
-    let stand_in = StandIn::start(Script::default()).unwrap();
-    let server = Server::with(Wish {
-        voices: StandInVoices::named(&stand_in),
-        ..Wish::default()
+    let stand_in = MockProvider::start(Script::default()).unwrap();
+    let server = Server::start_with(ServerOptions {
+        responders: MockResponderRegistry::with_named_models(&stand_in),
+        ..ServerOptions::default()
     })
     .await;
-    let (_, voices) = answer(server.get("/api/voices")).await;
+    let (_, voices) = send(server.get("/api/voices")).await;
     assert_eq!(voices["models"][1], "openai/model-mini");
     assert_eq!(voices["agents"], json!(["poet"]));
-    let id = server.session(&[]).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
     let ask = json!({
         "message": "Hi.", "model": "openai/model-mini", "agent": "poet", "stream": false,
     });
-    let (status, turn) = answer(server.post(&path, &ask)).await;
+    let (status, turn) = send(server.post(&path, &ask)).await;
     assert_eq!(status, 200, "{turn}");
     assert_eq!(turn["answer"]["model"], "model-mini");
     let sent = stand_in.requests().pop().unwrap();
     assert!(sent.system().contains("in verse"), "{}", sent.system());
     // For this turn only.
     let ask = json!({"message": "And now?", "stream": false});
-    let (_, turn) = answer(server.post(&path, &ask)).await;
+    let (_, turn) = send(server.post(&path, &ask)).await;
     assert_eq!(turn["answer"]["model"], "model-max");
 
-    let head = answer(server.get(&format!("/api/sessions/{id}"))).await.1["head"].clone();
+    let head = send(server.get(&format!("/api/sessions/{id}"))).await.1["head"].clone();
     for (member, code) in [
         ("model", "model_not_offered"),
         ("agent", "agent_not_offered"),
     ] {
         let ask = json!({"message": "Hi.", member: "nobody"});
-        let (status, problem) = answer(server.post(&path, &ask)).await;
+        let (status, problem) = send(server.post(&path, &ask)).await;
         assert_eq!((status.as_u16(), &problem["code"]), (422, &json!(code)));
         let detail = problem["detail"].as_str().unwrap();
         assert!(
@@ -165,16 +171,16 @@ async fn a_turn_chooses_its_model_and_its_agent() {
             "{detail}"
         );
     }
-    let (_, after) = answer(server.get(&format!("/api/sessions/{id}"))).await;
+    let (_, after) = send(server.get(&format!("/api/sessions/{id}"))).await;
     assert_eq!(after["head"], head);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_can_be_had_in_one_piece() {
-    let (server, _model) = answering(Script::replies([Reply::text("Yes.")])).await;
-    let id = server.session(&[]).await;
+    let (server, _model) = start_with_script(Script::replies([Reply::text("Yes.")])).await;
+    let id = server.create_session(&[]).await;
     let ask = json!({"message": "Really?", "stream": false});
-    let (status, turn) = answer(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
+    let (status, turn) = send(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
     assert_eq!(status, 200, "{turn}");
     assert_eq!(turn["answer"]["content"], "Yes.");
     assert_eq!(turn["stopped"], false);
@@ -182,17 +188,18 @@ async fn an_answer_can_be_had_in_one_piece() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_leaves_loses_nothing_and_can_come_back() {
-    let (server, _model) = answering(slow("one two three four five six seven eight")).await;
-    let id = server.session(&[]).await;
+    let (server, _model) =
+        start_with_script(slow_script("one two three four five six seven eight")).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
-    let mut events = Events::of(server.post(&path, &json!({"message": "Count."}))).await;
+    let mut events = EventReader::open(server.post(&path, &json!({"message": "Count."}))).await;
     let (_, started) = events.next().await.unwrap();
     let turn = started["turn"].as_str().unwrap().to_owned();
     while events.next().await.unwrap().0 != "message:delta" {}
     drop(events);
 
-    let mut again = Events::of(server.get(&format!("{path}/current"))).await;
-    let told = again.rest().await;
+    let mut again = EventReader::open(server.get(&format!("{path}/current"))).await;
+    let told = again.read_to_end().await;
     assert_eq!(told[0].0, "turn:started");
     assert_eq!(deltas(&told), "one two three four five six seven eight");
     assert_eq!(told.last().unwrap().0, "turn:complete");
@@ -201,34 +208,35 @@ async fn whoever_leaves_loses_nothing_and_can_come_back() {
     let later = server
         .get(&format!("{path}/{turn}"))
         .header("last-event-id", "3");
-    let told_later = Events::of(later).await.rest().await;
+    let told_later = EventReader::open(later).await.read_to_end().await;
     assert_eq!(told_later, told[3..]);
-    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    let (_, page) = send(server.get(&format!("/api/sessions/{id}/entries"))).await;
     assert_eq!(page["head"], 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_server_tells_of_the_answer_when_it_is_kept() {
-    let (server, _model) = answering(slow("one two three four five six seven eight")).await;
-    let other = server.beside(Wish::default()).await;
-    let id = server.session(&[]).await;
+async fn another_server_reports_the_answer_once_it_is_stored() {
+    let (server, _model) =
+        start_with_script(slow_script("one two three four five six seven eight")).await;
+    let other = server.start_peer(ServerOptions::default()).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
     let current = format!("{path}/current");
-    let (status, problem) = answer(other.get(&current)).await;
+    let (status, problem) = send(other.get(&current)).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (404, &json!("turn_not_found"))
     );
 
-    let mut events = Events::of(server.post(&path, &json!({"message": "Count."}))).await;
+    let mut events = EventReader::open(server.post(&path, &json!({"message": "Count."}))).await;
     let (_, started) = events.next().await.unwrap();
-    let mut elsewhere = Events::of(other.get(&current)).await;
+    let mut elsewhere = EventReader::open(other.get(&current)).await;
     let (name, told) = elsewhere.next().await.unwrap();
     assert_eq!(name, "turn:elsewhere");
     assert_eq!(told["question"], started["question"]);
     assert_eq!(told["turn"], started["turn"]);
-    let told = elsewhere.rest().await;
-    let (name, complete) = events.rest().await.pop().unwrap();
+    let told = elsewhere.read_to_end().await;
+    let (name, complete) = events.read_to_end().await.pop().unwrap();
     assert_eq!(name, "turn:complete");
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].0, "turn:complete");
@@ -238,27 +246,31 @@ async fn another_server_tells_of_the_answer_when_it_is_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_at_another_server_is_waited_for_or_refuses_as_asked() {
-    let (server, _model) = answering(slow("a long answer that takes a while to say")).await;
-    let other = server.beside(Wish::default()).await;
-    let id = server.session(&[]).await;
+    let (server, _model) =
+        start_with_script(slow_script("a long answer that takes a while to say")).await;
+    let other = server.start_peer(ServerOptions::default()).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
-    let mut first = Events::of(server.post(&path, &json!({"message": "First."}))).await;
+    let mut first = EventReader::open(server.post(&path, &json!({"message": "First."}))).await;
     let (_, started) = first.next().await.unwrap();
     let refuse = json!({"message": "Refused.", "when_busy": "refuse"});
-    let (status, problem) = answer(other.post(&path, &refuse)).await;
+    let (status, problem) = send(other.post(&path, &refuse)).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (409, &json!("session_busy"))
     );
-    let mut second = Events::of(other.post(&path, &json!({"message": "Second."}))).await;
+    let mut second = EventReader::open(other.post(&path, &json!({"message": "Second."}))).await;
     let (name, queued) = second.next().await.unwrap();
     assert_eq!(
         (name.as_str(), &queued["after"]),
         ("turn:queued", &started["turn"])
     );
-    assert_eq!(first.rest().await.last().unwrap().0, "turn:complete");
-    assert_eq!(second.rest().await.last().unwrap().0, "turn:complete");
-    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    assert_eq!(first.read_to_end().await.last().unwrap().0, "turn:complete");
+    assert_eq!(
+        second.read_to_end().await.last().unwrap().0,
+        "turn:complete"
+    );
+    let (_, page) = send(server.get(&format!("/api/sessions/{id}/entries"))).await;
     let entries = page["entries"].as_array().unwrap().iter();
     let roles: Vec<_> = entries.filter_map(|e| e["role"].as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
@@ -267,13 +279,13 @@ async fn a_turn_at_another_server_is_waited_for_or_refuses_as_asked() {
 /// A model that says that it was asked, and brings its server to a halt until it is told to
 /// go on.
 #[derive(Debug)]
-struct Stalling {
+struct StallingModel {
     asked: Sender<()>,
-    go_on: Mutex<Receiver<()>>,
+    resume: Mutex<Receiver<()>>,
 }
 
 #[async_trait]
-impl Model for Stalling {
+impl Model for StallingModel {
     fn name(&self) -> &'static str {
         "stalling"
     }
@@ -284,29 +296,33 @@ impl Model for Stalling {
 
     async fn answer(
         &self,
-        _: &Ask<'_>,
+        _: &ModelRequest<'_>,
         _: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Answer, Broken> {
+    ) -> Result<Answer, PartialAnswer> {
         self.asked.send(()).unwrap();
-        self.go_on.lock().unwrap().recv().unwrap();
+        self.resume.lock().unwrap().recv().unwrap();
         Ok(Answer {
             content: Content::text("late"),
             usage: None,
             model: None,
-            stop: Stop::Finished,
+            finish_reason: FinishReason::Completed,
         })
     }
 }
 
 #[derive(Debug)]
-struct StallingVoices(Arc<Stalling>);
+struct StallingRegistry(Arc<StallingModel>);
 
 #[async_trait]
-impl Voices for StallingVoices {
-    async fn voice(&self, _: Option<&Session>, _: &Choice) -> Result<Voice, VoiceError> {
-        Ok(Voice {
+impl ResponderRegistry for StallingRegistry {
+    async fn responder(
+        &self,
+        _: Option<&Session>,
+        _: &ResponderChoice,
+    ) -> Result<Responder, ResponderError> {
+        Ok(Responder {
             model: Some(self.0.clone()),
-            ..Voice::offline()
+            ..Responder::offline()
         })
     }
 
@@ -318,18 +334,18 @@ impl Voices for StallingVoices {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stalls_appends_no_second_answer() {
     let server = Arc::new(Server::start().await);
-    let id = server.session(&[]).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
     let (asked, was_asked) = channel();
     let (go_on, told) = channel();
-    let voices = StallingVoices(Arc::new(Stalling {
+    let voices = StallingRegistry(Arc::new(StallingModel {
         asked,
-        go_on: Mutex::new(told),
+        resume: Mutex::new(told),
     }));
-    let wish = Wish {
-        voices: Arc::new(voices),
+    let wish = ServerOptions {
+        responders: Arc::new(voices),
         replaced_after: Some(Duration::from_millis(200)),
-        ..Wish::default()
+        ..ServerOptions::default()
     };
     // It has one thread for everything, which its model holds up.
     let beside = Arc::clone(&server);
@@ -339,7 +355,7 @@ async fn a_server_that_stalls_appends_no_second_answer() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
         runtime.block_on(async {
-            let stalled = beside.beside(wish).await;
+            let stalled = beside.start_peer(wish).await;
             tell_url.send(stalled.url.clone()).unwrap();
             let _ = stopped.await;
         });
@@ -350,10 +366,10 @@ async fn a_server_that_stalls_appends_no_second_answer() {
         let post = client.post(format!("{url}{path}")).json(&question);
         post.header("idempotency-key", "q1")
     };
-    let late = tokio::spawn(answer(ask(&url.await.unwrap())));
+    let late = tokio::spawn(send(ask(&url.await.unwrap())));
     tokio::task::block_in_place(|| was_asked.recv().unwrap());
 
-    let (status, turn) = answer(ask(&server.url)).await;
+    let (status, turn) = send(ask(&server.url)).await;
 
     assert_eq!(status, 200, "{turn}");
     go_on.send(()).unwrap();
@@ -363,7 +379,7 @@ async fn a_server_that_stalls_appends_no_second_answer() {
         (409, &json!("lease_lost")),
         "{problem}"
     );
-    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    let (_, page) = send(server.get(&format!("/api/sessions/{id}/entries"))).await;
     let entries = page["entries"].as_array().unwrap().iter();
     let answers: Vec<_> = entries.filter(|e| e["role"] == "assistant").collect();
     assert_eq!(answers, [&turn["answer"]]);
@@ -373,45 +389,49 @@ async fn a_server_that_stalls_appends_no_second_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_comes_to_nothing_elsewhere_is_waited_for_no_longer() {
-    let (server, _model) = answering(Script::replies([Reply::fault(Fault::Hangs)])).await;
-    let other = server.beside(Wish::default()).await;
-    let id = server.session(&[]).await;
+    let (server, _model) = start_with_script(Script::replies([Reply::fault(Fault::Hang)])).await;
+    let other = server.start_peer(ServerOptions::default()).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
-    let mut first = Events::of(server.post(&path, &json!({"message": "Well?"}))).await;
+    let mut first = EventReader::open(server.post(&path, &json!({"message": "Well?"}))).await;
     let (_, started) = first.next().await.unwrap();
-    let mut waiting = Events::of(other.get(&format!("{path}/current"))).await;
+    let mut waiting = EventReader::open(other.get(&format!("{path}/current"))).await;
     assert_eq!(waiting.next().await.unwrap().0, "turn:elsewhere");
     let turn = started["turn"].as_str().unwrap();
     let stop = server.request("DELETE", &format!("{path}/{turn}"));
-    assert_eq!(answer(stop).await.0, 202);
-    assert_eq!(first.rest().await.last().unwrap().0, "turn:stopped");
-    let told = waiting.rest().await;
+    assert_eq!(send(stop).await.0, 202);
+    assert_eq!(first.read_to_end().await.last().unwrap().0, "turn:stopped");
+    let told = waiting.read_to_end().await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].0, "turn:failed");
     // Nobody answers it now, and that is what is told.
-    let (status, _) = answer(other.get(&format!("{path}/current"))).await;
+    let (status, _) = send(other.get(&format!("{path}/current"))).await;
     assert_eq!(status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_turn_waits_or_is_refused_as_asked() {
-    let (server, _model) = answering(slow("a long answer that takes a while to say")).await;
-    let id = server.session(&[]).await;
+    let (server, _model) =
+        start_with_script(slow_script("a long answer that takes a while to say")).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
-    let mut first = Events::of(server.post(&path, &json!({"message": "First."}))).await;
+    let mut first = EventReader::open(server.post(&path, &json!({"message": "First."}))).await;
     first.next().await.unwrap();
     let refuse = json!({"message": "Refused.", "when_busy": "refuse"});
-    let (status, problem) = answer(server.post(&path, &refuse)).await;
+    let (status, problem) = send(server.post(&path, &refuse)).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (409, &json!("session_busy"))
     );
     let second = json!({"message": "Second.", "when_busy": "queue"});
-    let mut second = Events::of(server.post(&path, &second)).await;
+    let mut second = EventReader::open(server.post(&path, &second)).await;
     assert_eq!(second.next().await.unwrap().0, "turn:queued");
-    assert_eq!(first.rest().await.last().unwrap().0, "turn:complete");
-    assert_eq!(second.rest().await.last().unwrap().0, "turn:complete");
-    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    assert_eq!(first.read_to_end().await.last().unwrap().0, "turn:complete");
+    assert_eq!(
+        second.read_to_end().await.last().unwrap().0,
+        "turn:complete"
+    );
+    let (_, page) = send(server.get(&format!("/api/sessions/{id}/entries"))).await;
     let entries = page["entries"].as_array().unwrap().iter();
     let roles: Vec<_> = entries.filter_map(|e| e["role"].as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
@@ -420,16 +440,16 @@ async fn a_second_turn_waits_or_is_refused_as_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_is_stopped_keeps_what_came() {
     let words = "word ".repeat(400);
-    let (server, _model) = answering(slow(&words)).await;
-    let id = server.session(&[]).await;
+    let (server, _model) = start_with_script(slow_script(&words)).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
-    let mut events = Events::of(server.post(&path, &json!({"message": "Go on."}))).await;
+    let mut events = EventReader::open(server.post(&path, &json!({"message": "Go on."}))).await;
     let (_, started) = events.next().await.unwrap();
     while events.next().await.unwrap().0 != "message:delta" {}
     let turn = started["turn"].as_str().unwrap();
     let stop = server.request("DELETE", &format!("{path}/{turn}"));
-    assert_eq!(answer(stop).await.0, 202);
-    let (name, last) = events.rest().await.pop().unwrap();
+    assert_eq!(send(stop).await.0, 202);
+    let (name, last) = events.read_to_end().await.pop().unwrap();
     assert_eq!(name, "turn:stopped");
     let kept = last["answer"]["content"].as_str().unwrap();
     assert!(kept.starts_with("word") && kept.len() < words.len());
@@ -438,42 +458,42 @@ async fn a_turn_that_is_stopped_keeps_what_came() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn asking_twice_with_one_key_asks_once() {
-    let (server, model) = answering(slow("once and only once")).await;
-    let id = server.session(&[]).await;
+    let (server, model) = start_with_script(slow_script("once and only once")).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
     let ask = |text: &str, stream: bool| {
         let body = json!({"message": text, "stream": stream});
         server.post(&path, &body).header("idempotency-key", "q1")
     };
-    let mut first = Events::of(ask("Once?", true)).await;
+    let mut first = EventReader::open(ask("Once?", true)).await;
     first.next().await.unwrap();
-    let (status, same) = answer(ask("Once?", false)).await;
+    let (status, same) = send(ask("Once?", false)).await;
     assert_eq!(status, 200);
     assert_eq!(same["answer"]["content"], "once and only once");
     assert_eq!(
-        first.rest().await.last().unwrap().1["answer"],
+        first.read_to_end().await.last().unwrap().1["answer"],
         same["answer"]
     );
     assert_eq!(model.requests().len(), 1);
-    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    let (_, page) = send(server.get(&format!("/api/sessions/{id}/entries"))).await;
     assert_eq!(page["head"], 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_fails_leaves_the_question_to_be_answered_later() {
     let replies = [Reply::fault(Fault::WrongKey), Reply::text("Now it works.")];
-    let (server, _model) = answering(Script::replies(replies)).await;
-    let id = server.session(&[]).await;
+    let (server, _model) = start_with_script(Script::replies(replies)).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
     let ask = json!({"message": "Anybody there?", "stream": false});
-    let (status, turn) = answer(server.post(&path, &ask)).await;
+    let (status, turn) = send(server.post(&path, &ask)).await;
     assert_eq!(status, 200, "{turn}");
     assert_eq!(turn["failed"]["code"], "model_key_refused");
     assert_eq!(turn["answer"], Value::Null);
-    let (status, turn) = answer(server.post(&path, &json!({"stream": false}))).await;
+    let (status, turn) = send(server.post(&path, &json!({"stream": false}))).await;
     assert_eq!(status, 200, "{turn}");
     assert_eq!(turn["answer"]["content"], "Now it works.");
-    let (status, problem) = answer(server.post(&path, &json!({"stream": false}))).await;
+    let (status, problem) = send(server.post(&path, &json!({"stream": false}))).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (409, &json!("nothing_to_answer"))
@@ -483,48 +503,49 @@ async fn a_model_that_fails_leaves_the_question_to_be_answered_later() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_failed_is_tried_again_under_the_same_key() {
     let replies = [Reply::fault(Fault::WrongKey), Reply::text("Now it works.")];
-    let (server, _model) = answering(Script::replies(replies)).await;
-    let id = server.session(&[]).await;
+    let (server, _model) = start_with_script(Script::replies(replies)).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
     let ask = || {
         let body = json!({"message": "Anybody there?", "stream": false});
         server.post(&path, &body).header("idempotency-key", "once")
     };
-    assert_eq!(answer(ask()).await.1["answer"], Value::Null);
-    assert_eq!(answer(ask()).await.1["answer"]["content"], "Now it works.");
-    let (_, page) = answer(server.get(&format!("/api/sessions/{id}/entries"))).await;
+    assert_eq!(send(ask()).await.1["answer"], Value::Null);
+    assert_eq!(send(ask()).await.1["answer"]["content"], "Now it works.");
+    let (_, page) = send(server.get(&format!("/api/sessions/{id}/entries"))).await;
     assert_eq!(page["head"], 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stale_head_refuses_a_turn_before_anything_is_asked() {
-    let (server, model) = answering(Script::default()).await;
-    let id = server.session(&["one", "two"]).await;
+    let (server, model) = start_with_script(Script::default()).await;
+    let id = server.create_session(&["one", "two"]).await;
     let path = format!("/api/sessions/{id}/turns");
     let late = server
         .post(&path, &json!({"message": "late"}))
         .header("if-match", "\"1\"");
-    let (status, problem) = answer(late).await;
+    let (status, problem) = send(late).await;
     assert_eq!((status.as_u16(), &problem["head"]), (409, &json!(2)));
     assert!(model.requests().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_compaction_on_the_way_is_told() {
+async fn a_compaction_during_a_turn_is_reported() {
     let policy = Policy::default()
-        .described("window=3000; compact_at=50%")
+        .with_spec("window=3000; compact_at=50%")
         .unwrap();
-    let (server, _model) = with_policy(Script::default(), policy).await;
+    let (server, _model) = start_with_policy(Script::default(), policy).await;
     let project = "123e4567-e89b-42d3-a456-426614174000";
-    let (_, made) = answer(server.post("/api/sessions", &json!({"project": project}))).await;
+    let (_, made) = send(server.post("/api/sessions", &json!({"project": project}))).await;
     let id = made["id"].as_str().unwrap().to_owned();
     for n in 0..30 {
         let text = format!("We decided that service {n} stores its sessions in Redis. ");
-        server.say(&id, &text.repeat(6)).await;
+        server.post_message(&id, &text.repeat(6)).await;
     }
     let ask = json!({"message": "And what now?"});
-    let mut events = Events::of(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
-    let told = events.rest().await;
+    let mut events =
+        EventReader::open(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
+    let told = events.read_to_end().await;
     let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
     let at = |name| names.iter().position(|known| *known == name);
     let start = at("session:compaction-start").unwrap_or_else(|| panic!("{names:?}"));
@@ -534,33 +555,36 @@ async fn a_compaction_on_the_way_is_told() {
 
     // What the summary found waits for a person's word.
     let path = format!("/api/memory?all=true&project={project}");
-    let (_, memory) = answer(server.get(&path)).await;
+    let (_, memory) = send(server.get(&path)).await;
     let fact = &memory["facts"][0];
     assert_eq!(
         fact["text"], "This was summarized by the stand-in.",
         "{memory}"
     );
     assert_eq!(fact["source"]["session"], id);
-    let (_, counts) = answer(server.get(&path.replace("all=true&", ""))).await;
+    let (_, counts) = send(server.get(&path.replace("all=true&", ""))).await;
     assert_eq!(counts["facts"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_model_the_offline_agent_answers() {
     let server = Server::start().await;
-    let id = server.session(&["We store sessions in Redis."]).await;
+    let id = server
+        .create_session(&["We store sessions in Redis."])
+        .await;
     let ask = json!({"message": "Where do we store sessions?", "stream": false});
-    let (status, turn) = answer(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
+    let (status, turn) = send(server.post(&format!("/api/sessions/{id}/turns"), &ask)).await;
     assert_eq!(status, 200, "{turn}");
     assert!(turn["answer"]["content"].is_string(), "{turn}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_stopped_lets_its_turns_end() {
-    let (mut server, _model) = answering(slow("an answer of some length, in the end")).await;
-    let id = server.session(&[]).await;
+    let (mut server, _model) =
+        start_with_script(slow_script("an answer of some length, in the end")).await;
+    let id = server.create_session(&[]).await;
     let path = format!("/api/sessions/{id}/turns");
-    let mut events = Events::of(server.post(&path, &json!({"message": "Well?"}))).await;
+    let mut events = EventReader::open(server.post(&path, &json!({"message": "Well?"}))).await;
     events.next().await.unwrap();
     drop(events);
     server.stop().await;

@@ -8,34 +8,34 @@
 //! Reading is done by a thread of its own, a few steps ahead of the store that is
 //! written.
 
-mod format;
-mod judge;
 mod lineage;
-mod pages;
+mod page_format;
+mod page_reader;
 mod plan;
-mod record;
-mod rows;
+mod record_format;
+mod row_decode;
+mod salvager;
 mod scan;
-mod wal;
-mod walk;
+mod verify;
+mod wal_reader;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use serde::Serialize;
 use throughline_model::{
-    Birth, Owner, Project, Seq, SessionId, SessionRef, StoredEntry, Timestamp, Token,
+    ApiToken, Owner, Project, Seq, SessionHeader, SessionId, SessionRef, StoredEntry, Timestamp,
 };
-use throughline_store::{Progress, Store, StoreError};
+use throughline_store::{ProgressCallback, Store, StoreError};
 use tokio::sync::mpsc;
 
-use self::pages::Pages;
-use self::scan::Found;
-use self::walk::Walker;
+use self::page_reader::PageReader;
+use self::salvager::Salvager;
+use self::scan::ScanResult;
 
 /// What was got out of a damaged file, and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Salvaged {
+pub struct SalvageReport {
     /// Sessions brought over, if only in part.
     pub sessions: u64,
     /// Entries brought over; what a fork still shares is counted once.
@@ -68,26 +68,26 @@ pub struct Loss {
 }
 
 /// Something to do to the new store.
-enum Step {
+enum SalvageStep {
     /// How many entries are to come, at most.
     Total(u64),
     Blob(Owner, Vec<u8>),
     Project(Owner, Project),
-    Token(Token),
+    Token(ApiToken),
     Fork {
         of: SessionRef,
         at: Seq,
-        birth: Birth,
+        birth: SessionHeader,
     },
     /// Makes or continues a session; with how many entries are done after it.
-    Adopt(Owner, Birth, Vec<StoredEntry>, u64),
+    Adopt(Owner, SessionHeader, Vec<StoredEntry>, u64),
     Trash(SessionRef, Timestamp),
-    Done(Salvaged),
+    Done(SalvageReport),
     Failed(std::io::Error),
 }
 
 /// Whoever asked has gone away.
-struct Stopped;
+struct Cancelled;
 
 /// Gets every readable entry out of the damaged file `damaged`, and out of the log
 /// beside it, into the empty store `into`.
@@ -96,8 +96,8 @@ struct Stopped;
 pub async fn salvage(
     damaged: &Path,
     into: &dyn Store,
-    progress: Progress<'_>,
-) -> Result<Salvaged, StoreError> {
+    progress: ProgressCallback<'_>,
+) -> Result<SalvageReport, StoreError> {
     let failed = |source| StoreError::Backend {
         during: "reading the damaged store",
         source,
@@ -114,40 +114,40 @@ pub async fn salvage(
         .name("tl-salvage".to_owned())
         .spawn(move || {
             // If nobody listens any more there is nobody to tell.
-            let _ = read(&path, &mut |step| {
-                send.blocking_send(step).map_err(|_| Stopped)
+            let _ = read_damaged_file(&path, &mut |step| {
+                send.blocking_send(step).map_err(|_| Cancelled)
             });
         })
         .map_err(|source| failed(source.into()))?;
     let mut total = 0;
     while let Some(step) = steps.recv().await {
         match step {
-            Step::Total(entries) => {
+            SalvageStep::Total(entries) => {
                 total = entries;
                 progress(0, total);
             }
-            Step::Blob(owner, bytes) => {
+            SalvageStep::Blob(owner, bytes) => {
                 into.put_blob(&owner, bytes).await?;
             }
-            Step::Project(owner, project) => into.put_project(&owner, &project).await?,
-            Step::Token(token) => match into.put_token(&token).await {
+            SalvageStep::Project(owner, project) => into.put_project(&owner, &project).await?,
+            SalvageStep::Token(token) => match into.insert_token(&token).await {
                 // A damaged copy of the same row: one of them is enough.
                 Ok(()) | Err(StoreError::TokenExists(_)) => {}
                 Err(error) => return Err(error),
             },
-            Step::Fork { of, at, birth } => {
+            SalvageStep::Fork { of, at, birth } => {
                 into.fork(&of, at, birth).await?;
             }
-            Step::Adopt(owner, birth, entries, done) => {
-                into.adopt(&owner, birth, entries).await?;
+            SalvageStep::Adopt(owner, birth, entries, done) => {
+                into.import_log(&owner, birth, entries).await?;
                 progress(done.min(total), total);
             }
-            Step::Trash(session, at) => into.trash(&session, at).await?,
-            Step::Done(salvaged) => {
+            SalvageStep::Trash(session, at) => into.trash(&session, at).await?,
+            SalvageStep::Done(salvaged) => {
                 progress(total, total);
                 return Ok(salvaged);
             }
-            Step::Failed(error) => {
+            SalvageStep::Failed(error) => {
                 let what = format!("{}: {error}", damaged.display());
                 return Err(failed(what.into()));
             }
@@ -157,52 +157,58 @@ pub async fn salvage(
 }
 
 /// Reads everything and sends it off.
-fn read(path: &Path, send: &mut dyn FnMut(Step) -> Result<(), Stopped>) -> Result<(), Stopped> {
+fn read_damaged_file(
+    path: &Path,
+    send: &mut dyn FnMut(SalvageStep) -> Result<(), Cancelled>,
+) -> Result<(), Cancelled> {
     let mut notes = Vec::new();
-    let mut pages = match Pages::open(path, &mut notes) {
+    let mut pages = match PageReader::open(path, &mut notes) {
         Ok(pages) => pages,
-        Err(error) => return send(Step::Failed(error)),
+        Err(error) => return send(SalvageStep::Failed(error)),
     };
     let found = scan::scan(&mut pages);
-    let plan = plan::plan(&found, &mut pages, &mut notes);
-    send(Step::Total(distinct(&found)))?;
+    let plan = plan::make_plan(&found, &mut pages, &mut notes);
+    send(SalvageStep::Total(count_distinct_entries(&found)))?;
     let joints: HashMap<_, _> = plan
         .sessions
         .values()
         .filter_map(|session| session.inherited.last())
         .map(|last| ((last.session, last.to.0), None))
         .collect();
-    let mut walker = Walker {
+    let mut walker = Salvager {
         pages: &mut pages,
         found: &found,
         plan: &plan,
-        report: Salvaged {
+        report: SalvageReport {
             notes,
-            ..Salvaged::default()
+            ..SalvageReport::default()
         },
         send,
-        joints,
-        intact: HashMap::new(),
+        fork_point_digests: joints,
+        intact_upto: HashMap::new(),
         blobs: BTreeSet::new(),
-        named: BTreeSet::new(),
+        referenced_blobs: BTreeSet::new(),
     };
-    walker.attachments()?;
+    walker.salvage_blobs()?;
     for ((owner, _), project) in &found.projects {
-        (walker.send)(Step::Project(plan.owner(*owner), project.clone()))?;
+        (walker.send)(SalvageStep::Project(plan.owner(*owner), project.clone()))?;
     }
     for (pk, planned) in &plan.sessions {
-        walker.session(*pk, planned)?;
+        walker.salvage_session(*pk, planned)?;
     }
     for planned in plan.sessions.values() {
         if let Some(at) = planned.trashed {
-            (walker.send)(Step::Trash(planned.owner.session(&planned.birth.id), at))?;
+            (walker.send)(SalvageStep::Trash(
+                planned.owner.session(&planned.birth.id),
+                at,
+            ))?;
         }
     }
     // A server that required tokens must not be open because its store was damaged.
     for token in found.tokens.values() {
-        (walker.send)(Step::Token(token.clone()))?;
+        (walker.send)(SalvageStep::Token(token.clone()))?;
     }
-    walker.note_what_is_missing();
+    walker.note_missing();
     let mut report = walker.report;
     if !found.tokens.is_empty() {
         report.notes.push(format!(
@@ -214,17 +220,17 @@ fn read(path: &Path, send: &mut dyn FnMut(Step) -> Result<(), Stopped>) -> Resul
         let nothing = "nothing was found that looks like a session";
         report.notes.push(nothing.to_owned());
     }
-    if pages.unreadable > 0 {
+    if pages.failed_reads > 0 {
         report.notes.push(format!(
             "{} reads of the file failed; what should have been there was taken for nothing",
-            pages.unreadable
+            pages.failed_reads
         ));
     }
-    send(Step::Done(report))
+    send(SalvageStep::Done(report))
 }
 
 /// How many entries there are, copies aside.
-fn distinct(found: &Found) -> u64 {
+fn count_distinct_entries(found: &ScanResult) -> u64 {
     let mut count = 0;
     let mut last = None;
     for place in &found.entries {
@@ -236,30 +242,30 @@ fn distinct(found: &Found) -> u64 {
     count
 }
 
-impl Walker<'_> {
+impl Salvager<'_> {
     /// Brings over the attachments.
-    fn attachments(&mut self) -> Result<(), Stopped> {
+    fn salvage_blobs(&mut self) -> Result<(), Cancelled> {
         for place in &self.found.blobs {
-            let Some((owner, digest, Some(bytes))) = place.blob(self.pages) else {
+            let Some((owner, digest, Some(bytes))) = place.read_blob(self.pages) else {
                 continue;
             };
             let owner = self.plan.owner(owner);
             if self.blobs.insert((owner.clone(), digest)) {
                 self.report.blobs += 1;
-                (self.send)(Step::Blob(owner, bytes))?;
+                (self.send)(SalvageStep::Blob(owner, bytes))?;
             }
         }
         Ok(())
     }
 
     /// Notes what should have been there and was not found at all.
-    fn note_what_is_missing(&mut self) {
-        for (owner, digest) in self.named.difference(&self.blobs) {
+    fn note_missing(&mut self) {
+        for (owner, digest) in self.referenced_blobs.difference(&self.blobs) {
             self.report.notes.push(format!(
                 "attachment {digest} of {owner}, which entries name, is lost"
             ));
         }
-        let mut unknown: Vec<_> = self.found.tails.iter().collect();
+        let mut unknown: Vec<_> = self.found.last_indexed.iter().collect();
         unknown.retain(|(pk, _)| {
             !self.plan.sessions.contains_key(pk) && !self.found.sessions.contains_key(pk)
         });

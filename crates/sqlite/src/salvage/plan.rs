@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use throughline_model::{Birth, Owner, Seq, SessionId, Timestamp};
+use throughline_model::{Owner, Seq, SessionHeader, SessionId, Timestamp};
 
-use super::pages::Pages;
-use super::scan::{Found, Place};
+use super::page_reader::PageReader;
+use super::scan::{RowLocation, ScanResult};
 
 /// A stretch of a log and the session whose entries it consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct LogRange {
     pub(super) session: i64,
     pub(super) from: Seq,
     pub(super) to: Seq,
@@ -18,21 +18,21 @@ pub(super) struct Stretch {
 
 /// A session to be brought over.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct PlannedSession {
     pub(super) owner: Owner,
-    pub(super) birth: Birth,
+    pub(super) birth: SessionHeader,
     /// The stretches of other sessions that its log begins with.
-    pub(super) inherited: Vec<Stretch>,
+    pub(super) inherited: Vec<LogRange>,
     /// The last entry it was known to have.
     pub(super) head: u64,
     /// The last entry of its own that is found, passing over what is out of all reason.
-    pub(super) last: u64,
+    pub(super) last_found: u64,
     pub(super) trashed: Option<Timestamp>,
 }
 
-impl Planned {
+impl PlannedSession {
     /// How many entries are shared.
-    pub(super) fn shared(&self) -> u64 {
+    pub(super) fn shared_seq(&self) -> u64 {
         self.inherited.last().map_or(0, |stretch| stretch.to.0)
     }
 }
@@ -40,45 +40,52 @@ impl Planned {
 /// All sessions, in the order they were made, and whose each attachment is.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) sessions: BTreeMap<i64, Planned>,
+    pub(super) sessions: BTreeMap<i64, PlannedSession>,
     owners: BTreeMap<i64, Owner>,
 }
 
 impl Plan {
     /// The owner of that number.
     pub(super) fn owner(&self, number: i64) -> Owner {
-        self.owners.get(&number).cloned().unwrap_or_else(recovered)
+        self.owners
+            .get(&number)
+            .cloned()
+            .unwrap_or_else(recovered_owner)
     }
 }
 
 /// Whose things are when it cannot be told.
-fn recovered() -> Owner {
+fn recovered_owner() -> Owner {
     // Any text without control characters names an owner.
     "recovered".parse().unwrap_or_else(|_| Owner::local())
 }
 
 /// Makes a plan, noting what had to be made up.
-pub(super) fn plan(found: &Found, pages: &mut Pages, notes: &mut Vec<String>) -> Plan {
+pub(super) fn make_plan(
+    found: &ScanResult,
+    pages: &mut PageReader,
+    notes: &mut Vec<String>,
+) -> Plan {
     let mut planner = Planner {
         found,
-        owners: owners(found, pages, notes),
+        owners: collect_owners(found, pages, notes),
         ids: HashSet::new(),
-        most_missing: (pages.bytes() / 50).max(65_536),
+        max_gap: (pages.total_bytes() / 50).max(65_536),
     };
     let numbers: BTreeSet<i64> = found
         .sessions
         .keys()
-        .chain(found.births.keys())
+        .chain(found.headers.keys())
         .copied()
         .chain(found.entries.iter().map(|p| p.key.0))
         .filter(|pk| found.sessions.get(pk).is_none_or(|row| !row.gone))
         .collect();
     let mut sessions = BTreeMap::new();
     for pk in numbers {
-        let planned = planner.session(pk, pages, notes);
+        let planned = planner.plan_session(pk, pages, notes);
         sessions.insert(pk, planned);
     }
-    settle_keys(&mut sessions, notes);
+    resolve_key_conflicts(&mut sessions, notes);
     Plan {
         sessions,
         owners: planner.owners,
@@ -87,28 +94,32 @@ pub(super) fn plan(found: &Found, pages: &mut Pages, notes: &mut Vec<String>) ->
 
 /// Everybody who is named or numbered. A name that is lost is made up, a different one
 /// for each, so that nobody's sessions become somebody else's.
-fn owners(found: &Found, pages: &mut Pages, notes: &mut Vec<String>) -> BTreeMap<i64, Owner> {
+fn collect_owners(
+    found: &ScanResult,
+    pages: &mut PageReader,
+    notes: &mut Vec<String>,
+) -> BTreeMap<i64, Owner> {
     let mut owners = found.owners.clone();
     let mut taken: HashSet<String> = owners.values().map(ToString::to_string).collect();
     let mut numbers: BTreeSet<i64> = found.sessions.values().map(|row| row.owner).collect();
     numbers.extend(found.projects.keys().map(|(owner, _)| *owner));
     for place in &found.blobs {
-        numbers.extend(place.blob_owner(pages));
+        numbers.extend(place.read_blob_owner(pages));
     }
     for number in numbers {
         owners.entry(number).or_insert_with(|| {
-            let name = fresh(&format!("recovered-{number}"), &mut taken);
+            let name = unique_name(&format!("recovered-{number}"), &mut taken);
             notes.push(format!(
                 "the name of owner number {number} is lost; what was theirs is {name}'s now"
             ));
-            name.parse().unwrap_or_else(|_| recovered())
+            name.parse().unwrap_or_else(|_| recovered_owner())
         });
     }
     owners
 }
 
 /// `name`, or something like it that is not taken.
-fn fresh(name: &str, taken: &mut HashSet<String>) -> String {
+fn unique_name(name: &str, taken: &mut HashSet<String>) -> String {
     let mut fresh = name.to_owned();
     let mut count = 1;
     while !taken.insert(fresh.clone()) {
@@ -119,19 +130,24 @@ fn fresh(name: &str, taken: &mut HashSet<String>) -> String {
 }
 
 pub(super) struct Planner<'a> {
-    pub(super) found: &'a Found,
+    pub(super) found: &'a ScanResult,
     pub(super) owners: BTreeMap<i64, Owner>,
     /// Ids given out, by owner and id.
     ids: HashSet<(Owner, SessionId)>,
     /// More entries than this cannot have been between two that are found.
-    pub(super) most_missing: u64,
+    pub(super) max_gap: u64,
 }
 
 impl Planner<'_> {
-    fn session(&mut self, pk: i64, pages: &mut Pages, notes: &mut Vec<String>) -> Planned {
+    fn plan_session(
+        &mut self,
+        pk: i64,
+        pages: &mut PageReader,
+        notes: &mut Vec<String>,
+    ) -> PlannedSession {
         let row = self.found.sessions.get(&pk);
-        let owner = self.owner(row.map(|row| row.owner));
-        let mut birth = match (self.found.births.get(&pk), row) {
+        let owner = self.resolve_owner(row.map(|row| row.owner));
+        let mut birth = match (self.found.headers.get(&pk), row) {
             (Some(birth), _) => birth.clone(),
             (None, Some(row)) => {
                 notes.push(format!(
@@ -140,29 +156,29 @@ impl Planner<'_> {
                 ));
                 row.birth.clone()
             }
-            (None, None) => self.unknown(pk, pages, notes),
+            (None, None) => self.header_of_unknown(pk, pages, notes),
         };
-        if row.is_none() && self.found.births.contains_key(&pk) {
+        if row.is_none() && self.found.headers.contains_key(&pk) {
             notes.push(format!(
                 "the row of session {} is lost: whose it was, and whether it was in the trash",
                 birth.id
             ));
         }
         if !self.ids.insert((owner.clone(), birth.id.clone())) {
-            let id = self.fresh_id(&owner, pk);
+            let id = self.unique_id(&owner, pk);
             notes.push(format!(
                 "there are two sessions {}; one of them is {id} now",
                 birth.id
             ));
             birth.id = id;
         }
-        let places = places(self.found, pk);
-        let indexed = self.found.tails.get(&pk).copied().unwrap_or(0);
-        let inherited = self.inherited(pk);
+        let places = entry_locations(self.found, pk);
+        let indexed = self.found.last_indexed.get(&pk).copied().unwrap_or(0);
+        let inherited = self.inherited_ranges(pk);
         let from = inherited.last().map_or(0, |stretch| stretch.to.0);
-        Planned {
+        PlannedSession {
             head: row.map_or(indexed, |row| row.head),
-            last: self.last(&birth.id, from, places, notes),
+            last_found: self.last_plausible_seq(&birth.id, from, places, notes),
             trashed: row.and_then(|row| row.trashed),
             inherited,
             owner,
@@ -170,34 +186,39 @@ impl Planner<'_> {
         }
     }
 
-    fn owner(&self, number: Option<i64>) -> Owner {
+    fn resolve_owner(&self, number: Option<i64>) -> Owner {
         let mut all = self.owners.iter();
         match (number, all.next(), all.next()) {
             (Some(number), _, _) => self.owners.get(&number).cloned(),
             (None, Some((_, only)), None) => Some(only.clone()),
             (None, _, _) => None,
         }
-        .unwrap_or_else(recovered)
+        .unwrap_or_else(recovered_owner)
     }
 
     /// A session of which there are only entries.
-    fn unknown(&mut self, pk: i64, pages: &mut Pages, notes: &mut Vec<String>) -> Birth {
-        let owner = self.owner(None);
-        let id = self.fresh_id(&owner, pk);
+    fn header_of_unknown(
+        &mut self,
+        pk: i64,
+        pages: &mut PageReader,
+        notes: &mut Vec<String>,
+    ) -> SessionHeader {
+        let owner = self.resolve_owner(None);
+        let id = self.unique_id(&owner, pk);
         self.ids.remove(&(owner, id.clone()));
         notes.push(format!(
             "of session number {pk} there are only entries; it is {id} now"
         ));
-        let first = places(self.found, pk).first();
-        let first = first.and_then(|place| place.entry(pages));
-        Birth::new(id, first.map_or(Timestamp::UNIX_EPOCH, |entry| entry.at))
+        let first = entry_locations(self.found, pk).first();
+        let first = first.and_then(|place| place.read_entry(pages));
+        SessionHeader::new(id, first.map_or(Timestamp::UNIX_EPOCH, |entry| entry.at))
     }
 
-    fn fresh_id(&mut self, owner: &Owner, pk: i64) -> SessionId {
+    fn unique_id(&mut self, owner: &Owner, pk: i64) -> SessionId {
         let mut name = format!("recovered-{pk}");
         loop {
             if let Ok(id) = name.parse::<SessionId>() {
-                let births = self.found.births.values();
+                let births = self.found.headers.values();
                 let rows = self.found.sessions.values().map(|row| &row.birth);
                 let known = births.chain(rows).any(|birth| birth.id == id);
                 if !known && self.ids.insert((owner.clone(), id.clone())) {
@@ -209,11 +230,17 @@ impl Planner<'_> {
     }
 
     /// The last entry found, ignoring numbers that no session can have come to.
-    fn last(&self, id: &SessionId, shared: u64, places: &[Place], notes: &mut Vec<String>) -> u64 {
+    fn last_plausible_seq(
+        &self,
+        id: &SessionId,
+        shared: u64,
+        places: &[RowLocation],
+        notes: &mut Vec<String>,
+    ) -> u64 {
         let mut last = shared;
         for place in places {
             let seq = place.key.1;
-            if seq > last.saturating_add(self.most_missing) {
+            if seq > last.saturating_add(self.max_gap) {
                 notes.push(format!(
                     "what looks like entry {seq} of session {id} is out of all proportion and \
                      was left out"
@@ -227,14 +254,14 @@ impl Planner<'_> {
 }
 
 /// The entries that are a session's own, by number.
-pub(super) fn places(found: &Found, pk: i64) -> &[Place] {
+pub(super) fn entry_locations(found: &ScanResult, pk: i64) -> &[RowLocation] {
     let start = found.entries.partition_point(|place| place.key.0 < pk);
     let end = found.entries.partition_point(|place| place.key.0 <= pk);
     &found.entries[start..end]
 }
 
 /// A key is held by one session at most: by the one in use, where there is one.
-fn settle_keys(sessions: &mut BTreeMap<i64, Planned>, notes: &mut Vec<String>) {
+fn resolve_key_conflicts(sessions: &mut BTreeMap<i64, PlannedSession>, notes: &mut Vec<String>) {
     let mut taken = HashSet::new();
     for in_trash in [false, true] {
         let held = sessions.values_mut();

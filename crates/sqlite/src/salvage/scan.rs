@@ -6,77 +6,77 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use throughline_model::{Birth, Owner, Project, ProjectId, Token};
+use throughline_model::{ApiToken, Owner, Project, ProjectId, SessionHeader};
 
-use super::format::{Kind, Leaf};
-use super::pages::Pages;
-use super::record::{Header, Row};
-use super::rows::{SessionRow, session_row, token_row};
+use super::page_format::{PageKind, RowPage};
+use super::page_reader::PageReader;
+use super::record_format::{RawRow, RecordHeader};
+use super::row_decode::{SessionRow, decode_session, decode_token};
 
 // The columns of each table and index, by the letters of `Header::is`.
-const ENTRY: &str = "-iiII@i#t";
-const SESSION: &str = "-itTTiIii#iiiiTTiItTtTtTTTTTTTt";
-const BLOB: &str = "-i#b";
+const ENTRY_SHAPE: &str = "-iiII@i#t";
+const SESSION_SHAPE: &str = "-itTTiIii#iiiiTTiItTtTtTTTTTTTt";
+const BLOB_SHAPE: &str = "-i#b";
 /// `birth`, `standing` and `owner` alike.
 const NUMBER_AND_TEXT: &str = "-t";
 /// `inherits` and its index alike, and `session_trash`.
 const THREE_NUMBERS: &str = "iii";
-const PROJECT: &str = "itt";
-const OWNER_INDEX: &str = "ti";
-const ENTRY_INDEX: &str = "@iii";
-const TOKEN: &str = "t#ttTiII";
+const PROJECT_SHAPE: &str = "itt";
+const OWNER_INDEX_SHAPE: &str = "ti";
+const ENTRY_INDEX_SHAPE: &str = "@iii";
+const TOKEN_SHAPE: &str = "t#ttTiII";
 
 /// Where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RowLocation {
     /// What it is found by: an entry's session and number, or another row's number.
     pub(super) key: (i64, u64),
     pub(super) page: u32,
     pub(super) cell: u16,
     /// How many rows its page has: stale copies tend to be on pages with few.
-    company: u16,
+    rows_on_page: u16,
 }
 
 /// Everything recognised in a file.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ScanResult {
     /// Entries, by session and number; several places for one where copies linger.
-    pub(super) entries: Vec<Place>,
+    pub(super) entries: Vec<RowLocation>,
     pub(super) sessions: BTreeMap<i64, SessionRow>,
-    pub(super) births: BTreeMap<i64, Birth>,
+    pub(super) headers: BTreeMap<i64, SessionHeader>,
     pub(super) owners: BTreeMap<i64, Owner>,
     /// Which stretches a session may share: up to which entry, and of which session.
-    pub(super) shares: BTreeMap<i64, BTreeMap<u64, i64>>,
+    pub(super) inherited: BTreeMap<i64, BTreeMap<u64, i64>>,
     pub(super) projects: BTreeMap<(i64, ProjectId), Project>,
-    pub(super) blobs: Vec<Place>,
+    pub(super) blobs: Vec<RowLocation>,
     /// Tokens, by their ids.
-    pub(super) tokens: BTreeMap<String, Token>,
+    pub(super) tokens: BTreeMap<String, ApiToken>,
     /// The last entry that the index of ids knows of each session.
-    pub(super) tails: HashMap<i64, u64>,
+    pub(super) last_indexed: HashMap<i64, u64>,
     /// Where the index of ids has each entry; none where it has several of one id.
-    indexed: HashMap<[u8; 16], Option<(i64, u64)>>,
+    indexed_positions: HashMap<[u8; 16], Option<(i64, u64)>>,
     /// The id of each of `entries`.
     ids: Vec<[u8; 16]>,
 }
 
 /// Looks at every page there is.
-pub(super) fn scan(pages: &mut Pages) -> Found {
-    let mut found = Found::default();
+pub(super) fn scan(pages: &mut PageReader) -> ScanResult {
+    let mut found = ScanResult::default();
     let mut owners_by_index = BTreeMap::new();
-    for number in pages.numbers() {
-        let page = pages.page(number);
-        let Some(leaf) = Leaf::parse(page, number) else {
+    for number in pages.page_numbers() {
+        let page = pages.read_page(number);
+        let Some(leaf) = RowPage::parse(page, number) else {
             continue;
         };
         let page = page.to_vec();
-        let heads = heads(&page, &leaf);
-        if leaf.kind == Kind::Table {
-            table(pages, number, heads, &mut found);
+        let heads = row_headers(&page, &leaf);
+        if leaf.kind == PageKind::Table {
+            scan_table_page(pages, number, heads, &mut found);
         } else {
             for (_, cell, header) in heads {
                 if is_index_row(&header) {
-                    let row = pages.whole(number, &cell, header);
-                    index(&row, &mut found, &mut owners_by_index);
+                    let row = pages.read_full_row(number, &cell, header);
+                    add_index_row(&row, &mut found, &mut owners_by_index);
                 }
             }
         }
@@ -87,53 +87,61 @@ pub(super) fn scan(pages: &mut Pages) -> Found {
     // A row whose numbers were damaged would be taken for an entry of somebody else's; the
     // index knows better.
     for (place, id) in found.entries.iter_mut().zip(std::mem::take(&mut found.ids)) {
-        if let Some(Some(key)) = found.indexed.get(&id) {
+        if let Some(Some(key)) = found.indexed_positions.get(&id) {
             place.key = *key;
         }
     }
-    found.indexed = HashMap::new();
+    found.indexed_positions = HashMap::new();
     found
         .entries
-        .sort_by_key(|place| (place.key, std::cmp::Reverse(place.company)));
+        .sort_by_key(|place| (place.key, std::cmp::Reverse(place.rows_on_page)));
     found
 }
 
-type Head = (u16, super::format::Cell, Header);
+type RowHeader = (u16, super::page_format::Cell, RecordHeader);
 
-fn heads(page: &[u8], leaf: &Leaf) -> Vec<Head> {
+fn row_headers(page: &[u8], leaf: &RowPage) -> Vec<RowHeader> {
     let rows = leaf.cells.iter().filter_map(|at| {
-        let (cell, header) = Pages::row_head(page, leaf.kind, *at)?;
+        let (cell, header) = PageReader::parse_row_header(page, leaf.kind, *at)?;
         Some((*at, cell, header))
     });
     match leaf.kind {
-        Kind::Table => in_order(rows.filter(|(_, _, header)| is_table_row(header)).collect()),
-        Kind::Index | Kind::IndexInterior => rows.collect(),
+        PageKind::Table => {
+            longest_ascending(rows.filter(|(_, _, header)| is_table_row(header)).collect())
+        }
+        PageKind::Index | PageKind::IndexInterior => rows.collect(),
     }
 }
 
 /// How many rows of ours a page has.
-pub(super) fn rows_in(page: &[u8], number: u32) -> usize {
-    Leaf::parse(page, number)
-        .filter(|leaf| leaf.kind == Kind::Table)
-        .map_or(0, |leaf| heads(page, &leaf).len())
+pub(super) fn count_rows(page: &[u8], number: u32) -> usize {
+    RowPage::parse(page, number)
+        .filter(|leaf| leaf.kind == PageKind::Table)
+        .map_or(0, |leaf| row_headers(page, &leaf).len())
 }
 
-fn is_table_row(header: &Header) -> bool {
-    header.is(ENTRY, true)
-        || header.is(SESSION, true)
-        || header.is(BLOB, true)
-        || header.is(NUMBER_AND_TEXT, false)
+fn is_table_row(header: &RecordHeader) -> bool {
+    header.matches_shape(ENTRY_SHAPE, true)
+        || header.matches_shape(SESSION_SHAPE, true)
+        || header.matches_shape(BLOB_SHAPE, true)
+        || header.matches_shape(NUMBER_AND_TEXT, false)
 }
 
-fn is_index_row(header: &Header) -> bool {
-    [THREE_NUMBERS, PROJECT, OWNER_INDEX, ENTRY_INDEX, TOKEN]
-        .iter()
-        .any(|shape| header.is(shape, false))
+fn is_index_row(header: &RecordHeader) -> bool {
+    [
+        THREE_NUMBERS,
+        PROJECT_SHAPE,
+        OWNER_INDEX_SHAPE,
+        ENTRY_INDEX_SHAPE,
+        TOKEN_SHAPE,
+    ]
+    .iter()
+    .any(|shape| header.matches_shape(shape, false))
 }
 
 /// The most rows that stand in order. A row that sticks out has a damaged number, and
 /// would be taken for an entry of somebody else's.
-fn in_order(rows: Vec<Head>) -> Vec<Head> {
+fn longest_ascending(rows: Vec<RowHeader>) -> Vec<RowHeader> {
     // For each length, the row with the least number that ends an ascent so long.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = vec![None; rows.len()];
@@ -158,39 +166,44 @@ fn in_order(rows: Vec<Head>) -> Vec<Head> {
         .collect()
 }
 
-fn table(pages: &mut Pages, number: u32, heads: Vec<Head>, found: &mut Found) {
+fn scan_table_page(
+    pages: &mut PageReader,
+    number: u32,
+    heads: Vec<RowHeader>,
+    found: &mut ScanResult,
+) {
     let company = u16::try_from(heads.len()).unwrap_or(u16::MAX);
     let mut texts = Vec::new();
     for (at, cell, header) in heads {
-        let place = Place {
+        let place = RowLocation {
             key: (cell.key, 0),
             page: number,
             cell: at,
-            company,
+            rows_on_page: company,
         };
-        if header.is(ENTRY, true) {
-            let row = pages.row_start(number, at);
+        if header.matches_shape(ENTRY_SHAPE, true) {
+            let row = pages.read_local_row(number, at);
             let numbers = row.and_then(|row| {
                 let id = row.blob(5)?.try_into().ok()?;
-                Some((row.integer(1)?, count(&row, 2)?, id))
+                Some((row.integer(1)?, read_count(&row, 2)?, id))
             });
             if let Some((session, seq, id)) = numbers
                 && session > 0
                 && seq > 0
             {
                 found.ids.push(id);
-                found.entries.push(Place {
+                found.entries.push(RowLocation {
                     key: (session, seq),
                     ..place
                 });
             }
-        } else if header.is(BLOB, true) {
+        } else if header.matches_shape(BLOB_SHAPE, true) {
             found.blobs.push(place);
         } else {
-            let is_session = header.is(SESSION, true);
-            let row = pages.whole(number, &cell, header);
+            let is_session = header.matches_shape(SESSION_SHAPE, true);
+            let row = pages.read_full_row(number, &cell, header);
             if is_session {
-                session(&row, found);
+                add_session(&row, found);
             } else {
                 texts.push(row);
             }
@@ -209,13 +222,13 @@ fn table(pages: &mut Pages, number: u32, heads: Vec<Head>, found: &mut Found) {
                 found.owners.insert(row.key, owner);
             }
         } else if let Ok(birth) = serde_json::from_str(text) {
-            found.births.insert(row.key, birth);
+            found.headers.insert(row.key, birth);
         }
     }
 }
 
-fn session(row: &Row, found: &mut Found) {
-    let Some(new) = session_row(row) else {
+fn add_session(row: &RawRow, found: &mut ScanResult) {
+    let Some(new) = decode_session(row) else {
         return;
     };
     // Of several copies: removal is for good, and heads only grow.
@@ -226,46 +239,51 @@ fn session(row: &Row, found: &mut Found) {
     }
 }
 
-fn index(row: &Row, found: &mut Found, owners: &mut BTreeMap<i64, Owner>) {
-    if row.header.is(THREE_NUMBERS, false) {
-        if let (Some(one), Some(upto), Some(two)) = (row.integer(0), count(row, 1), row.integer(2))
+fn add_index_row(row: &RawRow, found: &mut ScanResult, owners: &mut BTreeMap<i64, Owner>) {
+    if row.header.matches_shape(THREE_NUMBERS, false) {
+        if let (Some(one), Some(upto), Some(two)) =
+            (row.integer(0), read_count(row, 1), row.integer(2))
         {
             // A fork is made after what it shares, so its number is the greater,
             // whichever of the two trees this is from.
             let (base, session) = (one.min(two), one.max(two));
             if base > 0 && base < session && upto > 0 && u32::try_from(upto).is_ok() {
-                found.shares.entry(session).or_default().insert(upto, base);
+                found
+                    .inherited
+                    .entry(session)
+                    .or_default()
+                    .insert(upto, base);
             }
         }
-    } else if row.header.is(PROJECT, false) {
+    } else if row.header.matches_shape(PROJECT_SHAPE, false) {
         let project = row.text(2).map(serde_json::from_str::<Project>);
         if let (Some(owner), Some(Ok(project))) = (row.integer(0), project)
             && row.text(1) == Some(project.id.as_str())
         {
             found.projects.insert((owner, project.id.clone()), project);
         }
-    } else if row.header.is(OWNER_INDEX, false) {
+    } else if row.header.matches_shape(OWNER_INDEX_SHAPE, false) {
         if let (Some(Ok(owner)), Some(pk)) = (row.text(0).map(str::parse), row.integer(1)) {
             owners.insert(pk, owner);
         }
-    } else if row.header.is(TOKEN, false) {
-        if let Some(token) = token_row(row) {
+    } else if row.header.matches_shape(TOKEN_SHAPE, false) {
+        if let Some(token) = decode_token(row) {
             let known = found.tokens.entry(token.id.as_str().to_owned());
             known.or_insert(token);
         }
-    } else if row.header.is(ENTRY_INDEX, false)
-        && let (Some(session), Some(seq)) = (row.integer(1), count(row, 2))
+    } else if row.header.matches_shape(ENTRY_INDEX_SHAPE, false)
+        && let (Some(session), Some(seq)) = (row.integer(1), read_count(row, 2))
     {
-        let tail = found.tails.entry(session).or_default();
+        let tail = found.last_indexed.entry(session).or_default();
         *tail = (*tail).max(seq);
         if let Some(id) = row.blob(0).and_then(|id| id.try_into().ok()) {
             let place = (session, seq);
-            let known = found.indexed.entry(id).or_insert(Some(place));
+            let known = found.indexed_positions.entry(id).or_insert(Some(place));
             known.take_if(|known| *known != place);
         }
     }
 }
 
-fn count(row: &Row, column: usize) -> Option<u64> {
+fn read_count(row: &RawRow, column: usize) -> Option<u64> {
     u64::try_from(row.integer(column)?).ok()
 }

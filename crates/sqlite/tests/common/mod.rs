@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test uses some of it")]
 
-pub(crate) mod accounted;
+pub(crate) mod accounting;
 pub(crate) mod sample;
 
 use std::collections::BTreeMap;
@@ -11,30 +11,32 @@ use std::path::Path;
 use throughline_model::{SessionId, SessionRef, StoredEntry};
 use throughline_sqlite::{Options, SqliteStore};
 pub(crate) use throughline_store::conformance::processes::{
-    acknowledge, acknowledged, append, entry, log, process, program_under, role, say, session,
-    under,
+    append, child_process, child_process_under, named_entry, parse_acknowledgements,
+    print_acknowledgement, print_line, program_process_under, read_log, role, session,
 };
-pub(crate) use throughline_store::conformance::{at, birth, owner, run};
-use throughline_store::{Append, Filter, Finding, LogStore, Report, Scope, Store, StoreError};
+pub(crate) use throughline_store::conformance::{at, header, owner, run};
+use throughline_store::{
+    Append, CheckReport, Finding, LogStore, SessionFilter, SessionScope, Store, StoreError,
+};
 
 pub(crate) fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, Options::default()).expect("the store opens")
 }
 
 /// A session with so many entries of about so many bytes.
-pub(crate) async fn fill(
+pub(crate) async fn fill_session(
     store: &SqliteStore,
     id: &str,
     entries: usize,
     bytes: usize,
 ) -> SessionRef {
     let to = session(id);
-    store.create(&owner(), birth(id)).await.expect("created");
+    store.create(&owner(), header(id)).await.expect("created");
     let new = (0..entries).map(|n| {
         let name = format!("{id}-{n}");
-        entry(&name, &format!("{name} {}", "x".repeat(bytes)))
+        named_entry(&name, &format!("{name} {}", "x".repeat(bytes)))
     });
-    let append = Append::any(new.collect());
+    let append = Append::unconditional(new.collect());
     store.append(&to, append).await.expect("appended");
     to
 }
@@ -46,11 +48,11 @@ pub(crate) async fn logs(
     let mut logs = BTreeMap::new();
     for owner in store.owners().await? {
         let cards = store
-            .list(&owner, &Filter::default(), None, 10_000)
+            .list(&owner, &SessionFilter::default(), None, 10_000)
             .await?
             .items;
         for card in cards {
-            let log = log(store, &owner.session(&card.id)).await?;
+            let log = read_log(store, &owner.session(&card.id)).await?;
             logs.insert((owner.to_string(), card.id), log);
         }
     }
@@ -58,14 +60,14 @@ pub(crate) async fn logs(
 }
 
 /// How many sessions are in the trash.
-pub(crate) fn in_trash() -> Filter {
-    Filter {
-        scope: Scope::Trash,
-        ..Filter::default()
+pub(crate) fn trash_filter() -> SessionFilter {
+    SessionFilter {
+        scope: SessionScope::Trash,
+        ..SessionFilter::default()
     }
 }
 
-pub(crate) async fn check(store: &dyn Store) -> Report {
+pub(crate) async fn check(store: &dyn Store) -> CheckReport {
     store.check(&|_, _| ()).await.expect("checked")
 }
 
@@ -74,9 +76,9 @@ pub(crate) async fn findings(store: &dyn Store) -> Vec<Finding> {
 }
 
 /// Chance that is the same each time.
-pub(crate) struct Chance(pub(crate) u64);
+pub(crate) struct SeededRng(pub(crate) u64);
 
-impl Chance {
+impl SeededRng {
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         // The usual mixing of a counter.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

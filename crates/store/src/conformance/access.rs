@@ -1,13 +1,13 @@
 //! Tokens.
 
-use throughline_model::{Digest, Owner, Token, TokenId, TokenRole};
+use throughline_model::{ApiToken, Digest, Owner, TokenId, TokenRole};
 
-use super::{at, count};
-use crate::{Access, ErrorKind, Store};
+use super::{at, next_counter};
+use crate::{ApiTokens, ErrorKind, Store};
 
-fn token(text: &str, second: i64) -> Token {
-    Token {
-        id: TokenId::mint(count().to_le_bytes()),
+fn token(text: &str, second: i64) -> ApiToken {
+    ApiToken {
+        id: TokenId::mint(next_counter().to_le_bytes()),
         owner: Owner::local(),
         role: TokenRole::User,
         label: None,
@@ -21,29 +21,32 @@ fn token(text: &str, second: i64) -> Token {
 /// What was kept comes back whole, by the hash and by nothing else.
 pub async fn a_token_is_found_by_its_hash<S: Store>(store: &S) {
     let bot: Owner = "bot".parse().unwrap();
-    let kept = Token {
+    let kept = ApiToken {
         owner: bot.clone(),
         role: TokenRole::Service,
         label: Some("the bot's \"own\" — ключ".to_owned()),
         expires_at: Some(at(100)),
         ..token("one", 1)
     };
-    store.put_token(&kept).await.unwrap();
-    store.put_token(&token("two", 2)).await.unwrap();
-    let found = store.token(&Digest::of(b"one")).await.unwrap();
+    store.insert_token(&kept).await.unwrap();
+    store.insert_token(&token("two", 2)).await.unwrap();
+    let found = store.token_by_hash(&Digest::of(b"one")).await.unwrap();
     assert_eq!(found, Some(kept));
-    assert_eq!(store.token(&Digest::of(b"three")).await.unwrap(), None);
+    assert_eq!(
+        store.token_by_hash(&Digest::of(b"three")).await.unwrap(),
+        None
+    );
 }
 
 /// A token that was taken back is still known, as of the first time.
 pub async fn a_revoked_token_says_so_and_stays<S: Store>(store: &S) {
     let kept = token("one", 1);
-    store.put_token(&kept).await.unwrap();
+    store.insert_token(&kept).await.unwrap();
     let taken = store.revoke_token(&kept.id, at(5)).await.unwrap();
     assert_eq!(taken.revoked_at, Some(at(5)));
     let again = store.revoke_token(&kept.id, at(9)).await.unwrap();
     assert_eq!(again, taken);
-    let found = store.token(&kept.hash).await.unwrap();
+    let found = store.token_by_hash(&kept.hash).await.unwrap();
     assert_eq!(found.as_ref(), Some(&taken));
     let nobody = TokenId::mint([9; 8]);
     let error = store.revoke_token(&nobody, at(5)).await.unwrap_err();
@@ -52,12 +55,12 @@ pub async fn a_revoked_token_says_so_and_stays<S: Store>(store: &S) {
 
 /// All of them, the oldest first, whether or not they count.
 pub async fn tokens_are_listed_in_the_order_they_were_made<S: Store>(store: &S) {
-    assert_eq!(store.tokens().await.unwrap(), []);
+    assert_eq!(store.list_tokens().await.unwrap(), []);
     let (late, early) = (token("late", 9), token("early", 1));
-    store.put_token(&late).await.unwrap();
-    store.put_token(&early).await.unwrap();
+    store.insert_token(&late).await.unwrap();
+    store.insert_token(&early).await.unwrap();
     store.revoke_token(&early.id, at(10)).await.unwrap();
-    let listed = Access::tokens(store).await.unwrap();
+    let listed = ApiTokens::list_tokens(store).await.unwrap();
     let ids: Vec<_> = listed.iter().map(|token| &token.id).collect();
     assert_eq!(ids, [&early.id, &late.id]);
 }
@@ -65,14 +68,14 @@ pub async fn tokens_are_listed_in_the_order_they_were_made<S: Store>(store: &S) 
 /// Neither an id nor a hash serves twice.
 pub async fn one_hash_is_one_token<S: Store>(store: &S) {
     let first = token("same", 1);
-    store.put_token(&first).await.unwrap();
-    let hash = store.put_token(&token("same", 2)).await.unwrap_err();
+    store.insert_token(&first).await.unwrap();
+    let hash = store.insert_token(&token("same", 2)).await.unwrap_err();
     assert_eq!(hash.kind(), ErrorKind::Conflict);
-    let id = Token {
+    let id = ApiToken {
         id: first.id.clone(),
         ..token("other", 3)
     };
-    let id = store.put_token(&id).await.unwrap_err();
+    let id = store.insert_token(&id).await.unwrap_err();
     assert_eq!(id.kind(), ErrorKind::Conflict);
-    assert_eq!(store.tokens().await.unwrap(), [first]);
+    assert_eq!(store.list_tokens().await.unwrap(), [first]);
 }

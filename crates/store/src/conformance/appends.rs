@@ -3,31 +3,35 @@
 use throughline_model::{Body, GENESIS, Json, Message, Role, Seq, fold};
 
 use super::{
-    append, birth, body, expecting, message, owner, session_id, session_with, texts, user,
+    append, append_expecting, body_entry, header, message_entry, owner, read_texts, session_id,
+    session_with, user_entry,
 };
-use crate::{Append, ErrorKind, Expect, How, OnConflict, Read, Store, StoreError};
+use crate::{Append, AppendKind, ErrorKind, Expect, OnConflict, ReadRange, Store, StoreError};
 
 /// The first thing said is entry 1.
 pub async fn first_entry_is_number_one<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
-    assert_eq!(store.record(&session).await.unwrap().card.head, Seq::ZERO);
+    assert_eq!(store.record(&session).await.unwrap().info.head, Seq::ZERO);
 
     let appended = append(store, &session, "one").await;
 
     assert_eq!(appended.entries[0].seq, Seq(1));
-    assert_eq!(appended.how, How::Appended);
+    assert_eq!(appended.kind, AppendKind::Appended);
 }
 
 /// Entries are numbered densely.
 pub async fn numbers_have_no_gaps<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1", "2"]).await;
     let three = store
-        .append(&session, Append::any(vec![user("3"), user("4"), user("5")]))
+        .append(
+            &session,
+            Append::unconditional(vec![user_entry("3"), user_entry("4"), user_entry("5")]),
+        )
         .await
         .unwrap();
     let seqs: Vec<_> = three.entries.iter().map(|entry| entry.seq.0).collect();
     assert_eq!(seqs, [3, 4, 5]);
-    assert_eq!(texts(store, &session).await, ["1", "2", "3", "4", "5"]);
+    assert_eq!(read_texts(store, &session).await, ["1", "2", "3", "4", "5"]);
 }
 
 /// If one entry of an append cannot be, none is.
@@ -44,12 +48,15 @@ pub async fn an_append_is_all_or_nothing<S: Store>(store: &S) {
     ));
 
     let refused = store
-        .append(&session, Append::any(vec![user("2"), message(picture)]))
+        .append(
+            &session,
+            Append::unconditional(vec![user_entry("2"), message_entry(picture)]),
+        )
         .await;
 
     assert!(matches!(refused, Err(StoreError::NoSuchBlob(_))));
-    assert_eq!(texts(store, &session).await, ["1"]);
-    assert_eq!(store.record(&session).await.unwrap().card.messages, 1);
+    assert_eq!(read_texts(store, &session).await, ["1"]);
+    assert_eq!(store.record(&session).await.unwrap().info.messages, 1);
 }
 
 /// A writer that did not see the last entry is refused, and told the head.
@@ -57,7 +64,7 @@ pub async fn a_stale_head_is_refused<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one"]).await;
     append(store, &session, "two").await;
 
-    let late = store.append(&session, expecting(1, "late")).await;
+    let late = store.append(&session, append_expecting(1, "late")).await;
 
     let error = late.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
@@ -69,7 +76,7 @@ pub async fn a_stale_head_is_refused<S: Store>(store: &S) {
             ..
         }
     ));
-    assert_eq!(texts(store, &session).await, ["one", "two"]);
+    assert_eq!(read_texts(store, &session).await, ["one", "two"]);
 }
 
 /// Nobody can expect an entry that does not exist.
@@ -78,11 +85,11 @@ pub async fn a_head_of_the_future_is_refused<S: Store>(store: &S) {
     for on_conflict in [OnConflict::Reject, OnConflict::Rebase] {
         let early = Append {
             on_conflict,
-            ..expecting(7, "early")
+            ..append_expecting(7, "early")
         };
         assert!(store.append(&session, early).await.is_err());
     }
-    assert_eq!(texts(store, &session).await, ["one"]);
+    assert_eq!(read_texts(store, &session).await, ["one"]);
 }
 
 /// A rebase keeps both writers' words and says so.
@@ -90,30 +97,30 @@ pub async fn a_rebase_is_appended_and_marked<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one", "two"]).await;
     let late = Append {
         on_conflict: OnConflict::Rebase,
-        ..expecting(1, "late")
+        ..append_expecting(1, "late")
     };
 
     let appended = store.append(&session, late).await.unwrap();
 
-    assert_eq!(appended.how, How::Rebased);
+    assert_eq!(appended.kind, AppendKind::Rebased);
     assert_eq!(appended.entries[0].seq, Seq(3));
-    let read = store.read(&session, Read::tail(1)).await.unwrap();
+    let read = store.read(&session, ReadRange::tail(1)).await.unwrap();
     assert_eq!(read[0].rebased, Some(Seq(1)));
     let on_time = Append {
         on_conflict: OnConflict::Rebase,
-        ..expecting(3, "on time")
+        ..append_expecting(3, "on time")
     };
     let appended = store.append(&session, on_time).await.unwrap();
     assert_eq!(
-        (appended.how, appended.entries[0].rebased),
-        (How::Appended, None)
+        (appended.kind, appended.entries[0].rebased),
+        (AppendKind::Appended, None)
     );
 }
 
-fn forking(head: u64, text: &str) -> Append {
+fn append_or_fork(head: u64, text: &str) -> Append {
     Append {
-        on_conflict: OnConflict::Fork(Box::new(birth("late-fork"))),
-        ..expecting(head, text)
+        on_conflict: OnConflict::Fork(Box::new(header("late-fork"))),
+        ..append_expecting(head, text)
     }
 }
 
@@ -121,25 +128,28 @@ fn forking(head: u64, text: &str) -> Append {
 pub async fn a_conflict_can_become_a_fork<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one", "two"]).await;
 
-    let appended = store.append(&session, forking(1, "late")).await.unwrap();
+    let appended = store
+        .append(&session, append_or_fork(1, "late"))
+        .await
+        .unwrap();
 
-    assert_eq!(appended.how, How::Forked);
+    assert_eq!(appended.kind, AppendKind::Forked);
     assert_eq!(appended.session, session_id("late-fork"));
     assert_eq!(appended.entries[0].seq, Seq(2));
-    assert_eq!(texts(store, &session).await, ["one", "two"]);
+    assert_eq!(read_texts(store, &session).await, ["one", "two"]);
     let fork = owner().session(&appended.session);
-    assert_eq!(texts(store, &fork).await, ["one", "late"]);
+    assert_eq!(read_texts(store, &fork).await, ["one", "late"]);
 }
 
 /// A retry of an append that became a fork answers with that fork.
 pub async fn a_retried_fork_finds_the_first<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one", "two"]).await;
-    let late = forking(1, "late");
+    let late = append_or_fork(1, "late");
 
     let first = store.append(&session, late.clone()).await.unwrap();
     let again = store.append(&session, late).await.unwrap();
 
-    assert_eq!(again.how, How::Repeated);
+    assert_eq!(again.kind, AppendKind::Repeated);
     assert_eq!(
         (again.session, again.entries),
         (first.session, first.entries)
@@ -151,21 +161,21 @@ pub async fn a_repeated_append_changes_nothing<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one"]).await;
     let two = Append {
         expect: Expect::At(Seq(1)),
-        ..Append::any(vec![user("2"), user("3")])
+        ..Append::unconditional(vec![user_entry("2"), user_entry("3")])
     };
 
     let first = store.append(&session, two.clone()).await.unwrap();
     let again = store.append(&session, two).await.unwrap();
 
-    assert_eq!(again.how, How::Repeated);
+    assert_eq!(again.kind, AppendKind::Repeated);
     assert_eq!(again.entries, first.entries);
-    assert_eq!(texts(store, &session).await, ["one", "2", "3"]);
+    assert_eq!(read_texts(store, &session).await, ["one", "2", "3"]);
 }
 
 /// However much came in between.
 pub async fn a_repeat_is_known_however_far_the_session_moved<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
-    let early = Append::any(vec![user("early")]);
+    let early = Append::unconditional(vec![user_entry("early")]);
     store.append(&session, early.clone()).await.unwrap();
     for _ in 0..50 {
         append(store, &session, "more").await;
@@ -173,48 +183,58 @@ pub async fn a_repeat_is_known_however_far_the_session_moved<S: Store>(store: &S
 
     let again = store.append(&session, early).await.unwrap();
 
-    assert_eq!((again.how, again.entries[0].seq), (How::Repeated, Seq(1)));
-    assert_eq!(store.record(&session).await.unwrap().card.head, Seq(51));
+    assert_eq!(
+        (again.kind, again.entries[0].seq),
+        (AppendKind::Repeated, Seq(1))
+    );
+    assert_eq!(store.record(&session).await.unwrap().info.head, Seq(51));
 }
 
 /// A known id among new ones is neither a repeat nor an append.
 pub async fn a_reused_id_is_refused<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
-    let known = user("known");
+    let known = user_entry("known");
     store
-        .append(&session, Append::any(vec![known.clone()]))
+        .append(&session, Append::unconditional(vec![known.clone()]))
         .await
         .unwrap();
 
-    for entries in [vec![user("new"), known.clone()], vec![known, user("new")]] {
-        let mixed = store.append(&session, Append::any(entries)).await;
+    for entries in [
+        vec![user_entry("new"), known.clone()],
+        vec![known, user_entry("new")],
+    ] {
+        let mixed = store.append(&session, Append::unconditional(entries)).await;
         assert!(matches!(mixed, Err(StoreError::EntryIdReused { .. })));
     }
-    assert_eq!(texts(store, &session).await, ["known"]);
+    assert_eq!(read_texts(store, &session).await, ["known"]);
 }
 
 /// Two entries of one append cannot have one id.
 pub async fn an_id_may_not_come_twice_in_one_append<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
-    let one = user("x");
+    let one = user_entry("x");
     let doubled = store
-        .append(&session, Append::any(vec![one.clone(), one]))
+        .append(&session, Append::unconditional(vec![one.clone(), one]))
         .await;
     assert_eq!(doubled.unwrap_err().kind(), ErrorKind::Conflict);
-    assert!(texts(store, &session).await.is_empty());
+    assert!(read_texts(store, &session).await.is_empty());
 }
 
 /// Nothing is not something to append.
 pub async fn an_empty_append_is_refused<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
-    let nothing = store.append(&session, Append::any(Vec::new())).await;
+    let nothing = store
+        .append(&session, Append::unconditional(Vec::new()))
+        .await;
     assert_eq!(nothing.unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 /// Appending makes no session.
 pub async fn an_append_to_no_session_is_refused<S: Store>(store: &S) {
     let nowhere = owner().session(&session_id("nowhere"));
-    let refused = store.append(&nowhere, Append::any(vec![user("x")])).await;
+    let refused = store
+        .append(&nowhere, Append::unconditional(vec![user_entry("x")]))
+        .await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
     assert!(store.record(&nowhere).await.is_err());
 }
@@ -241,11 +261,17 @@ pub async fn the_record_is_the_fold<S: Store>(store: &S) {
         Body::Rewound { to: Seq(1) },
         Body::Archived,
     ];
-    let entries = bodies.into_iter().map(body).collect();
-    store.append(&session, Append::any(entries)).await.unwrap();
+    let entries = bodies.into_iter().map(body_entry).collect();
+    store
+        .append(&session, Append::unconditional(entries))
+        .await
+        .unwrap();
 
-    let log = store.read(&session, Read::from(Seq(1), 100)).await.unwrap();
-    let birth = store.birth(&session).await.unwrap();
+    let log = store
+        .read(&session, ReadRange::starting_at(Seq(1), 100))
+        .await
+        .unwrap();
+    let birth = store.header(&session).await.unwrap();
 
     assert_eq!(store.record(&session).await.unwrap(), fold(&birth, &log));
 }
@@ -255,14 +281,14 @@ pub async fn digests_chain<S: Store>(store: &S) {
     let session = session_with(store, "s", &["a", "b", "c"]).await;
     let mut previous = GENESIS;
     for stored in store
-        .read_stored(&session, Read::from(Seq(1), 10))
+        .read_stored(&session, ReadRange::starting_at(Seq(1), 10))
         .await
         .unwrap()
     {
         stored.verify(&previous).unwrap();
         previous = stored.digest;
     }
-    assert_eq!(store.record(&session).await.unwrap().card.digest, previous);
+    assert_eq!(store.record(&session).await.unwrap().info.digest, previous);
 }
 
 /// Appends that arrive together all land, each once.
@@ -271,7 +297,7 @@ pub async fn concurrent_appends_all_land<S: Store>(store: &S) {
     let texts_in: Vec<String> = (0..100).map(|n| format!("{n}")).collect();
     let mut waiting = Vec::new();
     for text in &texts_in {
-        waiting.push(store.append(&session, Append::any(vec![user(text)])));
+        waiting.push(store.append(&session, Append::unconditional(vec![user_entry(text)])));
     }
     let mut seqs = Vec::new();
     for one in join_all(waiting).await {
@@ -279,7 +305,7 @@ pub async fn concurrent_appends_all_land<S: Store>(store: &S) {
     }
     seqs.sort_unstable();
     assert_eq!(seqs, (1..=100).collect::<Vec<_>>());
-    let mut said = texts(store, &session).await;
+    let mut said = read_texts(store, &session).await;
     said.sort_by_key(|text| text.parse::<u32>().unwrap());
     assert_eq!(said, texts_in);
 }
@@ -309,11 +335,11 @@ async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
 pub async fn of_writers_that_expect_one_head_one_wins<S: Store>(store: &S) {
     let session = session_with(store, "s", &["start"]).await;
     let appends = (0..20)
-        .map(|_| store.append(&session, expecting(1, "mine")))
+        .map(|_| store.append(&session, append_expecting(1, "mine")))
         .collect();
     let results = join_all(appends).await;
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
-    assert_eq!(texts(store, &session).await, ["start", "mine"]);
+    assert_eq!(read_texts(store, &session).await, ["start", "mine"]);
 }
 
 /// Whatever text there is comes back as it was.
@@ -332,7 +358,7 @@ pub async fn hostile_text_survives<S: Store>(store: &S) {
     for text in hostile {
         append(store, &session, text).await;
     }
-    assert_eq!(texts(store, &session).await, hostile);
+    assert_eq!(read_texts(store, &session).await, hostile);
 }
 
 /// What a later version wrote is kept as it is.
@@ -344,10 +370,16 @@ pub async fn unknown_kinds_survive<S: Store>(store: &S) {
         payload: Json::parse(payload).unwrap(),
     };
     store
-        .append(&session, Append::any(vec![body(unknown.clone())]))
+        .append(
+            &session,
+            Append::unconditional(vec![body_entry(unknown.clone())]),
+        )
         .await
         .unwrap();
-    let stored = store.read_stored(&session, Read::tail(1)).await.unwrap();
+    let stored = store
+        .read_stored(&session, ReadRange::tail(1))
+        .await
+        .unwrap();
     assert_eq!(stored[0].payload, payload);
     assert_eq!(stored[0].decode().unwrap().body, unknown);
 }
@@ -356,38 +388,38 @@ pub async fn unknown_kinds_survive<S: Store>(store: &S) {
 pub async fn a_log_is_adopted_as_it_is<S: Store>(store: &S) {
     let source = session_with(store, "source", &["a", "b", "c", "d"]).await;
     let log = store
-        .read_stored(&source, Read::from(Seq(1), 10))
+        .read_stored(&source, ReadRange::starting_at(Seq(1), 10))
         .await
         .unwrap();
-    let head = store.record(&source).await.unwrap().card.digest;
-    let copy = birth("copy");
+    let head = store.record(&source).await.unwrap().info.digest;
+    let copy = header("copy");
 
     let owner = owner();
     assert_eq!(
         store
-            .adopt(&owner, copy.clone(), log[..2].to_vec())
+            .import_log(&owner, copy.clone(), log[..2].to_vec())
             .await
             .unwrap(),
         2
     );
     assert_eq!(
         store
-            .adopt(&owner, copy.clone(), log.clone())
+            .import_log(&owner, copy.clone(), log.clone())
             .await
             .unwrap(),
         2
     );
     assert_eq!(
         store
-            .adopt(&owner, copy.clone(), log.clone())
+            .import_log(&owner, copy.clone(), log.clone())
             .await
             .unwrap(),
         0
     );
 
     let copied = owner.session(&copy.id);
-    assert_eq!(store.record(&copied).await.unwrap().card.digest, head);
-    assert_eq!(texts(store, &copied).await, ["a", "b", "c", "d"]);
+    assert_eq!(store.record(&copied).await.unwrap().info.digest, head);
+    assert_eq!(read_texts(store, &copied).await, ["a", "b", "c", "d"]);
 }
 
 /// A log that differs in the past is refused, and nothing is changed.
@@ -395,22 +427,22 @@ pub async fn a_log_that_went_another_way_is_not_adopted<S: Store>(store: &S) {
     let one = session_with(store, "one", &["a", "b"]).await;
     let two = session_with(store, "two", &["a", "x", "y"]).await;
     let log = store
-        .read_stored(&two, Read::from(Seq(1), 10))
+        .read_stored(&two, ReadRange::starting_at(Seq(1), 10))
         .await
         .unwrap();
-    let refused = store.adopt(&owner(), birth("one"), log).await;
+    let refused = store.import_log(&owner(), header("one"), log).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict);
-    assert_eq!(texts(store, &one).await, ["a", "b"]);
+    assert_eq!(read_texts(store, &one).await, ["a", "b"]);
 }
 
 /// A log whose digests do not follow is refused.
 pub async fn a_forged_log_is_not_adopted<S: Store>(store: &S) {
     let source = session_with(store, "source", &["pay 10"]).await;
     let mut log = store
-        .read_stored(&source, Read::from(Seq(1), 10))
+        .read_stored(&source, ReadRange::starting_at(Seq(1), 10))
         .await
         .unwrap();
     log[0].payload = log[0].payload.replace("10", "99");
-    let refused = store.adopt(&owner(), birth("copy"), log).await;
+    let refused = store.import_log(&owner(), header("copy"), log).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Damaged);
 }

@@ -2,7 +2,7 @@
 
 use throughline_model::{Attachment, Block, Digest, Message, Role};
 
-use super::{at, checked, message, owner, session_with};
+use super::{at, check_store, message_entry, owner, session_with};
 use crate::{Append, ErrorKind, Store};
 
 fn picture(blob: Digest) -> Message {
@@ -31,19 +31,22 @@ pub async fn the_same_bytes_are_one_blob<S: Store>(store: &S) {
     let first = store.put_blob(&owner(), b"png".to_vec()).await.unwrap();
     let again = store.put_blob(&owner(), b"png".to_vec()).await.unwrap();
     assert_eq!(first, again);
-    let blobs = checked(store).await.map(|report| report.blobs);
+    let blobs = check_store(store).await.map(|report| report.blobs);
     assert!(blobs.is_none_or(|blobs| blobs == 1), "{blobs:?}");
 }
 
 /// An entry cannot name bytes that are not there.
 pub async fn an_append_needs_its_attachments<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
-    let missing = Append::any(vec![message(picture(Digest::of(b"png")))]);
+    let missing = Append::unconditional(vec![message_entry(picture(Digest::of(b"png")))]);
     let refused = store.append(&session, missing).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
     let blob = store.put_blob(&owner(), b"png".to_vec()).await.unwrap();
     store
-        .append(&session, Append::any(vec![message(picture(blob))]))
+        .append(
+            &session,
+            Append::unconditional(vec![message_entry(picture(blob))]),
+        )
         .await
         .unwrap();
 }
@@ -57,12 +60,18 @@ pub async fn removal_takes_attachments_nobody_has<S: Store>(store: &S) {
     store
         .append(
             &one,
-            Append::any(vec![message(picture(shared)), message(picture(own))]),
+            Append::unconditional(vec![
+                message_entry(picture(shared)),
+                message_entry(picture(own)),
+            ]),
         )
         .await
         .unwrap();
     store
-        .append(&two, Append::any(vec![message(picture(shared))]))
+        .append(
+            &two,
+            Append::unconditional(vec![message_entry(picture(shared))]),
+        )
         .await
         .unwrap();
     store.trash(&one, at(0)).await.unwrap();

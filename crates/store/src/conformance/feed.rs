@@ -2,28 +2,32 @@
 
 use throughline_model::{Owner, Seq};
 
-use super::{append, at, birth, expecting, owner, session_id, session_with, user};
-use crate::{Append, Change, Position, Store, What};
+use super::{append, append_expecting, at, header, owner, session_id, session_with, user_entry};
+use crate::{Append, Change, ChangeKind, Position, Store};
 
-async fn all<S: Store>(store: &S) -> Vec<Change> {
+async fn all_changes<S: Store>(store: &S) -> Vec<Change> {
     store.changes(Position(0), 10_000).await.unwrap()
 }
 
 /// A change in a few words.
-fn told(change: &Change) -> String {
-    let what = match &change.what {
-        What::Created => "created".to_owned(),
-        What::Appended(entry) => format!("{}", entry.seq),
-        What::Erased(seq) => format!("erased {seq}"),
-        What::Trashed => "trashed".to_owned(),
-        What::Restored => "restored".to_owned(),
-        What::Removed => "removed".to_owned(),
+fn describe_change(change: &Change) -> String {
+    let what = match &change.kind {
+        ChangeKind::Created => "created".to_owned(),
+        ChangeKind::Appended(entry) => format!("{}", entry.seq),
+        ChangeKind::Erased(seq) => format!("erased {seq}"),
+        ChangeKind::Trashed => "trashed".to_owned(),
+        ChangeKind::Restored => "restored".to_owned(),
+        ChangeKind::Removed => "removed".to_owned(),
     };
     format!("{}: {what}", change.session)
 }
 
-async fn story<S: Store>(store: &S) -> Vec<String> {
-    all(store).await.iter().map(told).collect()
+async fn describe_changes<S: Store>(store: &S) -> Vec<String> {
+    all_changes(store)
+        .await
+        .iter()
+        .map(describe_change)
+        .collect()
 }
 
 /// Changes come in the order they happened.
@@ -31,7 +35,7 @@ pub async fn changes_come_in_the_order_they_happened<S: Store>(store: &S) {
     let a = session_with(store, "a", &["one"]).await;
     let b = session_with(store, "b", &["uno"]).await;
     append(store, &a, "two").await;
-    store.fork(&a, Seq(1), birth("c")).await.unwrap();
+    store.fork(&a, Seq(1), header("c")).await.unwrap();
     append(store, &b, "due").await;
 
     let expected = [
@@ -43,12 +47,12 @@ pub async fn changes_come_in_the_order_they_happened<S: Store>(store: &S) {
         "c: created",
         "b: 2",
     ];
-    assert_eq!(story(store).await, expected);
-    let changes = all(store).await;
+    assert_eq!(describe_changes(store).await, expected);
+    let changes = all_changes(store).await;
     assert!(changes.is_sorted_by(|a, b| a.position < b.position));
     let last = changes.last().map(|change| change.position);
     assert_eq!(Some(store.last_position().await.unwrap()), last);
-    let What::Appended(entry) = &changes[4].what else {
+    let ChangeKind::Appended(entry) = &changes[4].kind else {
         panic!("{:?}", changes[4]);
     };
     let entry = entry.decode().unwrap();
@@ -60,7 +64,7 @@ pub async fn changes_come_in_the_order_they_happened<S: Store>(store: &S) {
 pub async fn a_change_is_recognised_by_its_position_and_content<S: Store>(store: &S) {
     let a = session_with(store, "a", &["one", "two"]).await;
     let b = session_with(store, "b", &["uno"]).await;
-    let before = all(store).await;
+    let before = all_changes(store).await;
     let mut digests: Vec<_> = before.iter().map(Change::fingerprint).collect();
     digests.sort_by_key(ToString::to_string);
     digests.dedup();
@@ -71,8 +75,8 @@ pub async fn a_change_is_recognised_by_its_position_and_content<S: Store>(store:
     store.remove(&b).await.unwrap();
     for change in &before {
         let found = store.change_at(change.position).await.unwrap();
-        match &change.what {
-            What::Appended(_) if change.session == b.id => assert_eq!(found, None),
+        match &change.kind {
+            ChangeKind::Appended(_) if change.session == b.id => assert_eq!(found, None),
             _ => assert_eq!(found.unwrap().fingerprint(), change.fingerprint()),
         }
     }
@@ -98,7 +102,7 @@ pub async fn reading_on_misses_and_repeats_nothing<S: Store>(store: &S) {
             after = last.position;
             read.extend(page);
         }
-        assert_eq!(read, all(store).await, "by {limit}");
+        assert_eq!(read, all_changes(store).await, "by {limit}");
     }
 }
 
@@ -106,22 +110,22 @@ pub async fn reading_on_misses_and_repeats_nothing<S: Store>(store: &S) {
 pub async fn an_owners_changes_are_theirs_alone<S: Store>(store: &S) {
     let other: Owner = "mallory".parse().unwrap();
     let a = session_with(store, "a", &["one"]).await;
-    store.create(&other, birth("a")).await.unwrap();
+    store.create(&other, header("a")).await.unwrap();
     let theirs = other.session(&session_id("a"));
     append(store, &theirs, "uno").await;
     append(store, &a, "two").await;
     store.trash(&theirs, at(1)).await.unwrap();
 
     let of = async |owner: &Owner, after: Position, limit: usize| {
-        let changes = store.changes_of(owner, after, limit).await.unwrap();
+        let changes = store.owner_changes(owner, after, limit).await.unwrap();
         assert!(changes.iter().all(|change| change.owner == *owner));
         changes
     };
     let mine = of(&owner(), Position(0), 100).await;
-    let story: Vec<_> = mine.iter().map(told).collect();
+    let story: Vec<_> = mine.iter().map(describe_change).collect();
     assert_eq!(story, ["a: created", "a: 1", "a: 2"]);
     let story: Vec<_> = of(&other, Position(0), 100).await;
-    let story: Vec<_> = story.iter().map(told).collect();
+    let story: Vec<_> = story.iter().map(describe_change).collect();
     assert_eq!(story, ["a: created", "a: 1", "a: trashed"]);
     assert_eq!(of(&owner(), Position(0), 2).await, mine[..2]);
     assert_eq!(of(&owner(), mine[1].position, 100).await, mine[2..]);
@@ -146,24 +150,27 @@ pub async fn trash_and_removal_are_told<S: Store>(store: &S) {
         "a: trashed",
         "a: removed",
     ];
-    assert_eq!(story(store).await, expected);
+    assert_eq!(describe_changes(store).await, expected);
     let later = store.changes(seen, 10).await.unwrap();
-    assert_eq!(later.iter().map(told).collect::<Vec<_>>(), ["a: removed"]);
+    assert_eq!(
+        later.iter().map(describe_change).collect::<Vec<_>>(),
+        ["a: removed"]
+    );
 }
 
 /// An erasure is told where the entry was appended.
 pub async fn an_erasure_is_told_where_the_entry_was_appended<S: Store>(store: &S) {
     let a = session_with(store, "a", &["one", "two"]).await;
-    store.fork(&a, Seq(2), birth("b")).await.unwrap();
+    store.fork(&a, Seq(2), header("b")).await.unwrap();
     let b = owner().session(&session_id("b"));
     append(store, &b, "three").await;
     store.erase(&b, &[Seq(1), Seq(3)], None).await.unwrap();
 
-    let story = story(store).await;
+    let story = describe_changes(store).await;
     assert_eq!(story[story.len() - 2..], ["a: erased 1", "b: erased 3"]);
     // What was told of it before no longer says what it said.
-    let changes = all(store).await;
-    let What::Appended(entry) = &changes[1].what else {
+    let changes = all_changes(store).await;
+    let ChangeKind::Appended(entry) = &changes[1].kind else {
         panic!("{:?}", changes[1]);
     };
     assert_eq!(entry.decode().unwrap().body.kind(), "erased");
@@ -181,7 +188,7 @@ pub async fn positions_go_on_after_a_removal<S: Store>(store: &S) {
 
     let later = store.changes(seen, 10).await.unwrap();
     assert_eq!(
-        later.iter().map(told).collect::<Vec<_>>(),
+        later.iter().map(describe_change).collect::<Vec<_>>(),
         ["c: created", "c: 1"]
     );
 }
@@ -189,25 +196,28 @@ pub async fn positions_go_on_after_a_removal<S: Store>(store: &S) {
 /// What failed is not told.
 pub async fn what_failed_is_not_told<S: Store>(store: &S) {
     let a = session_with(store, "a", &["one"]).await;
-    let before = story(store).await;
-    store.append(&a, expecting(7, "late")).await.unwrap_err();
+    let before = describe_changes(store).await;
+    store
+        .append(&a, append_expecting(7, "late"))
+        .await
+        .unwrap_err();
     store.erase(&a, &[Seq(1), Seq(9)], None).await.unwrap_err();
     store.restore(&a).await.unwrap_err();
     store.remove(&a).await.unwrap_err();
-    store.fork(&a, Seq(9), birth("b")).await.unwrap_err();
-    assert_eq!(story(store).await, before);
+    store.fork(&a, Seq(9), header("b")).await.unwrap_err();
+    assert_eq!(describe_changes(store).await, before);
 }
 
 /// A repeat is not told again.
 pub async fn a_repeat_is_not_told_again<S: Store>(store: &S) {
     let a = session_with(store, "a", &[]).await;
-    let entry = user("once");
+    let entry = user_entry("once");
     for _ in 0..2 {
         store
-            .append(&a, Append::any(vec![entry.clone()]))
+            .append(&a, Append::unconditional(vec![entry.clone()]))
             .await
             .unwrap();
-        store.create(&owner(), birth("a")).await.unwrap();
+        store.create(&owner(), header("a")).await.unwrap();
     }
-    assert_eq!(story(store).await, ["a: created", "a: 1"]);
+    assert_eq!(describe_changes(store).await, ["a: created", "a: 1"]);
 }

@@ -1,16 +1,18 @@
 //! Forks: sharing, reading through, and outliving the origin.
 
-use throughline_model::{Body, Lineage, NamedBy, Seq, SessionRef, fold};
+use throughline_model::{Body, Lineage, NameSource, Seq, SessionRef, fold};
 
-use super::{append, append_body, at, birth, is_sound, owner, session_id, session_with, texts};
-use crate::{Append, ErrorKind, Read, Store};
+use super::{
+    append, append_body, assert_sound, at, header, owner, read_texts, session_id, session_with,
+};
+use crate::{Append, ErrorKind, ReadRange, Store};
 
 async fn fork<S: Store>(store: &S, of: &SessionRef, seq: u64, id: &str) -> SessionRef {
-    store.fork(of, Seq(seq), birth(id)).await.unwrap();
+    store.fork(of, Seq(seq), header(id)).await.unwrap();
     owner().session(&session_id(id))
 }
 
-async fn gone<S: Store>(store: &S, session: &SessionRef) {
+async fn remove_session<S: Store>(store: &S, session: &SessionRef) {
     store.trash(session, at(0)).await.unwrap();
     store.remove(session).await.unwrap();
 }
@@ -24,11 +26,11 @@ pub async fn a_fork_shares_and_then_goes_its_own_way<S: Store>(store: &S) {
     append(store, &origin, "4").await;
 
     assert_eq!(appended.entries[0].seq, Seq(3));
-    assert_eq!(texts(store, &branch).await, ["1", "2", "branch 3"]);
-    assert_eq!(texts(store, &origin).await, ["1", "2", "3", "4"]);
-    let tail = store.read(&branch, Read::tail(2)).await.unwrap();
+    assert_eq!(read_texts(store, &branch).await, ["1", "2", "branch 3"]);
+    assert_eq!(read_texts(store, &origin).await, ["1", "2", "3", "4"]);
+    let tail = store.read(&branch, ReadRange::tail(2)).await.unwrap();
     assert_eq!(tail.iter().map(|e| e.seq.0).collect::<Vec<_>>(), [2, 3]);
-    let lineage = store.record(&branch).await.unwrap().card.lineage;
+    let lineage = store.record(&branch).await.unwrap().info.lineage;
     assert_eq!(
         lineage,
         Lineage::Forked {
@@ -46,16 +48,16 @@ pub async fn a_fork_of_a_fork_reads_through<S: Store>(store: &S) {
         append(store, &session, &depth.to_string()).await;
     }
     let all: Vec<_> = (0..=12).map(|n| n.to_string()).collect();
-    assert_eq!(texts(store, &session).await, all);
+    assert_eq!(read_texts(store, &session).await, all);
     let middle = store
-        .read(&session, Read::between(Seq(4), Seq(6), 10))
+        .read(&session, ReadRange::between(Seq(4), Seq(6), 10))
         .await
         .unwrap();
     assert_eq!(
         middle.iter().map(|e| e.seq.0).collect::<Vec<_>>(),
         [4, 5, 6]
     );
-    let tail = store.read(&session, Read::tail(3)).await.unwrap();
+    let tail = store.read(&session, ReadRange::tail(3)).await.unwrap();
     assert_eq!(
         tail.iter().map(|e| e.seq.0).collect::<Vec<_>>(),
         [11, 12, 13]
@@ -69,22 +71,22 @@ pub async fn a_fork_inside_what_is_inherited<S: Store>(store: &S) {
     append(store, &branch, "4").await;
     let twig = fork(store, &branch, 2, "twig").await;
     append(store, &twig, "twig").await;
-    assert_eq!(texts(store, &twig).await, ["1", "2", "twig"]);
-    assert_eq!(texts(store, &branch).await, ["1", "2", "3", "4"]);
+    assert_eq!(read_texts(store, &twig).await, ["1", "2", "twig"]);
+    assert_eq!(read_texts(store, &branch).await, ["1", "2", "3", "4"]);
 }
 
 /// A fork at zero shares nothing.
 pub async fn a_fork_at_zero_is_empty<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1"]).await;
     let branch = fork(store, &origin, 0, "branch").await;
-    assert!(texts(store, &branch).await.is_empty());
+    assert!(read_texts(store, &branch).await.is_empty());
     assert_eq!(append(store, &branch, "x").await.entries[0].seq, Seq(1));
 }
 
 /// There is nothing to fork at past the head.
 pub async fn a_fork_past_the_head_is_refused<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1"]).await;
-    let refused = store.fork(&origin, Seq(2), birth("branch")).await;
+    let refused = store.fork(&origin, Seq(2), header("branch")).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
     let nowhere = owner().session(&session_id("branch"));
     assert!(store.record(&nowhere).await.is_err());
@@ -114,10 +116,13 @@ pub async fn a_fork_has_the_record_of_its_entries<S: Store>(store: &S) {
     let branch = fork(store, &origin, 2, "branch").await;
 
     let record = store.record(&branch).await.unwrap();
-    assert_eq!(record.card.messages, 1);
-    assert_eq!(record.standing.pins.len(), 1);
-    let log = store.read(&branch, Read::from(Seq(1), 10)).await.unwrap();
-    let birth = store.birth(&branch).await.unwrap();
+    assert_eq!(record.info.messages, 1);
+    assert_eq!(record.state.pins.len(), 1);
+    let log = store
+        .read(&branch, ReadRange::starting_at(Seq(1), 10))
+        .await
+        .unwrap();
+    let birth = store.header(&branch).await.unwrap();
     assert_eq!(record, fold(&birth, &log));
 }
 
@@ -127,12 +132,12 @@ pub async fn a_fork_survives_its_origin<S: Store>(store: &S) {
     let branch = fork(store, &origin, 2, "branch").await;
     append(store, &branch, "b").await;
 
-    gone(store, &origin).await;
+    remove_session(store, &origin).await;
 
     assert!(store.record(&origin).await.is_err());
-    assert_eq!(texts(store, &branch).await, ["1", "2", "b"]);
+    assert_eq!(read_texts(store, &branch).await, ["1", "2", "b"]);
     let twig = fork(store, &branch, 1, "twig").await;
-    assert_eq!(texts(store, &twig).await, ["1"]);
+    assert_eq!(read_texts(store, &twig).await, ["1"]);
 }
 
 /// Nor does removing all of its ancestors, in any order; and what nobody has goes.
@@ -142,14 +147,14 @@ pub async fn a_fork_survives_a_chain_of_removals<S: Store>(store: &S) {
     append(store, &b, "3").await;
     let c = fork(store, &b, 3, "c").await;
     append(store, &c, "4").await;
-    gone(store, &b).await;
-    gone(store, &a).await;
-    assert_eq!(texts(store, &c).await, ["1", "2", "3", "4"]);
-    gone(store, &c).await;
+    remove_session(store, &b).await;
+    remove_session(store, &a).await;
+    assert_eq!(read_texts(store, &c).await, ["1", "2", "3", "4"]);
+    remove_session(store, &c).await;
     // All ids are free again.
     let again = session_with(store, "a", &["new"]).await;
-    assert_eq!(texts(store, &again).await, ["new"]);
-    is_sound(store).await;
+    assert_eq!(read_texts(store, &again).await, ["new"]);
+    assert_sound(store).await;
 }
 
 /// A fork does not answer to its origin's name, nor is it archived by it.
@@ -161,13 +166,13 @@ pub async fn a_fork_is_not_named_by_its_origin<S: Store>(store: &S) {
         &origin,
         Body::Renamed {
             name,
-            by: NamedBy::Person,
+            by: NameSource::Person,
         },
     )
     .await;
     append_body(store, &origin, Body::Archived).await;
     let branch = fork(store, &origin, 3, "branch").await;
-    let card = store.record(&branch).await.unwrap().card;
+    let card = store.record(&branch).await.unwrap().info;
     assert_eq!(card.name, None);
     assert_eq!(card.status, throughline_model::Status::Active);
 }
@@ -175,10 +180,10 @@ pub async fn a_fork_is_not_named_by_its_origin<S: Store>(store: &S) {
 /// A retried fork is the same fork.
 pub async fn forking_twice_with_one_id_is_one_fork<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1", "2"]).await;
-    let first = store.fork(&origin, Seq(1), birth("branch")).await.unwrap();
-    let again = store.fork(&origin, Seq(1), birth("branch")).await.unwrap();
+    let first = store.fork(&origin, Seq(1), header("branch")).await.unwrap();
+    let again = store.fork(&origin, Seq(1), header("branch")).await.unwrap();
     assert_eq!(first, again);
-    let other = store.fork(&origin, Seq(2), birth("branch")).await;
+    let other = store.fork(&origin, Seq(2), header("branch")).await;
     assert_eq!(other.unwrap_err().kind(), ErrorKind::Conflict);
 }
 
@@ -187,18 +192,21 @@ pub async fn forks_at_many_places_have_the_right_record<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &[]).await;
     for batch in 0..5_u64 {
         let entries = (0..500)
-            .map(|n| super::user(&format!("{batch} {n}")))
+            .map(|n| super::user_entry(&format!("{batch} {n}")))
             .collect();
-        store.append(&origin, Append::any(entries)).await.unwrap();
+        store
+            .append(&origin, Append::unconditional(entries))
+            .await
+            .unwrap();
     }
     for seq in [1, 511, 512, 513, 1023, 1024, 1025, 1700, 2499, 2500] {
         let branch = fork(store, &origin, seq, &format!("at-{seq}")).await;
         let record = store.record(&branch).await.unwrap();
-        assert_eq!(record.card.messages, seq);
-        assert_eq!(record.card.head, Seq(seq));
+        assert_eq!(record.info.messages, seq);
+        assert_eq!(record.info.head, Seq(seq));
         append(store, &branch, "on").await;
     }
-    is_sound(store).await;
+    assert_sound(store).await;
 }
 
 /// A fork's log comes in again without change, and goes on where it left off.
@@ -208,15 +216,15 @@ pub async fn a_fork_adopts_its_own_log<S: Store>(store: &S) {
     let twig = fork(store, &branch, 2, "twig").await;
     append(store, &twig, "3").await;
     let log = store
-        .read_stored(&twig, Read::from(Seq(1), 10))
+        .read_stored(&twig, ReadRange::starting_at(Seq(1), 10))
         .await
         .unwrap();
-    let birth = store.birth(&branch).await.unwrap();
+    let birth = store.header(&branch).await.unwrap();
     let adopted = store
-        .adopt(&owner(), birth.clone(), log.clone())
+        .import_log(&owner(), birth.clone(), log.clone())
         .await
         .unwrap();
     assert_eq!(adopted, 1);
-    assert_eq!(store.adopt(&owner(), birth, log).await.unwrap(), 0);
-    assert_eq!(texts(store, &branch).await, ["1", "2", "3"]);
+    assert_eq!(store.import_log(&owner(), birth, log).await.unwrap(), 0);
+    assert_eq!(read_texts(store, &branch).await, ["1", "2", "3"]);
 }

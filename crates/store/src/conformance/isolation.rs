@@ -2,8 +2,8 @@
 
 use throughline_model::{Owner, Seq};
 
-use super::{append, at, birth, owner, session_id, session_with, texts, user};
-use crate::{Append, ErrorKind, Filter, Read, Store};
+use super::{append, at, header, owner, read_texts, session_id, session_with, user_entry};
+use crate::{Append, ErrorKind, ReadRange, SessionFilter, Store};
 
 fn stranger() -> Owner {
     "mallory".parse().expect("an owner")
@@ -15,10 +15,10 @@ pub async fn nobody_reads_anothers_session<S: Store>(store: &S) {
     let theirs = stranger().session(&session_id("s"));
     let kinds = [
         store.record(&theirs).await.map(|_| ()),
-        store.birth(&theirs).await.map(|_| ()),
-        store.read(&theirs, Read::tail(9)).await.map(|_| ()),
+        store.header(&theirs).await.map(|_| ()),
+        store.read(&theirs, ReadRange::tail(9)).await.map(|_| ()),
         store.locate(&theirs, &[]).await.map(|_| ()),
-        store.fork(&theirs, Seq(1), birth("f")).await.map(|_| ()),
+        store.fork(&theirs, Seq(1), header("f")).await.map(|_| ()),
     ];
     for result in kinds {
         assert_eq!(result.unwrap_err().kind(), ErrorKind::NotFound);
@@ -31,7 +31,7 @@ pub async fn nobody_changes_anothers_session<S: Store>(store: &S) {
     let theirs = stranger().session(&session_id("s"));
     let kinds = [
         store
-            .append(&theirs, Append::any(vec![user("x")]))
+            .append(&theirs, Append::unconditional(vec![user_entry("x")]))
             .await
             .map(|_| ()),
         store.trash(&theirs, at(0)).await,
@@ -42,17 +42,17 @@ pub async fn nobody_changes_anothers_session<S: Store>(store: &S) {
     for result in kinds {
         assert_eq!(result.unwrap_err().kind(), ErrorKind::NotFound);
     }
-    assert_eq!(texts(store, &session).await, ["mine"]);
+    assert_eq!(read_texts(store, &session).await, ["mine"]);
 }
 
 /// Ids are unique per owner only.
 pub async fn one_id_may_serve_two_owners<S: Store>(store: &S) {
     let mine = session_with(store, "s", &["mine"]).await;
-    store.create(&stranger(), birth("s")).await.unwrap();
+    store.create(&stranger(), header("s")).await.unwrap();
     let theirs = stranger().session(&session_id("s"));
     append(store, &theirs, "theirs").await;
-    assert_eq!(texts(store, &mine).await, ["mine"]);
-    assert_eq!(texts(store, &theirs).await, ["theirs"]);
+    assert_eq!(read_texts(store, &mine).await, ["mine"]);
+    assert_eq!(read_texts(store, &theirs).await, ["theirs"]);
 }
 
 /// Nothing of another's shows up in a list or look-up.
@@ -63,16 +63,28 @@ pub async fn lists_and_candidates_are_apart<S: Store>(store: &S) {
     let other = stranger();
     assert!(
         store
-            .list(&other, &Filter::default(), None, 10)
+            .list(&other, &SessionFilter::default(), None, 10)
             .await
             .unwrap()
             .items
             .is_empty()
     );
-    assert_eq!(store.count(&other, &Filter::default()).await.unwrap(), 0);
-    assert!(store.candidates(&other, "t", 10).await.unwrap().is_empty());
-    assert!(store.trashed(&other, at(9)).await.unwrap().is_empty());
-    assert!(store.projects(&other).await.unwrap().is_empty());
+    assert_eq!(
+        store
+            .count(&other, &SessionFilter::default())
+            .await
+            .unwrap(),
+        0
+    );
+    assert!(
+        store
+            .find_candidates(&other, "t", 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(store.list_trashed(&other, at(9)).await.unwrap().is_empty());
+    assert!(store.list_projects(&other).await.unwrap().is_empty());
 }
 
 /// Knowing a digest is no way to another's bytes.
@@ -89,10 +101,10 @@ pub async fn blobs_are_apart<S: Store>(store: &S) {
 
 /// Nor is a key.
 pub async fn keys_are_apart<S: Store>(store: &S) {
-    let mut mine = birth("mine");
+    let mut mine = header("mine");
     mine.key = Some("k".parse().unwrap());
     store.create(&owner(), mine.clone()).await.unwrap();
-    let mut theirs = birth("theirs");
+    let mut theirs = header("theirs");
     theirs.key = mine.key;
     assert!(!store.create(&stranger(), theirs).await.unwrap().existed);
 }

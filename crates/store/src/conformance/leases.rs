@@ -4,32 +4,32 @@ use std::time::Duration;
 
 use throughline_model::{Owner, Seq};
 
-use super::{at, expecting, owner, session_with, texts, user};
-use crate::{Append, ErrorKind, Fence, How, Lease, Store, StoreError};
+use super::{append_expecting, at, owner, read_texts, session_with, user_entry};
+use crate::{Append, AppendKind, ErrorKind, Fence, Lease, Store, StoreError};
 
-const LONG: Duration = Duration::from_secs(3_600);
+const LONG_TERM: Duration = Duration::from_secs(3_600);
 
 /// Takes a lease that has run out as soon as it is taken.
-async fn passing<S: Store>(store: &S, name: &str, holder: &str) -> Lease {
+async fn acquire_expired<S: Store>(store: &S, name: &str, holder: &str) -> Lease {
     let owner = owner();
-    let taken = store.take_lease(&owner, name, holder, Duration::ZERO);
+    let taken = store.acquire_lease(&owner, name, holder, Duration::ZERO);
     taken.await.unwrap()
 }
 
-async fn lasting<S: Store>(store: &S, name: &str, holder: &str) -> Lease {
+async fn acquire_long<S: Store>(store: &S, name: &str, holder: &str) -> Lease {
     let owner = owner();
-    let taken = store.take_lease(&owner, name, holder, LONG);
+    let taken = store.acquire_lease(&owner, name, holder, LONG_TERM);
     taken.await.unwrap()
 }
 
-fn under(lease: &Lease, append: Append) -> Append {
+fn with_fence(lease: &Lease, append: Append) -> Append {
     Append {
         fence: Some(lease.fence()),
         ..append
     }
 }
 
-fn is_lost<T: std::fmt::Debug>(result: Result<T, StoreError>, name: &str) {
+fn assert_lost<T: std::fmt::Debug>(result: Result<T, StoreError>, name: &str) {
     let error = result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(
@@ -40,10 +40,10 @@ fn is_lost<T: std::fmt::Debug>(result: Result<T, StoreError>, name: &str) {
 
 /// While one has a lease, others are told who.
 pub async fn a_lease_is_held_by_one<S: Store>(store: &S) {
-    let lease = lasting(store, "work", "a").await;
+    let lease = acquire_long(store, "work", "a").await;
     assert_eq!((&lease.owner, lease.name.as_str()), (&owner(), "work"));
 
-    let refused = store.take_lease(&owner(), "work", "b", LONG).await;
+    let refused = store.acquire_lease(&owner(), "work", "b", LONG_TERM).await;
 
     let refused = refused.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
@@ -57,39 +57,42 @@ pub async fn a_lease_is_held_by_one<S: Store>(store: &S) {
     };
     assert_eq!((name.as_str(), holder.as_str()), ("work", "a"));
     assert_eq!(until, lease.expires_at);
-    lasting(store, "other work", "b").await;
+    acquire_long(store, "other work", "b").await;
 }
 
 /// Each owner has their own leases.
 pub async fn leases_of_owners_are_apart<S: Store>(store: &S) {
-    let mine = lasting(store, "work", "a").await;
+    let mine = acquire_long(store, "work", "a").await;
     let other: Owner = "other".parse().unwrap();
-    let theirs = store.take_lease(&other, "work", "b", LONG).await.unwrap();
+    let theirs = store
+        .acquire_lease(&other, "work", "b", LONG_TERM)
+        .await
+        .unwrap();
     let forged = Lease {
         owner: other,
         ..mine.clone()
     };
-    is_lost(store.renew_lease(&forged, LONG).await, "work");
+    assert_lost(store.renew_lease(&forged, LONG_TERM).await, "work");
     store.release_lease(&theirs).await.unwrap();
-    store.renew_lease(&mine, LONG).await.unwrap();
+    store.renew_lease(&mine, LONG_TERM).await.unwrap();
 }
 
 /// Whoever has it takes it anew, and a lease that has run out may be taken.
 pub async fn numbers_only_grow<S: Store>(store: &S) {
     let mut numbers = Vec::new();
-    numbers.push(lasting(store, "work", "a").await.number);
-    numbers.push(passing(store, "work", "a").await.number);
-    numbers.push(passing(store, "work", "b").await.number);
-    let third = lasting(store, "work", "c").await;
-    numbers.push(third.number);
+    numbers.push(acquire_long(store, "work", "a").await.fencing_token);
+    numbers.push(acquire_expired(store, "work", "a").await.fencing_token);
+    numbers.push(acquire_expired(store, "work", "b").await.fencing_token);
+    let third = acquire_long(store, "work", "c").await;
+    numbers.push(third.fencing_token);
     store.release_lease(&third).await.unwrap();
-    let last = lasting(store, "work", "a").await;
-    numbers.push(last.number);
+    let last = acquire_long(store, "work", "a").await;
+    numbers.push(last.fencing_token);
     // Nothing is left of any lease, and still no number comes again.
     store.release_lease(&last).await.unwrap();
     for name in ["other work", "work"] {
-        let lease = lasting(store, name, "a").await;
-        numbers.push(lease.number);
+        let lease = acquire_long(store, name, "a").await;
+        numbers.push(lease.fencing_token);
         store.release_lease(&lease).await.unwrap();
     }
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
@@ -97,37 +100,39 @@ pub async fn numbers_only_grow<S: Store>(store: &S) {
 
 /// A holder that is still at it keeps the lease, even if it was late to say so.
 pub async fn a_renewed_lease_holds<S: Store>(store: &S) {
-    let lease = passing(store, "work", "a").await;
-    let renewed = store.renew_lease(&lease, LONG).await.unwrap();
+    let lease = acquire_expired(store, "work", "a").await;
+    let renewed = store.renew_lease(&lease, LONG_TERM).await.unwrap();
     assert!(renewed.expires_at > lease.expires_at);
-    assert_eq!(renewed.number, lease.number);
-    let refused = store.take_lease(&owner(), "work", "b", LONG).await;
+    assert_eq!(renewed.fencing_token, lease.fencing_token);
+    let refused = store.acquire_lease(&owner(), "work", "b", LONG_TERM).await;
     assert!(matches!(refused, Err(StoreError::LeaseHeld { .. })));
 }
 
 /// A holder that is gone is replaced, and cannot come back.
 pub async fn a_lease_that_was_taken_over_is_lost<S: Store>(store: &S) {
-    let slow = passing(store, "work", "a").await;
-    let next = lasting(store, "work", "b").await;
-    is_lost(store.renew_lease(&slow, LONG).await, "work");
+    let slow = acquire_expired(store, "work", "a").await;
+    let next = acquire_long(store, "work", "b").await;
+    assert_lost(store.renew_lease(&slow, LONG_TERM).await, "work");
     // What is another's by now stays theirs.
     store.release_lease(&slow).await.unwrap();
-    store.renew_lease(&next, LONG).await.unwrap();
+    store.renew_lease(&next, LONG_TERM).await.unwrap();
 }
 
 /// What was given back is nobody's.
 pub async fn a_released_lease_is_free<S: Store>(store: &S) {
-    let lease = lasting(store, "work", "a").await;
+    let lease = acquire_long(store, "work", "a").await;
     store.release_lease(&lease).await.unwrap();
-    is_lost(store.renew_lease(&lease, LONG).await, "work");
-    lasting(store, "work", "b").await;
+    assert_lost(store.renew_lease(&lease, LONG_TERM).await, "work");
+    acquire_long(store, "work", "b").await;
 }
 
 /// Of many who want it at once, one gets it.
 pub async fn of_many_at_once_one_gets_it<S: Store>(store: &S) {
     let take = async |number: usize| {
         let holder = format!("holder {number}");
-        store.take_lease(&owner(), "work", &holder, LONG).await
+        store
+            .acquire_lease(&owner(), "work", &holder, LONG_TERM)
+            .await
     };
     let (a, b, c, d) = tokio::join!(take(1), take(2), take(3), take(4));
     let got = [a, b, c, d];
@@ -139,23 +144,26 @@ pub async fn of_many_at_once_one_gets_it<S: Store>(store: &S) {
 /// Whoever was only slow cannot overwrite.
 pub async fn an_append_under_a_lost_lease_is_refused<S: Store>(store: &S) {
     let session = session_with(store, "s", &["one"]).await;
-    let slow = passing(store, "work", "a").await;
-    let on_time = under(&slow, Append::any(vec![user("on time")]));
+    let slow = acquire_expired(store, "work", "a").await;
+    let on_time = with_fence(&slow, Append::unconditional(vec![user_entry("on time")]));
     store.append(&session, on_time.clone()).await.unwrap();
-    let next = lasting(store, "work", "b").await;
+    let next = acquire_long(store, "work", "b").await;
 
     // The head is as expected: nothing but the lease stands in the way.
-    let late = under(&slow, expecting(2, "late"));
-    is_lost(store.append(&session, late).await, "work");
+    let late = with_fence(&slow, append_expecting(2, "late"));
+    assert_lost(store.append(&session, late).await, "work");
     // What it did while it had it is answered as it was then.
     let again = store.append(&session, on_time).await.unwrap();
-    assert_eq!(again.how, How::Repeated);
+    assert_eq!(again.kind, AppendKind::Repeated);
 
-    let after = under(&next, expecting(2, "next"));
+    let after = with_fence(&next, append_expecting(2, "next"));
     store.append(&session, after).await.unwrap();
-    assert_eq!(texts(store, &session).await, ["one", "on time", "next"]);
     assert_eq!(
-        store.record(&session).await.unwrap().card.head,
+        read_texts(store, &session).await,
+        ["one", "on time", "next"]
+    );
+    assert_eq!(
+        store.record(&session).await.unwrap().info.head,
         Seq(3),
         "a refused append leaves nothing behind"
     );
@@ -164,20 +172,20 @@ pub async fn an_append_under_a_lost_lease_is_refused<S: Store>(store: &S) {
 /// A lease that was given back, or never was, is no right to write.
 pub async fn an_append_needs_the_lease_it_names<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
-    let lease = lasting(store, "work", "a").await;
+    let lease = acquire_long(store, "work", "a").await;
     store.release_lease(&lease).await.unwrap();
-    let late = under(&lease, Append::any(vec![user("late")]));
-    is_lost(store.append(&session, late).await, "work");
+    let late = with_fence(&lease, Append::unconditional(vec![user_entry("late")]));
+    assert_lost(store.append(&session, late).await, "work");
     let forged = Append {
         fence: Some(Fence {
             name: "never".to_owned(),
-            number: 1,
-            within: None,
+            fencing_token: 1,
+            outer: None,
         }),
-        ..Append::any(vec![user("forged")])
+        ..Append::unconditional(vec![user_entry("forged")])
     };
-    is_lost(store.append(&session, forged).await, "never");
-    assert_eq!(texts(store, &session).await, Vec::<String>::new());
+    assert_lost(store.append(&session, forged).await, "never");
+    assert_eq!(read_texts(store, &session).await, Vec::<String>::new());
 }
 
 /// Nor does one that is slow put anything into the trash, or take it away for good.
@@ -185,67 +193,70 @@ pub async fn a_purge_under_a_lost_lease_is_refused<S: Store>(store: &S) {
     let kept = session_with(store, "kept", &["one"]).await;
     let old = session_with(store, "old", &["two"]).await;
     store.trash(&old, at(1)).await.unwrap();
-    let slow = passing(store, "purge", "a").await;
-    let next = lasting(store, "purge", "b").await;
+    let slow = acquire_expired(store, "purge", "a").await;
+    let next = acquire_long(store, "purge", "b").await;
 
     let fence = slow.fence();
-    let trashing = store.trash_under(&kept, at(2), Some(&fence));
-    is_lost(trashing.await, "purge");
-    is_lost(store.remove_under(&old, None, Some(&fence)).await, "purge");
-    assert_eq!(texts(store, &kept).await, ["one"]);
-    assert_eq!(store.trashed(&owner(), at(9)).await.unwrap().len(), 1);
+    let trashing = store.trash_fenced(&kept, at(2), Some(&fence));
+    assert_lost(trashing.await, "purge");
+    assert_lost(store.remove_fenced(&old, None, Some(&fence)).await, "purge");
+    assert_eq!(read_texts(store, &kept).await, ["one"]);
+    assert_eq!(store.list_trashed(&owner(), at(9)).await.unwrap().len(), 1);
 
     let fence = next.fence();
-    store.remove_under(&old, None, Some(&fence)).await.unwrap();
-    let trashing = store.trash_under(&kept, at(2), Some(&fence));
+    store.remove_fenced(&old, None, Some(&fence)).await.unwrap();
+    let trashing = store.trash_fenced(&kept, at(2), Some(&fence));
     trashing.await.unwrap();
-    let trashed = store.trashed(&owner(), at(9)).await.unwrap();
-    assert_eq!(trashed[0].card.id, kept.id);
+    let trashed = store.list_trashed(&owner(), at(9)).await.unwrap();
+    assert_eq!(trashed[0].info.id, kept.id);
     assert_eq!(trashed.len(), 1);
 }
 
 /// Looking at a lease changes nothing about it.
 pub async fn peeking_takes_nothing<S: Store>(store: &S) {
     assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
-    let lease = lasting(store, "work", "a").await;
+    let lease = acquire_long(store, "work", "a").await;
     let seen = store.peek_lease(&owner(), "work").await.unwrap();
     assert_eq!(seen.as_ref(), Some(&lease));
     let other: Owner = "other".parse().unwrap();
     assert_eq!(store.peek_lease(&other, "work").await.unwrap(), None);
 
-    let renewed = store.renew_lease(&lease, LONG).await.unwrap();
+    let renewed = store.renew_lease(&lease, LONG_TERM).await.unwrap();
     let seen = store.peek_lease(&owner(), "work").await.unwrap();
     assert_eq!(seen, Some(renewed));
     store.release_lease(&lease).await.unwrap();
     assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
 
     // One that has expired could be taken, but until it is, it is still its holder's.
-    let slow = passing(store, "work", "a").await;
+    let slow = acquire_expired(store, "work", "a").await;
     assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
     let session = session_with(store, "s", &[]).await;
-    let late = under(&slow, Append::any(vec![user("late, and still first")]));
+    let late = with_fence(
+        &slow,
+        Append::unconditional(vec![user_entry("late, and still first")]),
+    );
     store.append(&session, late).await.unwrap();
-    store.renew_lease(&slow, LONG).await.unwrap();
+    store.renew_lease(&slow, LONG_TERM).await.unwrap();
 }
 
 /// Work that is part of other work needs both leases.
 pub async fn an_append_needs_the_lease_of_the_whole_as_well<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
-    let turn = passing(store, "turn", "a").await;
-    let part = lasting(store, "part", "a").await;
+    let turn = acquire_expired(store, "turn", "a").await;
+    let part = acquire_long(store, "part", "a").await;
     let both = |text: &str| Append {
         fence: Some(part.fence().nested_in(Some(turn.fence()))),
-        ..Append::any(vec![user(text)])
+        ..Append::unconditional(vec![user_entry(text)])
     };
     store.append(&session, both("in time")).await.unwrap();
-    lasting(store, "turn", "b").await;
+    acquire_long(store, "turn", "b").await;
     let late = store.append(&session, both("late")).await.unwrap_err();
     assert!(matches!(late, StoreError::LeaseLost { .. }), "{late:?}");
-    assert_eq!(texts(store, &session).await, ["in time"]);
+    assert_eq!(read_texts(store, &session).await, ["in time"]);
 }
 
 /// How far the store's clock is set back.
-const A_DAY: Duration = Duration::from_secs(24 * 3_600);
+const ONE_DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// A holder that died before the clock was set back keeps nobody waiting until the old time
 /// comes again.
@@ -253,12 +264,12 @@ pub async fn a_clock_set_back_does_not_prolong_a_lease<S: Store>(
     store: &S,
     set_back: impl AsyncFn(Duration),
 ) {
-    let dead = lasting(store, "work", "dead").await;
-    set_back(A_DAY).await;
+    let dead = acquire_long(store, "work", "dead").await;
+    set_back(ONE_DAY).await;
     assert_eq!(store.peek_lease(&owner(), "work").await.unwrap(), None);
-    let next = lasting(store, "work", "next").await;
-    assert!(next.number > dead.number);
-    is_lost(store.renew_lease(&dead, LONG).await, "work");
+    let next = acquire_long(store, "work", "next").await;
+    assert!(next.fencing_token > dead.fencing_token);
+    assert_lost(store.renew_lease(&dead, LONG_TERM).await, "work");
 }
 
 /// A holder that is still at work renews by the new time, and nobody takes the lease.
@@ -266,10 +277,10 @@ pub async fn a_holder_renews_by_a_clock_set_back<S: Store>(
     store: &S,
     set_back: impl AsyncFn(Duration),
 ) {
-    let lease = lasting(store, "work", "a").await;
-    set_back(A_DAY).await;
-    let renewed = store.renew_lease(&lease, LONG).await.unwrap();
-    let refused = store.take_lease(&owner(), "work", "b", LONG).await;
+    let lease = acquire_long(store, "work", "a").await;
+    set_back(ONE_DAY).await;
+    let renewed = store.renew_lease(&lease, LONG_TERM).await.unwrap();
+    let refused = store.acquire_lease(&owner(), "work", "b", LONG_TERM).await;
     assert!(matches!(refused, Err(StoreError::LeaseHeld { .. })));
     let seen = store.peek_lease(&owner(), "work").await.unwrap();
     assert_eq!(seen, Some(renewed));
@@ -280,9 +291,9 @@ pub async fn a_clock_correction_takes_no_lease<S: Store>(
     store: &S,
     set_back: impl AsyncFn(Duration),
 ) {
-    let lease = lasting(store, "work", "a").await;
+    let lease = acquire_long(store, "work", "a").await;
     set_back(crate::MAX_CLOCK_CORRECTION / 2).await;
-    let refused = store.take_lease(&owner(), "work", "b", LONG).await;
+    let refused = store.acquire_lease(&owner(), "work", "b", LONG_TERM).await;
     assert!(matches!(refused, Err(StoreError::LeaseHeld { .. })));
-    store.renew_lease(&lease, LONG).await.unwrap();
+    store.renew_lease(&lease, LONG_TERM).await.unwrap();
 }

@@ -1,22 +1,22 @@
 //! Lists and look-ups.
 
 use throughline_model::{
-    AgentRef, Body, Mark, NamedBy, NewEntry, Project, Role, Seq, SessionRef, Status,
+    AgentRef, Body, NameSource, NewEntry, Project, ProjectMarker, Role, Seq, SessionRef, Status,
 };
 
-use super::{append_body, at, birth, entry_id, owner, session_id, session_with};
-use crate::{Append, Cursor, ErrorKind, Filter, Store};
+use super::{append_body, at, entry_id, header, owner, session_id, session_with};
+use crate::{Append, Cursor, ErrorKind, SessionFilter, Store};
 
-async fn ids<S: Store>(store: &S, filter: &Filter) -> Vec<String> {
+async fn list_ids<S: Store>(store: &S, filter: &SessionFilter) -> Vec<String> {
     let page = store.list(&owner(), filter, None, 100).await.unwrap();
     page.items.iter().map(|card| card.id.to_string()).collect()
 }
 
-async fn active_at<S: Store>(store: &S, id: &str, second: i64) -> SessionRef {
+async fn session_active_at<S: Store>(store: &S, id: &str, second: i64) -> SessionRef {
     let session = session_with(store, id, &[]).await;
     let new = NewEntry::text(entry_id(), at(second), Role::User, id);
     store
-        .append(&session, Append::any(vec![new]))
+        .append(&session, Append::unconditional(vec![new]))
         .await
         .unwrap();
     session
@@ -24,32 +24,41 @@ async fn active_at<S: Store>(store: &S, id: &str, second: i64) -> SessionRef {
 
 /// The session in which something happened last comes first.
 pub async fn latest_activity_comes_first<S: Store>(store: &S) {
-    active_at(store, "a", 30).await;
-    active_at(store, "b", 50).await;
-    active_at(store, "c", 40).await;
-    assert_eq!(ids(store, &Filter::default()).await, ["b", "c", "a"]);
-    active_at(store, "d", 60).await;
+    session_active_at(store, "a", 30).await;
+    session_active_at(store, "b", 50).await;
+    session_active_at(store, "c", 40).await;
+    assert_eq!(
+        list_ids(store, &SessionFilter::default()).await,
+        ["b", "c", "a"]
+    );
+    session_active_at(store, "d", 60).await;
     let a = owner().session(&session_id("a"));
     let new = NewEntry::text(entry_id(), at(70), Role::User, "again");
-    store.append(&a, Append::any(vec![new])).await.unwrap();
-    assert_eq!(ids(store, &Filter::default()).await, ["a", "d", "b", "c"]);
+    store
+        .append(&a, Append::unconditional(vec![new]))
+        .await
+        .unwrap();
+    assert_eq!(
+        list_ids(store, &SessionFilter::default()).await,
+        ["a", "d", "b", "c"]
+    );
 }
 
 /// Pages follow one another without gap or double, and a cursor survives as text.
 pub async fn pages_are_complete_and_stable<S: Store>(store: &S) {
     for n in 0..23 {
-        active_at(store, &format!("s{n:02}"), 100 + n).await;
+        session_active_at(store, &format!("s{n:02}"), 100 + n).await;
     }
     let mut seen = Vec::new();
     let mut after: Option<Cursor> = None;
     loop {
         let page = store
-            .list(&owner(), &Filter::default(), after.as_ref(), 5)
+            .list(&owner(), &SessionFilter::default(), after.as_ref(), 5)
             .await
             .unwrap();
         seen.extend(page.items.iter().map(|card| card.id.to_string()));
         // What becomes active meanwhile moves to the front and disturbs nothing.
-        active_at(store, &format!("new-{}", seen.len()), 1_000).await;
+        session_active_at(store, &format!("new-{}", seen.len()), 1_000).await;
         match page.next {
             Some(next) => after = Some(next.to_string().parse().unwrap()),
             None => break,
@@ -64,13 +73,16 @@ pub async fn ties_are_broken_by_id<S: Store>(store: &S) {
     for id in ["b", "a", "c"] {
         session_with(store, id, &[]).await;
     }
-    assert_eq!(ids(store, &Filter::default()).await, ["c", "b", "a"]);
+    assert_eq!(
+        list_ids(store, &SessionFilter::default()).await,
+        ["c", "b", "a"]
+    );
     let first = store
-        .list(&owner(), &Filter::default(), None, 1)
+        .list(&owner(), &SessionFilter::default(), None, 1)
         .await
         .unwrap();
     let rest = store
-        .list(&owner(), &Filter::default(), first.next.as_ref(), 5)
+        .list(&owner(), &SessionFilter::default(), first.next.as_ref(), 5)
         .await
         .unwrap();
     assert_eq!(
@@ -81,9 +93,9 @@ pub async fn ties_are_broken_by_id<S: Store>(store: &S) {
 
 /// Each filter narrows, and together they narrow further.
 pub async fn filters_narrow<S: Store>(store: &S) {
-    let a = active_at(store, "a", 10).await;
-    let b = active_at(store, "b", 20).await;
-    let mut in_project = birth("c");
+    let a = session_active_at(store, "a", 10).await;
+    let b = session_active_at(store, "b", 20).await;
+    let mut in_project = header("c");
     in_project.project = Some("dir:/work".parse().unwrap());
     in_project.agent = Some(AgentRef {
         name: "pm".into(),
@@ -97,34 +109,34 @@ pub async fn filters_narrow<S: Store>(store: &S) {
     append_body(store, &b, tags(&["x"])).await;
     append_body(store, &b, Body::Archived).await;
 
-    let with = |tags: &[&str]| Filter {
+    let with = |tags: &[&str]| SessionFilter {
         tags: tags.iter().map(|tag| tag.parse().unwrap()).collect(),
-        ..Filter::default()
+        ..SessionFilter::default()
     };
-    assert_eq!(ids(store, &with(&["x"])).await, ["b", "a"]);
-    assert_eq!(ids(store, &with(&["x", "y"])).await, ["a"]);
-    assert!(ids(store, &with(&["z"])).await.is_empty());
-    let status = |status| Filter {
+    assert_eq!(list_ids(store, &with(&["x"])).await, ["b", "a"]);
+    assert_eq!(list_ids(store, &with(&["x", "y"])).await, ["a"]);
+    assert!(list_ids(store, &with(&["z"])).await.is_empty());
+    let status = |status| SessionFilter {
         status: Some(status),
         ..with(&["x"])
     };
-    assert_eq!(ids(store, &status(Status::Archived)).await, ["b"]);
-    assert_eq!(ids(store, &status(Status::Active)).await, ["a"]);
-    let agent = Filter {
+    assert_eq!(list_ids(store, &status(Status::Archived)).await, ["b"]);
+    assert_eq!(list_ids(store, &status(Status::Active)).await, ["a"]);
+    let agent = SessionFilter {
         agent: Some("pm".into()),
-        ..Filter::default()
+        ..SessionFilter::default()
     };
-    assert_eq!(ids(store, &agent).await, ["c"]);
-    let project = Filter {
+    assert_eq!(list_ids(store, &agent).await, ["c"]);
+    let project = SessionFilter {
         project: Some("dir:/work".parse().unwrap()),
-        ..Filter::default()
+        ..SessionFilter::default()
     };
-    assert_eq!(ids(store, &project).await, ["c"]);
-    let since = Filter {
+    assert_eq!(list_ids(store, &project).await, ["c"]);
+    let since = SessionFilter {
         since: Some(at(5)),
-        ..Filter::default()
+        ..SessionFilter::default()
     };
-    assert_eq!(ids(store, &since).await, ["b", "a"]);
+    assert_eq!(list_ids(store, &since).await, ["b", "a"]);
     append_body(
         store,
         &a,
@@ -133,25 +145,31 @@ pub async fn filters_narrow<S: Store>(store: &S) {
         },
     )
     .await;
-    assert_eq!(ids(store, &with(&["x"])).await, ["b"]);
+    assert_eq!(list_ids(store, &with(&["x"])).await, ["b"]);
 }
 
 /// Counting is listing without the list.
 pub async fn counts_agree_with_lists<S: Store>(store: &S) {
-    let a = active_at(store, "a", 10).await;
-    active_at(store, "b", 20).await;
+    let a = session_active_at(store, "a", 10).await;
+    session_active_at(store, "b", 20).await;
     append_body(store, &a, Body::Archived).await;
-    let archived = Filter {
+    let archived = SessionFilter {
         status: Some(Status::Archived),
-        ..Filter::default()
+        ..SessionFilter::default()
     };
-    assert_eq!(store.count(&owner(), &Filter::default()).await.unwrap(), 2);
+    assert_eq!(
+        store
+            .count(&owner(), &SessionFilter::default())
+            .await
+            .unwrap(),
+        2
+    );
     assert_eq!(store.count(&owner(), &archived).await.unwrap(), 1);
 }
 
 /// A session answers to its id, the beginning of it, its key and its name.
 pub async fn candidates_are_found_by_id_prefix_key_and_name<S: Store>(store: &S) {
-    let mut keyed = birth("2026-01-01-a");
+    let mut keyed = header("2026-01-01-a");
     keyed.key = Some("bot:7".parse().unwrap());
     store.create(&owner(), keyed).await.unwrap();
     let other = session_with(store, "2026-01-02_b", &[]).await;
@@ -161,15 +179,15 @@ pub async fn candidates_are_found_by_id_prefix_key_and_name<S: Store>(store: &S)
         &other,
         Body::Renamed {
             name,
-            by: NamedBy::Person,
+            by: NameSource::Person,
         },
     )
     .await;
     let meant = async |text: &str| -> Vec<String> {
-        let found = store.candidates(&owner(), text, 10).await.unwrap();
+        let found = store.find_candidates(&owner(), text, 10).await.unwrap();
         found
             .iter()
-            .map(|candidate| candidate.card.id.to_string())
+            .map(|candidate| candidate.info.id.to_string())
             .collect()
     };
     assert_eq!(meant("2026-01-01-a").await, ["2026-01-01-a"]);
@@ -181,38 +199,44 @@ pub async fn candidates_are_found_by_id_prefix_key_and_name<S: Store>(store: &S)
     assert!(meant("2026-01-02%").await.is_empty());
     assert!(meant("2026-01-01_").await.is_empty());
     store.trash(&other, at(0)).await.unwrap();
-    assert!(store.candidates(&owner(), "auth", 10).await.unwrap()[0].trashed);
+    assert!(store.find_candidates(&owner(), "auth", 10).await.unwrap()[0].trashed);
 }
 
 /// What it is comes before what begins with it, however many do.
 pub async fn an_exact_candidate_is_never_crowded_out<S: Store>(store: &S) {
-    let exact = active_at(store, "conv-5", 1).await;
+    let exact = session_active_at(store, "conv-5", 1).await;
     for n in 50..80 {
-        active_at(store, &format!("conv-{n}"), i64::from(n)).await;
+        session_active_at(store, &format!("conv-{n}"), i64::from(n)).await;
     }
-    let found = store.candidates(&owner(), "conv-5", 3).await.unwrap();
+    let found = store.find_candidates(&owner(), "conv-5", 3).await.unwrap();
     assert_eq!(found.len(), 3);
-    assert_eq!(found[0].card.id, exact.id);
-    assert_eq!(found[1].card.id, session_id("conv-59"));
+    assert_eq!(found[0].info.id, exact.id);
+    assert_eq!(found[1].info.id, session_id("conv-59"));
 }
 
 /// The same key always gives the same session.
 pub async fn a_key_gets_or_creates<S: Store>(store: &S) {
-    let mut first = birth("first");
+    let mut first = header("first");
     first.key = Some("pm-feature-auth".parse().unwrap());
-    let mut second = birth("second");
+    let mut second = header("second");
     second.key.clone_from(&first.key);
     let made = store.create(&owner(), first).await.unwrap();
     let found = store.create(&owner(), second).await.unwrap();
     assert!(!made.existed && found.existed);
-    assert_eq!(found.record.card.id, session_id("first"));
-    assert_eq!(store.count(&owner(), &Filter::default()).await.unwrap(), 1);
+    assert_eq!(found.record.info.id, session_id("first"));
+    assert_eq!(
+        store
+            .count(&owner(), &SessionFilter::default())
+            .await
+            .unwrap(),
+        1
+    );
 }
 
 /// An id belongs to whoever took it first.
 pub async fn an_id_is_taken_once<S: Store>(store: &S) {
     session_with(store, "s", &["x"]).await;
-    let mut other = birth("s");
+    let mut other = header("s");
     other.at = at(99);
     let refused = store.create(&owner(), other).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict);
@@ -221,7 +245,7 @@ pub async fn an_id_is_taken_once<S: Store>(store: &S) {
 /// A retried creation is the same session.
 pub async fn one_birth_twice_is_one_session<S: Store>(store: &S) {
     let session = session_with(store, "s", &["x"]).await;
-    let again = store.create(&owner(), birth("s")).await.unwrap();
+    let again = store.create(&owner(), header("s")).await.unwrap();
     assert!(again.existed);
     assert_eq!(again.record, store.record(&session).await.unwrap());
 }
@@ -231,45 +255,56 @@ pub async fn projects_are_kept<S: Store>(store: &S) {
     let mut project = Project {
         id: "git:example.org/x".parse().unwrap(),
         name: "x".into(),
-        marks: vec![Mark::Remote("example.org/x".into())],
+        markers: vec![ProjectMarker::Remote("example.org/x".into())],
     };
     store.put_project(&owner(), &project).await.unwrap();
-    project.marks.push(Mark::Folder("/moved".into()));
+    project.markers.push(ProjectMarker::Folder("/moved".into()));
     store.put_project(&owner(), &project).await.unwrap();
-    assert_eq!(store.projects(&owner()).await.unwrap(), [project]);
+    assert_eq!(store.list_projects(&owner()).await.unwrap(), [project]);
 }
 
 /// Forks are found from their origin.
 pub async fn children_are_found_by_parent<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1"]).await;
-    store.fork(&origin, Seq(1), birth("child")).await.unwrap();
-    let children = Filter {
+    store.fork(&origin, Seq(1), header("child")).await.unwrap();
+    let children = SessionFilter {
         parent: Some(session_id("origin")),
-        ..Filter::default()
+        ..SessionFilter::default()
     };
-    assert_eq!(ids(store, &children).await, ["child"]);
+    assert_eq!(list_ids(store, &children).await, ["child"]);
 }
 
 /// What the program keeps for itself is not among people's sessions, and is there all the
 /// same.
 pub async fn the_programs_own_are_listed_only_when_asked_for<S: Store>(store: &S) {
-    active_at(store, "2026-01-01-a", 1).await;
-    let mut own = birth("2026-01-02-b");
+    session_active_at(store, "2026-01-01-a", 1).await;
+    let mut own = header("2026-01-02-b");
     own.key = Some("throughline:memory:owner".parse().unwrap());
     store.create(&owner(), own).await.unwrap();
-    let mut like_it = birth("2026-01-03-c");
+    let mut like_it = header("2026-01-03-c");
     like_it.key = Some("throughline".parse().unwrap());
     store.create(&owner(), like_it).await.unwrap();
-    let meant =
-        async |text: &str| -> usize { store.candidates(&owner(), text, 10).await.unwrap().len() };
-    let with_own = Filter {
-        own: true,
-        ..Filter::default()
+    let meant = async |text: &str| -> usize {
+        store
+            .find_candidates(&owner(), text, 10)
+            .await
+            .unwrap()
+            .len()
+    };
+    let with_own = SessionFilter {
+        include_internal: true,
+        ..SessionFilter::default()
     };
 
-    assert_eq!(ids(store, &Filter::default()).await.len(), 2);
-    assert_eq!(store.count(&owner(), &Filter::default()).await.unwrap(), 2);
-    assert_eq!(ids(store, &with_own).await.len(), 3);
+    assert_eq!(list_ids(store, &SessionFilter::default()).await.len(), 2);
+    assert_eq!(
+        store
+            .count(&owner(), &SessionFilter::default())
+            .await
+            .unwrap(),
+        2
+    );
+    assert_eq!(list_ids(store, &with_own).await.len(), 3);
     assert_eq!(store.count(&owner(), &with_own).await.unwrap(), 3);
     assert_eq!(meant("2026-01-0").await, 2);
     assert_eq!(meant("2026-01-02").await, 0);
@@ -278,10 +313,10 @@ pub async fn the_programs_own_are_listed_only_when_asked_for<S: Store>(store: &S
 
     let own = owner().session(&session_id("2026-01-02-b"));
     store.trash(&own, at(9)).await.unwrap();
-    let trash = |own| Filter {
-        scope: crate::Scope::Trash,
-        own,
-        ..Filter::default()
+    let trash = |own| SessionFilter {
+        scope: crate::SessionScope::Trash,
+        include_internal: own,
+        ..SessionFilter::default()
     };
     assert_eq!(store.count(&owner(), &trash(false)).await.unwrap(), 0);
     assert_eq!(store.count(&owner(), &trash(true)).await.unwrap(), 1);

@@ -34,10 +34,11 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use throughline_model::{
-    Birth, Body, EntryId, Message, NewEntry, Owner, Role, Seq, SessionId, SessionRef, Timestamp,
+    Body, EntryId, Message, NewEntry, Owner, Role, Seq, SessionHeader, SessionId, SessionRef,
+    Timestamp,
 };
 
-use crate::{Append, Appended, Expect, Report, Store, StoreError};
+use crate::{Append, AppendOutcome, CheckReport, Expect, Store, StoreError};
 
 /// An empty store, and whatever must live as long as it.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ pub struct Fixture<S> {
     /// The store.
     pub store: S,
     /// A folder or server that goes with it.
-    pub keep: Box<dyn Any + Send>,
+    pub guard: Box<dyn Any + Send>,
 }
 
 /// Runs a case to its end.
@@ -68,7 +69,7 @@ macro_rules! conformance {
             upkeep: a_sound_store_has_no_findings, a_rebuild_changes_nothing, owners_are_known,
                 leases_are_listed_and_not_taken;
         }
-        $crate::random_conformance! { $make, $crate::conformance::random::agrees_with_memory }
+        $crate::random_conformance! { $make, $crate::conformance::random::assert_agrees_with_memory }
     };
 }
 
@@ -179,7 +180,7 @@ macro_rules! conformance_cases {
 /// Owners, ids and times for cases; no two calls give the same id.
 static COUNTER: AtomicU64 = AtomicU64::new(1);
 
-pub(crate) fn count() -> u64 {
+pub(crate) fn next_counter() -> u64 {
     COUNTER.fetch_add(1, Ordering::Relaxed)
 }
 
@@ -194,7 +195,7 @@ pub fn at(second: i64) -> Timestamp {
 }
 
 pub(crate) fn entry_id() -> EntryId {
-    EntryId::derived(&[&count().to_le_bytes()])
+    EntryId::derive(&[&next_counter().to_le_bytes()])
 }
 
 pub(crate) fn session_id(text: &str) -> SessionId {
@@ -202,27 +203,27 @@ pub(crate) fn session_id(text: &str) -> SessionId {
 }
 
 /// How a session of this id is born in tests.
-pub fn birth(id: &str) -> Birth {
-    Birth::new(session_id(id), at(0))
+pub fn header(id: &str) -> SessionHeader {
+    SessionHeader::new(session_id(id), at(0))
 }
 
-pub(crate) fn user(text: &str) -> NewEntry {
-    let second = i64::try_from(count()).expect("small");
+pub(crate) fn user_entry(text: &str) -> NewEntry {
+    let second = i64::try_from(next_counter()).expect("small");
     NewEntry::text(entry_id(), at(second), Role::User, text)
 }
 
-pub(crate) fn body(body: Body) -> NewEntry {
-    let second = i64::try_from(count()).expect("small");
+pub(crate) fn body_entry(body: Body) -> NewEntry {
+    let second = i64::try_from(next_counter()).expect("small");
     NewEntry::new(entry_id(), at(second), body)
 }
 
-pub(crate) fn message(message: Message) -> NewEntry {
-    body(Body::Message(message))
+pub(crate) fn message_entry(message: Message) -> NewEntry {
+    body_entry(Body::Message(message))
 }
 
 /// What a check finds; none where upkeep is the business of whoever keeps the store. A store
 /// that must be able to is held to it by the cases of [`upkeep`].
-pub(crate) async fn checked<S: Store>(store: &S) -> Option<Report> {
+pub(crate) async fn check_store<S: Store>(store: &S) -> Option<CheckReport> {
     match store.check(&|_, _| ()).await {
         Err(StoreError::Unsupported(_)) => None,
         report => Some(report.unwrap()),
@@ -230,8 +231,8 @@ pub(crate) async fn checked<S: Store>(store: &S) -> Option<Report> {
 }
 
 /// Nothing is found that is not as it should be.
-pub(crate) async fn is_sound<S: Store>(store: &S) {
-    let report = checked(store).await;
+pub(crate) async fn assert_sound<S: Store>(store: &S) {
+    let report = check_store(store).await;
     let findings = report.map(|report| report.findings);
     assert!(findings.iter().all(Vec::is_empty), "{findings:?}");
 }
@@ -239,7 +240,7 @@ pub(crate) async fn is_sound<S: Store>(store: &S) {
 /// A session with these messages.
 pub(crate) async fn session_with<S: Store>(store: &S, id: &str, texts: &[&str]) -> SessionRef {
     let owner = owner();
-    store.create(&owner, birth(id)).await.expect("created");
+    store.create(&owner, header(id)).await.expect("created");
     let session = owner.session(&session_id(id));
     for text in texts {
         append(store, &session, text).await;
@@ -247,32 +248,32 @@ pub(crate) async fn session_with<S: Store>(store: &S, id: &str, texts: &[&str]) 
     session
 }
 
-pub(crate) async fn append<S: Store>(store: &S, to: &SessionRef, text: &str) -> Appended {
+pub(crate) async fn append<S: Store>(store: &S, to: &SessionRef, text: &str) -> AppendOutcome {
     store
-        .append(to, Append::any(vec![user(text)]))
+        .append(to, Append::unconditional(vec![user_entry(text)]))
         .await
         .expect("appended")
 }
 
 pub(crate) async fn append_body<S: Store>(store: &S, to: &SessionRef, new: Body) -> Seq {
     let appended = store
-        .append(to, Append::any(vec![body(new)]))
+        .append(to, Append::unconditional(vec![body_entry(new)]))
         .await
         .expect("appended");
     appended.entries[0].seq
 }
 
-pub(crate) fn expecting(head: u64, text: &str) -> Append {
+pub(crate) fn append_expecting(head: u64, text: &str) -> Append {
     Append {
         expect: Expect::At(Seq(head)),
-        ..Append::any(vec![user(text)])
+        ..Append::unconditional(vec![user_entry(text)])
     }
 }
 
 /// What was said, in order.
-pub(crate) async fn texts<S: Store>(store: &S, of: &SessionRef) -> Vec<String> {
+pub(crate) async fn read_texts<S: Store>(store: &S, of: &SessionRef) -> Vec<String> {
     let entries = store
-        .read(of, crate::Read::from(Seq(1), 10_000))
+        .read(of, crate::ReadRange::starting_at(Seq(1), 10_000))
         .await
         .expect("read");
     entries

@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 
 use throughline_model::{EntryId, NewEntry, Role, Seq, SessionRef, StoredEntry};
 
-use super::{at, birth, owner, session_id};
-use crate::{Append, Read, Store, StoreError};
+use super::{at, header, owner, session_id};
+use crate::{Append, ReadRange, Store, StoreError};
 
 /// Says which role a process was started for.
-const ROLE: &str = "TL_TEST_ROLE";
+const ROLE_VARIABLE: &str = "TL_TEST_ROLE";
 
 /// Entries that each process appends to each of its sessions, in each way.
 const ENTRIES: usize = 12;
@@ -23,23 +23,25 @@ pub fn session(id: &str) -> SessionRef {
 }
 
 /// An entry whose id follows from its name.
-pub fn entry(name: &str, text: &str) -> NewEntry {
-    let id = EntryId::derived(&[name.as_bytes()]);
+pub fn named_entry(name: &str, text: &str) -> NewEntry {
+    let id = EntryId::derive(&[name.as_bytes()]);
     NewEntry::text(id, at(1), Role::User, text)
 }
 
 /// Appends an entry; tells its number.
 pub async fn append(store: &dyn Store, to: &SessionRef, new: NewEntry) -> Seq {
-    let appended = store.append(to, Append::any(vec![new])).await;
+    let appended = store.append(to, Append::unconditional(vec![new])).await;
     appended.expect("appended").entries[0].seq
 }
 
 /// The whole log of a session, page by page.
-pub async fn log(store: &dyn Store, of: &SessionRef) -> Result<Vec<StoredEntry>, StoreError> {
+pub async fn read_log(store: &dyn Store, of: &SessionRef) -> Result<Vec<StoredEntry>, StoreError> {
     let mut log: Vec<StoredEntry> = Vec::new();
     loop {
         let from = log.last().map_or(Seq(1), |last| last.seq.next());
-        let page = store.read_stored(of, Read::from(from, 500)).await?;
+        let page = store
+            .read_stored(of, ReadRange::starting_at(from, 500))
+            .await?;
         if page.is_empty() {
             return Ok(log);
         }
@@ -49,41 +51,44 @@ pub async fn log(store: &dyn Store, of: &SessionRef) -> Result<Vec<StoredEntry>,
 
 /// This very program, to be run again as a process in `role`: its test `child` is what
 /// it does then.
-pub fn process(role: &str) -> Command {
-    under(&[], role)
+pub fn child_process(role: &str) -> Command {
+    child_process_under(&[], role)
 }
 
 /// The same under another program, which runs it.
-pub fn under(wrapper: &[&str], role: &str) -> Command {
+pub fn child_process_under(wrapper: &[&str], role: &str) -> Command {
     let this = std::env::current_exe().expect("this program");
-    program_under(wrapper, &this, role)
+    program_process_under(wrapper, &this, role)
 }
 
 /// The same with a copy of this program.
-pub fn program_under(wrapper: &[&str], program: &Path, role: &str) -> Command {
+pub fn program_process_under(wrapper: &[&str], program: &Path, role: &str) -> Command {
     let mut words: Vec<std::ffi::OsString> = wrapper.iter().map(Into::into).collect();
     words.push(program.into());
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
         .args(["child", "--exact", "--nocapture", "--test-threads=1"])
-        .env(ROLE, role)
+        .env(ROLE_VARIABLE, role)
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit());
     command
 }
 
 /// The words of the role this process was started in, if it was.
-#[expect(clippy::disallowed_methods, reason = "how a process learns its role")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how a process learns its child_role"
+)]
 pub fn role() -> Option<Vec<String>> {
-    let role = std::env::var(ROLE).ok()?;
+    let role = std::env::var(ROLE_VARIABLE).ok()?;
     // The name of the test precedes on the line.
-    say("");
+    print_line("");
     Some(role.split('\n').map(ToOwned::to_owned).collect())
 }
 
 /// Says a line to whoever started this process, at once.
-pub fn say(line: &str) {
+pub fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("{line}\n").as_bytes())
         .and_then(|()| out.flush())
@@ -91,13 +96,13 @@ pub fn say(line: &str) {
 }
 
 /// Says that an entry was acknowledged.
-pub fn acknowledge(session: &SessionRef, seq: Seq, id: EntryId) {
-    say(&format!("ack {} {seq} {id}", session.id));
+pub fn print_acknowledgement(session: &SessionRef, seq: Seq, id: EntryId) {
+    print_line(&format!("ack {} {seq} {id}", session.id));
 }
 
 /// The acknowledgements in a process's output, by session: each number and id. A line
 /// without an end was never said.
-pub fn acknowledged(output: &[u8]) -> BTreeMap<String, Vec<(Seq, EntryId)>> {
+pub fn parse_acknowledgements(output: &[u8]) -> BTreeMap<String, Vec<(Seq, EntryId)>> {
     let mut acknowledged: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for line in String::from_utf8_lossy(output).split_inclusive('\n') {
         let words: Vec<_> = line.split_whitespace().collect();
@@ -116,36 +121,36 @@ pub fn acknowledged(output: &[u8]) -> BTreeMap<String, Vec<(Seq, EntryId)>> {
 
 /// What one of several processes does: appends to a session that all have, and to some that
 /// only some have, together, so that their batches want the same sessions.
-pub async fn append_among_others(store: &dyn Store, me: &str) {
+pub async fn append_concurrently(store: &dyn Store, me: &str) {
     let number: usize = me.parse().expect("a number");
     let many = [format!("many-{}", number % 3), format!("own-{me}")];
     let ids = ["one", &many[0], &many[1]];
     for id in ids {
-        store.create(&owner(), birth(id)).await.expect("made");
+        store.create(&owner(), header(id)).await.expect("made");
     }
     for count in 0..ENTRIES {
         let way = async |id: &str| {
             let to = session(id);
             let name = format!("{me}-{id}-{count}");
-            let new = entry(&format!("{name}-any"), &name);
+            let new = named_entry(&format!("{name}-any"), &name);
             let id = new.id;
-            acknowledge(&to, append(store, &to, new).await, id);
-            append_at_the_head(store, &to, &name).await;
+            print_acknowledgement(&to, append(store, &to, new).await, id);
+            append_at_head(store, &to, &name).await;
         };
         tokio::join!(way(ids[0]), way(ids[1]), way(ids[2]));
     }
 }
 
 /// Appends after what it believes to be the head, until it is.
-async fn append_at_the_head(store: &dyn Store, to: &SessionRef, name: &str) {
-    let mut head = store.record(to).await.expect("there").card.head;
+async fn append_at_head(store: &dyn Store, to: &SessionRef, name: &str) {
+    let mut head = store.record(to).await.expect("there").info.head;
     loop {
-        let new = vec![entry(&format!("{name}-at"), name)];
+        let new = vec![named_entry(&format!("{name}-at"), name)];
         match store.append(to, Append::after(head, new)).await {
             Ok(appended) => {
                 let entry = &appended.entries[0];
                 assert_eq!(entry.seq, head.next());
-                return acknowledge(to, entry.seq, entry.id);
+                return print_acknowledgement(to, entry.seq, entry.id);
             }
             Err(StoreError::Moved { found, .. }) => head = found,
             Err(error) => panic!("{error}"),
@@ -155,23 +160,23 @@ async fn append_at_the_head(store: &dyn Store, to: &SessionRef, name: &str) {
 
 /// What was acknowledged to several processes.
 #[derive(Debug, Default)]
-pub struct Together {
+pub struct ConsistentAppends {
     sessions: BTreeMap<String, BTreeSet<(Seq, EntryId)>>,
     count: usize,
 }
 
-impl Together {
+impl ConsistentAppends {
     /// Runs so many processes at once, each in the role that follows from its number.
     pub fn run(processes: usize, role: impl Fn(usize) -> String) -> Self {
         let running: Vec<_> = (0..processes)
-            .map(|number| process(&role(number)).spawn().expect("started"))
+            .map(|number| child_process(&role(number)).spawn().expect("started"))
             .collect();
         let mut together = Self::default();
         for process in running {
             let output = process.wait_with_output().expect("ended");
             let said = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success(), "an error reached somebody: {said}");
-            for (id, places) in acknowledged(&output.stdout) {
+            for (id, places) in parse_acknowledgements(&output.stdout) {
                 together.count += places.len();
                 together.sessions.entry(id).or_default().extend(places);
             }
@@ -181,9 +186,9 @@ impl Together {
     }
 
     /// That is what is in the store, and nothing else; and the store is sound.
-    pub async fn is_all_there(&self, store: &dyn Store) {
+    pub async fn assert_stored(&self, store: &dyn Store) {
         for (id, places) in &self.sessions {
-            let log = log(store, &session(id)).await.expect("read");
+            let log = read_log(store, &session(id)).await.expect("read");
             let kept: Vec<_> = log.iter().map(|entry| (entry.seq, entry.id)).collect();
             assert_eq!(kept, places.iter().copied().collect::<Vec<_>>(), "{id}");
             let mut numbers = (1..).map(Seq).zip(places);

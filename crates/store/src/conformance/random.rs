@@ -1,12 +1,14 @@
 //! Random operations, compared step by step with the store in memory.
 
 use proptest::prelude::*;
-use throughline_model::{Birth, Body, NamedBy, NewEntry, Role, Seq, SessionId, SessionRef};
+use throughline_model::{
+    Body, NameSource, NewEntry, Role, Seq, SessionHeader, SessionId, SessionRef,
+};
 
 use super::{Fixture, at, owner};
 use crate::{
-    Append, Catalog, Change, Expect, Feed, Filter, LogStore, MemoryStore, OnConflict, Position,
-    Read, Scope, Store, StoreError,
+    Append, Catalog, Change, ChangeFeed, Expect, LogStore, MemoryStore, OnConflict, Position,
+    ReadRange, SessionFilter, SessionScope, Store, StoreError,
 };
 
 /// How many session ids random operations choose from.
@@ -15,14 +17,14 @@ const SESSIONS: u8 = 6;
 /// Something to do to a store.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Op {
+pub enum Operation {
     Create {
         session: u8,
         key: Option<u8>,
     },
     Append {
         session: u8,
-        entries: Vec<Said>,
+        entries: Vec<RandomEntry>,
         stale: Option<u8>,
         on_conflict: u8,
     },
@@ -46,7 +48,7 @@ pub enum Op {
 /// Something to append.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Said {
+pub enum RandomEntry {
     Text(String),
     Pin(u8),
     Decide(u8),
@@ -59,57 +61,57 @@ pub enum Said {
 }
 
 /// Any sequence of operations.
-pub fn ops() -> impl Strategy<Value = Vec<Op>> {
+pub fn any_operations() -> impl Strategy<Value = Vec<Operation>> {
     let session = || 0..SESSIONS;
     let said = prop_oneof![
-        5 => "[a-z]{0,6}".prop_map(Said::Text),
-        1 => (0..3_u8).prop_map(Said::Pin),
-        1 => (0..3_u8).prop_map(Said::Decide),
-        1 => (0..3_u8).prop_map(Said::Tag),
-        1 => (0..3_u8).prop_map(Said::Untag),
-        1 => (0..3_u8).prop_map(Said::Name),
-        1 => (0..9_u8).prop_map(Said::Rewind),
-        1 => Just(Said::Clear),
-        1 => any::<bool>().prop_map(Said::Archive),
+        5 => "[a-z]{0,6}".prop_map(RandomEntry::Text),
+        1 => (0..3_u8).prop_map(RandomEntry::Pin),
+        1 => (0..3_u8).prop_map(RandomEntry::Decide),
+        1 => (0..3_u8).prop_map(RandomEntry::Tag),
+        1 => (0..3_u8).prop_map(RandomEntry::Untag),
+        1 => (0..3_u8).prop_map(RandomEntry::Name),
+        1 => (0..9_u8).prop_map(RandomEntry::Rewind),
+        1 => Just(RandomEntry::Clear),
+        1 => any::<bool>().prop_map(RandomEntry::Archive),
     ];
     let op = prop_oneof![
         3 => (session(), prop::option::of(0..2_u8))
-            .prop_map(|(session, key)| Op::Create { session, key }),
+            .prop_map(|(session, key)| Operation::Create { session, key }),
         8 => (
             session(),
             prop::collection::vec(said, 1..4),
             prop::option::of(0..3_u8),
             0..3_u8,
         )
-            .prop_map(|(session, entries, stale, on_conflict)| Op::Append {
+            .prop_map(|(session, entries, stale, on_conflict)| Operation::Append {
                 session, entries, stale, on_conflict
             }),
-        1 => session().prop_map(|session| Op::Repeat { session }),
-        3 => (session(), session(), 0..12_u8).prop_map(|(of, into, at)| Op::Fork { of, into, at }),
-        2 => session().prop_map(Op::Trash),
-        1 => session().prop_map(Op::Restore),
-        2 => session().prop_map(Op::Remove),
-        1 => (session(), 0..8_u8).prop_map(|(session, seq)| Op::Erase { session, seq }),
+        1 => session().prop_map(|session| Operation::Repeat { session }),
+        3 => (session(), session(), 0..12_u8).prop_map(|(of, into, at)| Operation::Fork { of, into, at }),
+        2 => session().prop_map(Operation::Trash),
+        1 => session().prop_map(Operation::Restore),
+        2 => session().prop_map(Operation::Remove),
+        1 => (session(), 0..8_u8).prop_map(|(session, seq)| Operation::Erase { session, seq }),
     ];
     prop::collection::vec(op, 1..60)
 }
 
 /// Runs the operations on `store` and on one in memory, and compares every answer; then
 /// checks the store, makes what is derived anew, and compares again.
-pub async fn agrees_with_memory<S: Store>(fixture: &Fixture<S>, ops: &[Op]) {
+pub async fn assert_agrees_with_memory<S: Store>(fixture: &Fixture<S>, ops: &[Operation]) {
     let store = &fixture.store;
-    let memory = answers_as_memory(store, ops).await;
+    let memory = assert_answers_as_memory(store, ops).await;
     let report = store.check(&|_, _| ()).await.unwrap();
     assert_eq!(report.findings, []);
     store.rebuild(&|_, _| ()).await.unwrap();
-    compare(store, &memory).await;
+    assert_same_contents(store, &memory).await;
 }
 
 /// Runs the operations on `store` and on one in memory, and compares every answer, and at
 /// the end everything that can be seen.
-pub async fn answers_as_memory<S: Store>(store: &S, ops: &[Op]) -> MemoryStore {
+pub async fn assert_answers_as_memory<S: Store>(store: &S, ops: &[Operation]) -> MemoryStore {
     let memory = MemoryStore::new();
-    let mut run = Run {
+    let mut run = OperationRun {
         last: vec![None; SESSIONS.into()],
         step: 0,
     };
@@ -120,16 +122,16 @@ pub async fn answers_as_memory<S: Store>(store: &S, ops: &[Op]) -> MemoryStore {
         let ours = perform(&memory, prepared).await;
         assert_eq!(theirs, ours, "after {op:?} (step {})", run.step);
     }
-    compare(store, &memory).await;
+    assert_same_contents(store, &memory).await;
     memory
 }
 
 /// An operation with everything chosen.
 #[derive(Clone, Debug)]
-enum Prepared {
-    Create(Birth),
+enum PreparedOperation {
+    Create(SessionHeader),
     Append(SessionRef, Append),
-    Fork(SessionRef, Seq, Birth),
+    Fork(SessionRef, Seq, SessionHeader),
     Trash(SessionRef, i64),
     Restore(SessionRef),
     Remove(SessionRef),
@@ -137,28 +139,28 @@ enum Prepared {
     Nothing,
 }
 
-struct Run {
+struct OperationRun {
     last: Vec<Option<Append>>,
     step: u32,
 }
 
-impl Run {
-    async fn prepare(&mut self, op: &Op, memory: &MemoryStore) -> Prepared {
+impl OperationRun {
+    async fn prepare(&mut self, op: &Operation, memory: &MemoryStore) -> PreparedOperation {
         let second = i64::from(self.step);
         match op {
-            Op::Create { session, key } => {
-                let mut birth = Birth::new(id(*session), at(second));
+            Operation::Create { session, key } => {
+                let mut birth = SessionHeader::new(session_id(*session), at(second));
                 birth.key = key.map(|key| format!("key-{key}").parse().unwrap());
-                Prepared::Create(birth)
+                PreparedOperation::Create(birth)
             }
-            Op::Append {
+            Operation::Append {
                 session,
                 entries,
                 stale,
                 on_conflict,
             } => {
-                let reference = reference(*session);
-                let head = memory.record(&reference).await.map_or(0, |r| r.card.head.0);
+                let reference = session_ref(*session);
+                let head = memory.record(&reference).await.map_or(0, |r| r.info.head.0);
                 let entries = entries.iter().enumerate();
                 let append = Append {
                     expect: stale.map_or(Expect::Any, |stale| {
@@ -167,123 +169,129 @@ impl Run {
                     on_conflict: match on_conflict {
                         0 => OnConflict::Reject,
                         1 => OnConflict::Rebase,
-                        _ => OnConflict::Fork(Box::new(Birth::new(
+                        _ => OnConflict::Fork(Box::new(SessionHeader::new(
                             format!("late-{}", self.step).parse().unwrap(),
                             at(second),
                         ))),
                     },
-                    ..Append::any(entries.map(|(n, said)| self.entry(n, said)).collect())
+                    ..Append::unconditional(
+                        entries.map(|(n, said)| self.new_entry(n, said)).collect(),
+                    )
                 };
                 self.last[usize::from(*session)] = Some(append.clone());
-                Prepared::Append(reference, append)
+                PreparedOperation::Append(reference, append)
             }
-            Op::Repeat { session } => match &self.last[usize::from(*session)] {
-                Some(append) => Prepared::Append(reference(*session), append.clone()),
-                None => Prepared::Nothing,
+            Operation::Repeat { session } => match &self.last[usize::from(*session)] {
+                Some(append) => PreparedOperation::Append(session_ref(*session), append.clone()),
+                None => PreparedOperation::Nothing,
             },
-            Op::Fork { of, into, at: seq } => Prepared::Fork(
-                reference(*of),
+            Operation::Fork { of, into, at: seq } => PreparedOperation::Fork(
+                session_ref(*of),
                 Seq((*seq).into()),
-                Birth::new(id(*into), at(second)),
+                SessionHeader::new(session_id(*into), at(second)),
             ),
-            Op::Trash(session) => Prepared::Trash(reference(*session), second),
-            Op::Restore(session) => Prepared::Restore(reference(*session)),
-            Op::Remove(session) => Prepared::Remove(reference(*session)),
-            Op::Erase { session, seq } => Prepared::Erase(reference(*session), Seq((*seq).into())),
+            Operation::Trash(session) => PreparedOperation::Trash(session_ref(*session), second),
+            Operation::Restore(session) => PreparedOperation::Restore(session_ref(*session)),
+            Operation::Remove(session) => PreparedOperation::Remove(session_ref(*session)),
+            Operation::Erase { session, seq } => {
+                PreparedOperation::Erase(session_ref(*session), Seq((*seq).into()))
+            }
         }
     }
 
-    fn entry(&self, n: usize, said: &Said) -> NewEntry {
-        let id = throughline_model::EntryId::derived(&[&self.step.to_le_bytes(), &n.to_le_bytes()]);
+    fn new_entry(&self, n: usize, said: &RandomEntry) -> NewEntry {
+        let id = throughline_model::EntryId::derive(&[&self.step.to_le_bytes(), &n.to_le_bytes()]);
         let tag = |n: &u8| vec![format!("tag{n}").parse().unwrap()];
         let body = match said {
-            Said::Text(text) => {
+            RandomEntry::Text(text) => {
                 return NewEntry::text(id, at(self.step.into()), Role::User, text);
             }
-            Said::Pin(n) => Body::Pinned {
+            RandomEntry::Pin(n) => Body::Pinned {
                 text: n.to_string(),
             },
-            Said::Decide(n) => Body::Decided {
+            RandomEntry::Decide(n) => Body::Decided {
                 text: n.to_string(),
             },
-            Said::Tag(n) => Body::Tagged { tags: tag(n) },
-            Said::Untag(n) => Body::Untagged { tags: tag(n) },
-            Said::Name(n) => Body::Renamed {
+            RandomEntry::Tag(n) => Body::Tagged { tags: tag(n) },
+            RandomEntry::Untag(n) => Body::Untagged { tags: tag(n) },
+            RandomEntry::Name(n) => Body::Renamed {
                 name: format!("name{n}").parse().ok(),
-                by: NamedBy::Person,
+                by: NameSource::Person,
             },
-            Said::Rewind(to) => Body::Rewound {
+            RandomEntry::Rewind(to) => Body::Rewound {
                 to: Seq((*to).into()),
             },
-            Said::Clear => Body::Cleared,
-            Said::Archive(true) => Body::Archived,
-            Said::Archive(false) => Body::Unarchived,
+            RandomEntry::Clear => Body::Cleared,
+            RandomEntry::Archive(true) => Body::Archived,
+            RandomEntry::Archive(false) => Body::Unarchived,
         };
         NewEntry::new(id, at(self.step.into()), body)
     }
 }
 
-fn id(session: u8) -> SessionId {
+fn session_id(session: u8) -> SessionId {
     format!("session-{session}").parse().unwrap()
 }
 
-fn reference(session: u8) -> SessionRef {
-    owner().session(&id(session))
+fn session_ref(session: u8) -> SessionRef {
+    owner().session(&session_id(session))
 }
 
 /// The answer, in a form that can be compared.
-async fn perform<S: Store>(store: &S, prepared: Prepared) -> String {
+async fn perform<S: Store>(store: &S, prepared: PreparedOperation) -> String {
     let shown = |result: Result<String, StoreError>| match result {
         Ok(answer) => answer,
         Err(error) => format!("! {error}"),
     };
     shown(match prepared {
-        Prepared::Create(birth) => {
+        PreparedOperation::Create(birth) => {
             let created = store.create(&owner(), birth).await;
             created.map(|created| format!("{created:?}"))
         }
-        Prepared::Append(to, append) => {
+        PreparedOperation::Append(to, append) => {
             let appended = store.append(&to, append).await;
             appended.map(|appended| format!("{appended:?}"))
         }
-        Prepared::Fork(of, at, birth) => {
+        PreparedOperation::Fork(of, at, birth) => {
             let forked = store.fork(&of, at, birth).await;
             forked.map(|record| format!("{record:?}"))
         }
-        Prepared::Trash(session, second) => store
+        PreparedOperation::Trash(session, second) => store
             .trash(&session, at(second))
             .await
             .map(|()| String::new()),
-        Prepared::Restore(session) => store.restore(&session).await.map(|()| String::new()),
-        Prepared::Remove(session) => store.remove(&session).await.map(|()| String::new()),
-        Prepared::Erase(session, seq) => store
+        PreparedOperation::Restore(session) => {
+            store.restore(&session).await.map(|()| String::new())
+        }
+        PreparedOperation::Remove(session) => store.remove(&session).await.map(|()| String::new()),
+        PreparedOperation::Erase(session, seq) => store
             .erase(&session, &[seq], None)
             .await
             .map(|()| String::new()),
-        Prepared::Nothing => Ok(String::new()),
+        PreparedOperation::Nothing => Ok(String::new()),
     })
 }
 
 /// Everything that can be seen of both is the same.
-async fn compare<S: Store>(store: &S, memory: &MemoryStore) {
+async fn assert_same_contents<S: Store>(store: &S, memory: &MemoryStore) {
     let owner = owner();
     let without_positions = |changes: Vec<Change>| -> Vec<_> {
         let told = changes.into_iter();
-        told.map(|c| (c.owner, c.session, c.what)).collect()
+        told.map(|c| (c.owner, c.session, c.kind)).collect()
     };
     let theirs = store.changes(Position(0), 10_000).await.unwrap();
     let ours = memory.changes(Position(0), 10_000).await.unwrap();
     assert_eq!(without_positions(theirs), without_positions(ours));
-    for scope in [Scope::Live, Scope::Trash] {
-        let filter = Filter {
+    for scope in [SessionScope::Live, SessionScope::Trash] {
+        let filter = SessionFilter {
             scope,
-            ..Filter::default()
+            ..SessionFilter::default()
         };
         let theirs = store.list(&owner, &filter, None, 1_000).await.unwrap();
         let ours = memory.list(&owner, &filter, None, 1_000).await.unwrap();
         assert_eq!(theirs, ours);
         for tag in ["tag0", "tag1", "tag2"] {
-            let tagged = Filter {
+            let tagged = SessionFilter {
                 tags: vec![tag.parse().unwrap()],
                 ..filter.clone()
             };
@@ -291,7 +299,7 @@ async fn compare<S: Store>(store: &S, memory: &MemoryStore) {
             let ours = memory.list(&owner, &tagged, None, 1_000).await.unwrap();
             assert_eq!(theirs, ours);
         }
-        if scope == Scope::Live {
+        if scope == SessionScope::Live {
             for card in &ours.items {
                 let session = owner.session(&card.id);
                 assert_eq!(
@@ -299,9 +307,9 @@ async fn compare<S: Store>(store: &S, memory: &MemoryStore) {
                     memory.record(&session).await.unwrap()
                 );
                 for read in [
-                    Read::from(Seq(1), 1_000),
-                    Read::tail(3),
-                    Read::from(Seq(2), 4),
+                    ReadRange::starting_at(Seq(1), 1_000),
+                    ReadRange::tail(3),
+                    ReadRange::starting_at(Seq(2), 4),
                 ] {
                     assert_eq!(
                         store.read_stored(&session, read).await.unwrap(),
@@ -329,7 +337,7 @@ macro_rules! random_conformance {
                 },
             );
             runner
-                .run(&random::ops(), |ops| {
+                .run(&random::any_operations(), |ops| {
                     $crate::conformance::run(async {
                         let fixture = $make;
                         $holds(&fixture, &ops).await;

@@ -2,13 +2,13 @@
 
 use throughline_model::Seq;
 
-use super::{append, entry_id, session_with, user};
-use crate::{Append, Read, Store};
+use super::{append, entry_id, session_with, user_entry};
+use crate::{Append, ReadRange, Store};
 
-async fn seqs<S: Store>(
+async fn read_seqs<S: Store>(
     store: &S,
     session: &throughline_model::SessionRef,
-    read: Read,
+    read: ReadRange,
 ) -> Vec<u64> {
     let entries = store.read_stored(session, read).await.unwrap();
     entries.iter().map(|entry| entry.seq.0).collect()
@@ -17,10 +17,13 @@ async fn seqs<S: Store>(
 /// The tail is the last entries, oldest first.
 pub async fn the_tail_is_the_last_entries<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1", "2", "3", "4", "5"]).await;
-    assert_eq!(seqs(store, &session, Read::tail(2)).await, [4, 5]);
-    assert_eq!(seqs(store, &session, Read::tail(50)).await, [1, 2, 3, 4, 5]);
+    assert_eq!(read_seqs(store, &session, ReadRange::tail(2)).await, [4, 5]);
     assert_eq!(
-        seqs(store, &session, Read::before(Some(Seq(3)), 2)).await,
+        read_seqs(store, &session, ReadRange::tail(50)).await,
+        [1, 2, 3, 4, 5]
+    );
+    assert_eq!(
+        read_seqs(store, &session, ReadRange::up_to(Some(Seq(3)), 2)).await,
         [2, 3]
     );
 }
@@ -28,13 +31,16 @@ pub async fn the_tail_is_the_last_entries<S: Store>(store: &S) {
 /// Paging forward or backward gives every entry once.
 pub async fn pages_cover_the_log_once<S: Store>(store: &S) {
     let session = session_with(store, "s", &[]).await;
-    let entries = (0..25).map(|n| user(&n.to_string())).collect();
-    store.append(&session, Append::any(entries)).await.unwrap();
+    let entries = (0..25).map(|n| user_entry(&n.to_string())).collect();
+    store
+        .append(&session, Append::unconditional(entries))
+        .await
+        .unwrap();
 
     let mut forward = Vec::new();
     loop {
         let from = Seq(forward.last().copied().unwrap_or(0) + 1);
-        let page = seqs(store, &session, Read::from(from, 7)).await;
+        let page = read_seqs(store, &session, ReadRange::starting_at(from, 7)).await;
         if page.is_empty() {
             break;
         }
@@ -45,7 +51,7 @@ pub async fn pages_cover_the_log_once<S: Store>(store: &S) {
     let mut backward: Vec<u64> = Vec::new();
     let mut to = None;
     loop {
-        let page = seqs(store, &session, Read::before(to, 7)).await;
+        let page = read_seqs(store, &session, ReadRange::up_to(to, 7)).await;
         let Some(first) = page.first().copied() else {
             break;
         };
@@ -59,15 +65,15 @@ pub async fn pages_cover_the_log_once<S: Store>(store: &S) {
 pub async fn a_stretch_has_both_ends<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1", "2", "3", "4"]).await;
     assert_eq!(
-        seqs(store, &session, Read::between(Seq(2), Seq(3), 10)).await,
+        read_seqs(store, &session, ReadRange::between(Seq(2), Seq(3), 10)).await,
         [2, 3]
     );
     assert_eq!(
-        seqs(store, &session, Read::between(Seq(3), Seq(3), 10)).await,
+        read_seqs(store, &session, ReadRange::between(Seq(3), Seq(3), 10)).await,
         [3]
     );
     assert_eq!(
-        seqs(store, &session, Read::between(Seq(1), Seq(4), 0)).await,
+        read_seqs(store, &session, ReadRange::between(Seq(1), Seq(4), 0)).await,
         [] as [u64; 0]
     );
 }
@@ -76,22 +82,22 @@ pub async fn a_stretch_has_both_ends<S: Store>(store: &S) {
 pub async fn reading_past_the_end_gives_nothing<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1"]).await;
     assert!(
-        seqs(store, &session, Read::from(Seq(2), 10))
+        read_seqs(store, &session, ReadRange::starting_at(Seq(2), 10))
             .await
             .is_empty()
     );
     assert!(
-        seqs(store, &session, Read::from(Seq(u64::MAX), 10))
+        read_seqs(store, &session, ReadRange::starting_at(Seq(u64::MAX), 10))
             .await
             .is_empty()
     );
     assert!(
-        seqs(store, &session, Read::between(Seq(5), Seq(2), 10))
+        read_seqs(store, &session, ReadRange::between(Seq(5), Seq(2), 10))
             .await
             .is_empty()
     );
     assert!(
-        seqs(store, &session, Read::before(Some(Seq(0)), 10))
+        read_seqs(store, &session, ReadRange::up_to(Some(Seq(0)), 10))
             .await
             .is_empty()
     );
@@ -107,24 +113,24 @@ pub async fn large_entries_make_short_pages<S: Store>(store: &S) {
     let mut seen = Vec::new();
     loop {
         let from = Seq(seen.last().copied().unwrap_or(0) + 1);
-        let page = seqs(store, &session, Read::from(from, 100)).await;
+        let page = read_seqs(store, &session, ReadRange::starting_at(from, 100)).await;
         if page.is_empty() {
             break;
         }
         seen.extend(page);
     }
     assert_eq!(seen, [1, 2, 3, 4, 5]);
-    let tail = seqs(store, &session, Read::tail(100)).await;
+    let tail = read_seqs(store, &session, ReadRange::tail(100)).await;
     assert_eq!(tail.last(), Some(&5));
 }
 
 /// Entries are found by the id they were appended with.
 pub async fn locating_finds_entries_by_id<S: Store>(store: &S) {
     let session = session_with(store, "s", &["before"]).await;
-    let new = user("here");
+    let new = user_entry("here");
     let id = new.id;
     store
-        .append(&session, Append::any(vec![new]))
+        .append(&session, Append::unconditional(vec![new]))
         .await
         .unwrap();
     let found = store.locate(&session, &[entry_id(), id]).await.unwrap();

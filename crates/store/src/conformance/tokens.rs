@@ -2,7 +2,7 @@
 
 use throughline_model::Seq;
 
-use super::{append, birth, owner, session_id, session_with};
+use super::{append, header, owner, session_id, session_with};
 use crate::Store;
 
 /// What was counted is known, per encoding, and nothing else is.
@@ -36,7 +36,7 @@ pub async fn a_fork_shares_counts<S: Store>(store: &S) {
         .put_token_counts(&origin, "a", &[(Seq(1), 10), (Seq(2), 20)])
         .await
         .unwrap();
-    store.fork(&origin, Seq(1), birth("branch")).await.unwrap();
+    store.fork(&origin, Seq(1), header("branch")).await.unwrap();
     let branch = owner().session(&session_id("branch"));
     append(store, &branch, "other 2").await;
     let known = store

@@ -7,9 +7,9 @@
 use std::time::{Duration, Instant};
 
 /// How many seconds to run.
-pub const SECONDS: &str = "TL_TORTURE_SECONDS";
+pub const SECONDS_VARIABLE: &str = "TL_TORTURE_SECONDS";
 /// Which seed to start from.
-pub const SEED: &str = "TL_TORTURE_SEED";
+pub const SEED_VARIABLE: &str = "TL_TORTURE_SEED";
 
 /// How long a randomized test runs, and from which seed.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +29,10 @@ impl TortureBudget {
             Some(value.parse().expect("a number"))
         };
         Self {
-            seed: number(SEED).unwrap_or(seed),
+            seed: number(SEED_VARIABLE).unwrap_or(seed),
             rounds,
-            deadline: number(SECONDS).map(|seconds| Instant::now() + Duration::from_secs(seconds)),
+            deadline: number(SECONDS_VARIABLE)
+                .map(|seconds| Instant::now() + Duration::from_secs(seconds)),
         }
     }
 
@@ -41,7 +42,7 @@ impl TortureBudget {
     }
 
     /// Whether to run the round with this number, counted from zero.
-    pub fn allows(&self, round: u64) -> bool {
+    pub fn allows_round(&self, round: u64) -> bool {
         match self.deadline {
             // One round at least, so that no run can pass by doing nothing.
             Some(deadline) => round == 0 || Instant::now() < deadline,

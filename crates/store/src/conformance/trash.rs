@@ -2,13 +2,13 @@
 
 use throughline_model::Body;
 
-use super::{append, append_body, at, birth, owner, session_id, session_with, texts};
-use crate::{ErrorKind, Filter, Read, Scope, Store, StoreError};
+use super::{append, append_body, at, header, owner, read_texts, session_id, session_with};
+use crate::{ErrorKind, ReadRange, SessionFilter, SessionScope, Store, StoreError};
 
-fn in_trash() -> Filter {
-    Filter {
-        scope: Scope::Trash,
-        ..Filter::default()
+fn trash_filter() -> SessionFilter {
+    SessionFilter {
+        scope: SessionScope::Trash,
+        ..SessionFilter::default()
     }
 }
 
@@ -17,15 +17,24 @@ pub async fn what_is_trashed_is_gone_from_lists_and_reads<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1"]).await;
     store.trash(&session, at(5)).await.unwrap();
     store.trash(&session, at(9)).await.unwrap();
-    assert_eq!(store.count(&owner(), &Filter::default()).await.unwrap(), 0);
-    assert_eq!(store.count(&owner(), &in_trash()).await.unwrap(), 1);
+    assert_eq!(
+        store
+            .count(&owner(), &SessionFilter::default())
+            .await
+            .unwrap(),
+        0
+    );
+    assert_eq!(store.count(&owner(), &trash_filter()).await.unwrap(), 1);
     assert!(matches!(
         store.record(&session).await,
         Err(StoreError::InTrash(_))
     ));
-    assert!(store.read(&session, Read::tail(1)).await.is_err());
+    assert!(store.read(&session, ReadRange::tail(1)).await.is_err());
     let refused = store
-        .append(&session, super::Append::any(vec![super::user("2")]))
+        .append(
+            &session,
+            super::Append::unconditional(vec![super::user_entry("2")]),
+        )
         .await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
 }
@@ -46,7 +55,7 @@ pub async fn restoring_brings_it_back_whole<S: Store>(store: &S) {
     store.restore(&session).await.unwrap();
     assert_eq!(store.record(&session).await.unwrap(), before);
     append(store, &session, "2").await;
-    assert_eq!(texts(store, &session).await, ["1", "2"]);
+    assert_eq!(read_texts(store, &session).await, ["1", "2"]);
     let again = store.restore(&session).await;
     assert!(matches!(again, Err(StoreError::NotInTrash(_))));
 }
@@ -69,7 +78,7 @@ pub async fn removal_is_from_the_trash_only<S: Store>(store: &S) {
         Err(StoreError::NoSuchSession(_))
     ));
     let fresh = session_with(store, "s", &["new"]).await;
-    assert_eq!(texts(store, &fresh).await, ["new"]);
+    assert_eq!(read_texts(store, &fresh).await, ["new"]);
 }
 
 /// A session that was restored and trashed again since has a new time in the trash, and is not
@@ -77,38 +86,38 @@ pub async fn removal_is_from_the_trash_only<S: Store>(store: &S) {
 pub async fn a_removal_is_of_what_was_decided_about<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1"]).await;
     store.trash(&session, at(5)).await.unwrap();
-    let decided = store.trashed(&owner(), at(9)).await.unwrap();
+    let decided = store.list_trashed(&owner(), at(9)).await.unwrap();
     let [decided] = &decided[..] else {
         panic!("{decided:?}");
     };
     store.restore(&session).await.unwrap();
-    let removing = store.remove_under(&session, Some(decided.at), None);
+    let removing = store.remove_fenced(&session, Some(decided.at), None);
     assert!(matches!(removing.await, Err(StoreError::NotInTrash(_))));
 
     store.trash(&session, at(7)).await.unwrap();
-    let removing = store.remove_under(&session, Some(decided.at), None);
+    let removing = store.remove_fenced(&session, Some(decided.at), None);
     let refused = removing.await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
     assert!(
         matches!(&refused, StoreError::TrashedAgain { id, at: since } if *id == session.id && *since == at(7)),
         "{refused:?}"
     );
-    assert_eq!(store.trashed(&owner(), at(9)).await.unwrap().len(), 1);
-    let removing = store.remove_under(&session, Some(at(7)), None);
+    assert_eq!(store.list_trashed(&owner(), at(9)).await.unwrap().len(), 1);
+    let removing = store.remove_fenced(&session, Some(at(7)), None);
     removing.await.unwrap();
-    assert_eq!(store.trashed(&owner(), at(9)).await.unwrap(), []);
+    assert_eq!(store.list_trashed(&owner(), at(9)).await.unwrap(), []);
 }
 
 /// An agent whose session was trashed gets a new one for its key.
 pub async fn a_key_is_free_once_its_session_is_trashed<S: Store>(store: &S) {
-    let mut first = birth("first");
+    let mut first = header("first");
     first.key = Some("k".parse().unwrap());
     store.create(&owner(), first).await.unwrap();
     store
         .trash(&owner().session(&session_id("first")), at(5))
         .await
         .unwrap();
-    let mut second = birth("second");
+    let mut second = header("second");
     second.key = Some("k".parse().unwrap());
     let created = store.create(&owner(), second).await.unwrap();
     assert!(!created.existed);
@@ -129,7 +138,7 @@ pub async fn a_restore_cannot_take_a_key_back<S: Store>(store: &S) {
 pub async fn an_id_in_the_trash_is_still_taken<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1"]).await;
     store.trash(&session, at(5)).await.unwrap();
-    let refused = store.create(&owner(), birth("s")).await;
+    let refused = store.create(&owner(), header("s")).await;
     assert!(matches!(refused, Err(StoreError::SessionExists(_))));
 }
 
@@ -139,24 +148,27 @@ pub async fn the_trash_is_listed_by_age<S: Store>(store: &S) {
         let session = session_with(store, id, &[]).await;
         store.trash(&session, at(second)).await.unwrap();
     }
-    let old = store.trashed(&owner(), at(25)).await.unwrap();
-    let ids: Vec<_> = old.iter().map(|t| (t.card.id.to_string(), t.at)).collect();
+    let old = store.list_trashed(&owner(), at(25)).await.unwrap();
+    let ids: Vec<_> = old.iter().map(|t| (t.info.id.to_string(), t.at)).collect();
     assert_eq!(ids, [("b".to_owned(), at(10)), ("c".to_owned(), at(20))]);
 }
 
 /// Whoever copies a whole store gets at what is in the trash as well.
 pub async fn what_is_trashed_can_be_copied<S: Store>(store: &S) {
     let session = session_with(store, "s", &["1", "2"]).await;
-    let all = Read::from(throughline_model::Seq(1), 10);
+    let all = ReadRange::starting_at(throughline_model::Seq(1), 10);
     let log = store.read_stored(&session, all).await.unwrap();
-    let birth = store.birth(&session).await.unwrap();
+    let birth = store.header(&session).await.unwrap();
     assert_eq!(
-        store.copy_of(&session, all).await.unwrap(),
+        store.read_for_copy(&session, all).await.unwrap(),
         (birth.clone(), log.clone())
     );
     store.trash(&session, at(5)).await.unwrap();
-    assert_eq!(store.copy_of(&session, all).await.unwrap(), (birth, log));
+    assert_eq!(
+        store.read_for_copy(&session, all).await.unwrap(),
+        (birth, log)
+    );
     store.remove(&session).await.unwrap();
-    let gone = store.copy_of(&session, all).await;
+    let gone = store.read_for_copy(&session, all).await;
     assert!(matches!(gone, Err(StoreError::NoSuchSession(_))));
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use throughline_model::{Body, Owner, Seq};
 
-use super::{append, append_body, at, birth, owner, session_id, session_with};
-use crate::{Filter, Store};
+use super::{append, append_body, at, header, owner, session_id, session_with};
+use crate::{SessionFilter, Store};
 
 /// Some of everything.
-async fn some_of_everything<S: Store>(store: &S) {
+async fn populate_store<S: Store>(store: &S) {
     let origin = session_with(store, "origin", &["1", "2"]).await;
     append_body(
         store,
@@ -19,7 +19,7 @@ async fn some_of_everything<S: Store>(store: &S) {
     )
     .await;
     append_body(store, &origin, Body::Pinned { text: "p".into() }).await;
-    store.fork(&origin, Seq(2), birth("branch")).await.unwrap();
+    store.fork(&origin, Seq(2), header("branch")).await.unwrap();
     append(store, &owner().session(&session_id("branch")), "3").await;
     let gone = session_with(store, "gone", &["x"]).await;
     store.trash(&gone, at(0)).await.unwrap();
@@ -28,7 +28,7 @@ async fn some_of_everything<S: Store>(store: &S) {
 
 /// A store that nothing happened to has nothing to tell.
 pub async fn a_sound_store_has_no_findings<S: Store>(store: &S) {
-    some_of_everything(store).await;
+    populate_store(store).await;
     let report = store.check(&|_, _| ()).await.unwrap();
     assert_eq!(report.findings, []);
     assert_eq!((report.sessions, report.blobs), (3, 1));
@@ -36,16 +36,16 @@ pub async fn a_sound_store_has_no_findings<S: Store>(store: &S) {
 
 /// A rebuild of what is right leaves it as it is.
 pub async fn a_rebuild_changes_nothing<S: Store>(store: &S) {
-    some_of_everything(store).await;
+    populate_store(store).await;
     let before = store
-        .list(&owner(), &Filter::default(), None, 10)
+        .list(&owner(), &SessionFilter::default(), None, 10)
         .await
         .unwrap();
     let report = store.rebuild(&|_, _| ()).await.unwrap();
     assert_eq!(report.findings, []);
     assert_eq!(
         store
-            .list(&owner(), &Filter::default(), None, 10)
+            .list(&owner(), &SessionFilter::default(), None, 10)
             .await
             .unwrap(),
         before
@@ -55,7 +55,7 @@ pub async fn a_rebuild_changes_nothing<S: Store>(store: &S) {
 /// Everybody with sessions is known to upkeep.
 pub async fn owners_are_known<S: Store>(store: &S) {
     let other: Owner = "other".parse().unwrap();
-    store.create(&other, birth("s")).await.unwrap();
+    store.create(&other, header("s")).await.unwrap();
     session_with(store, "s", &[]).await;
     assert_eq!(store.owners().await.unwrap(), [owner(), other]);
 }
@@ -65,7 +65,7 @@ pub async fn leases_are_listed_and_not_taken<S: Store>(store: &S) {
     let (mine, other) = (owner(), "other".parse::<Owner>().unwrap());
     let minute = Duration::from_secs(60);
     let take = async |owner: &Owner, name, term| {
-        let taken = store.take_lease(owner, name, "holder", term).await;
+        let taken = store.acquire_lease(owner, name, "holder", term).await;
         taken.unwrap()
     };
     let held = take(&mine, "held", minute).await;

@@ -3,22 +3,25 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use throughline_model::{Card, Digest, Owner, Project, SessionRef, Timestamp};
+use throughline_model::{Digest, Owner, Project, SessionInfo, SessionRef, Timestamp};
 
-use super::feed::Told;
+use super::change_feed::StoredChangeKind;
 use super::{MemoryStore, Session};
-use crate::{Candidate, Catalog, Cursor, Fence, Filter, Page, Scope, StoreError, Trashed};
+use crate::{
+    Candidate, Catalog, Cursor, Fence, Page, SessionFilter, SessionScope, StoreError,
+    TrashedSession,
+};
 
-impl Filter {
+impl SessionFilter {
     /// Whether a session with this card, in the trash or not, is meant.
-    fn admits(&self, card: &Card, trashed: bool) -> bool {
+    fn matches(&self, card: &SessionInfo, trashed: bool) -> bool {
         let scope = match self.scope {
-            Scope::Live => !trashed,
-            Scope::Trash => trashed,
+            SessionScope::Live => !trashed,
+            SessionScope::Trash => trashed,
         };
         let agent = card.agent.as_ref().map(|agent| agent.name.as_str());
         scope
-            && (self.own || !card.is_own())
+            && (self.include_internal || !card.is_internal())
             && self.tags.iter().all(|tag| card.tags.contains(tag))
             && self.agent.as_deref().is_none_or(|name| agent == Some(name))
             && self
@@ -34,13 +37,13 @@ impl Filter {
     }
 }
 
-fn sorted(mut cards: Vec<Card>) -> Vec<Card> {
+fn sort_by_activity(mut cards: Vec<SessionInfo>) -> Vec<SessionInfo> {
     cards.sort_by(|a, b| (b.last_activity, &b.id).cmp(&(a.last_activity, &a.id)));
     cards
 }
 
 /// The attachments that a session's entries name.
-fn attachments(session: &Session) -> Vec<Digest> {
+fn collect_attachments(session: &Session) -> Vec<Digest> {
     let entries = session.log.iter().filter_map(|stored| stored.decode().ok());
     let mut blobs = Vec::new();
     for entry in entries {
@@ -61,81 +64,80 @@ impl Catalog for MemoryStore {
     async fn list(
         &self,
         owner: &Owner,
-        filter: &Filter,
+        filter: &SessionFilter,
         after: Option<&Cursor>,
         limit: usize,
-    ) -> Result<Page<Card>, StoreError> {
-        let cards = self.with(owner, |space| {
+    ) -> Result<Page<SessionInfo>, StoreError> {
+        let cards = self.with_owner(owner, |space| {
             let matching = space.sessions.values().filter(|session| {
-                let card = &session.record.card;
-                filter.admits(card, session.trashed.is_some())
+                let card = &session.record.info;
+                filter.matches(card, session.trashed_at.is_some())
                     && after.is_none_or(|cursor| {
                         (card.last_activity, &card.id) < (cursor.last_activity, &cursor.id)
                     })
             });
             matching
-                .map(|session| session.record.card.clone())
+                .map(|session| session.record.info.clone())
                 .collect()
         });
-        Ok(Page::cut(sorted(cards), limit))
+        Ok(Page::from_overfetch(sort_by_activity(cards), limit))
     }
 
-    async fn count(&self, owner: &Owner, filter: &Filter) -> Result<u64, StoreError> {
-        self.with(owner, |space| {
-            let admitted = space
-                .sessions
-                .values()
-                .filter(|session| filter.admits(&session.record.card, session.trashed.is_some()));
+    async fn count(&self, owner: &Owner, filter: &SessionFilter) -> Result<u64, StoreError> {
+        self.with_owner(owner, |space| {
+            let admitted = space.sessions.values().filter(|session| {
+                filter.matches(&session.record.info, session.trashed_at.is_some())
+            });
             Ok(admitted.count() as u64)
         })
     }
 
-    async fn candidates(
+    async fn find_candidates(
         &self,
         owner: &Owner,
         text: &str,
         limit: usize,
     ) -> Result<Vec<Candidate>, StoreError> {
-        self.with(owner, |space| {
-            let is_it = |card: &Card| {
+        self.with_owner(owner, |space| {
+            let is_it = |card: &SessionInfo| {
                 card.id.as_str() == text
                     || card.key.as_ref().is_some_and(|key| key.as_str() == text)
                     || card.name.as_ref().is_some_and(|name| name.as_str() == text)
             };
-            let cards = space.sessions.values().map(|session| &session.record.card);
+            let cards = space.sessions.values().map(|session| &session.record.info);
             let meant = cards
                 .filter(|card| {
-                    is_it(card) || (card.id.as_str().starts_with(text) && !card.is_own())
+                    is_it(card) || (card.id.as_str().starts_with(text) && !card.is_internal())
                 })
                 .cloned()
                 .collect();
-            let mut cards = sorted(meant);
+            let mut cards = sort_by_activity(meant);
             cards.sort_by_key(|card| !is_it(card));
             cards.truncate(limit);
             Ok(cards
                 .into_iter()
                 .map(|card| Candidate {
-                    trashed: space.sessions[&card.id].trashed.is_some(),
-                    card,
+                    trashed: space.sessions[&card.id].trashed_at.is_some(),
+                    info: card,
                 })
                 .collect())
         })
     }
 
-    async fn trash_under(
+    async fn trash_fenced(
         &self,
         session: &SessionRef,
         at: Timestamp,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
-        self.with(&session.owner, |space| {
-            space.refuse_lost(fence)?;
+        self.with_owner(&session.owner, |space| {
+            space.reject_lost(fence)?;
             match space.sessions.get_mut(&session.id) {
                 None => Err(StoreError::NoSuchSession(session.id.clone())),
                 Some(found) => {
-                    if found.trashed.is_none() {
-                        found.trashed = Some(at);
-                        space.tell(&session.id, Told::Trashed);
+                    if found.trashed_at.is_none() {
+                        found.trashed_at = Some(at);
+                        space.record_change(&session.id, StoredChangeKind::Trashed);
                     }
                     Ok(())
                 }
@@ -144,49 +146,57 @@ impl Catalog for MemoryStore {
     }
 
     async fn restore(&self, session: &SessionRef) -> Result<(), StoreError> {
-        self.with(&session.owner, |space| {
+        self.with_owner(&session.owner, |space| {
             let Some(found) = space.sessions.get(&session.id) else {
                 return Err(StoreError::NoSuchSession(session.id.clone()));
             };
-            if found.trashed.is_none() {
+            if found.trashed_at.is_none() {
                 return Err(StoreError::NotInTrash(session.id.clone()));
             }
-            if let Some(key) = &found.birth.key {
-                space.refuse_taken_key(key)?;
+            if let Some(key) = &found.header.key {
+                space.reject_taken_key(key)?;
             }
             if let Some(found) = space.sessions.get_mut(&session.id) {
-                found.trashed = None;
+                found.trashed_at = None;
             }
-            space.tell(&session.id, Told::Restored);
+            space.record_change(&session.id, StoredChangeKind::Restored);
             Ok(())
         })
     }
 
-    async fn trashed(&self, owner: &Owner, before: Timestamp) -> Result<Vec<Trashed>, StoreError> {
-        self.with(owner, |space| {
+    async fn list_trashed(
+        &self,
+        owner: &Owner,
+        before: Timestamp,
+    ) -> Result<Vec<TrashedSession>, StoreError> {
+        self.with_owner(owner, |space| {
             let mut trashed: Vec<_> = space
                 .sessions
                 .values()
                 .filter_map(|session| {
-                    let at = session.trashed.filter(|at| *at < before)?;
-                    let card = session.record.card.clone();
-                    Some(Trashed { card, at })
+                    let at = session.trashed_at.filter(|at| *at < before)?;
+                    let card = session.record.info.clone();
+                    Some(TrashedSession { info: card, at })
                 })
                 .collect();
-            trashed.sort_by(|a, b| (a.at, &a.card.id).cmp(&(b.at, &b.card.id)));
+            trashed.sort_by(|a, b| (a.at, &a.info.id).cmp(&(b.at, &b.info.id)));
             Ok(trashed)
         })
     }
 
-    async fn remove_under(
+    async fn remove_fenced(
         &self,
         session: &SessionRef,
         trashed_at: Option<Timestamp>,
         fence: Option<&Fence>,
     ) -> Result<(), StoreError> {
-        self.with(&session.owner, |space| {
-            space.refuse_lost(fence)?;
-            match space.sessions.get(&session.id).map(|found| found.trashed) {
+        self.with_owner(&session.owner, |space| {
+            space.reject_lost(fence)?;
+            match space
+                .sessions
+                .get(&session.id)
+                .map(|found| found.trashed_at)
+            {
                 None => Err(StoreError::NoSuchSession(session.id.clone())),
                 Some(None) => Err(StoreError::NotInTrash(session.id.clone())),
                 Some(Some(at)) if trashed_at.is_some_and(|expected| expected != at) => {
@@ -197,13 +207,20 @@ impl Catalog for MemoryStore {
                 }
                 Some(Some(_)) => {
                     let removed = space.sessions.remove(&session.id);
-                    space.happened.retain(|(_, happened)| {
+                    space.changes.retain(|(_, happened)| {
                         happened.session != session.id
-                            || !matches!(happened.what, Told::Appended(_))
+                            || !matches!(happened.kind, StoredChangeKind::Appended(_))
                     });
-                    space.tell(&session.id, Told::Removed);
-                    let blobs = removed.iter().flat_map(attachments).collect::<Vec<_>>();
-                    let kept: HashSet<_> = space.sessions.values().flat_map(attachments).collect();
+                    space.record_change(&session.id, StoredChangeKind::Removed);
+                    let blobs = removed
+                        .iter()
+                        .flat_map(collect_attachments)
+                        .collect::<Vec<_>>();
+                    let kept: HashSet<_> = space
+                        .sessions
+                        .values()
+                        .flat_map(collect_attachments)
+                        .collect();
                     for blob in blobs.iter().filter(|blob| !kept.contains(blob)) {
                         space.blobs.remove(blob);
                     }
@@ -213,12 +230,12 @@ impl Catalog for MemoryStore {
         })
     }
 
-    async fn projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
-        self.with(owner, |space| Ok(space.projects.clone()))
+    async fn list_projects(&self, owner: &Owner) -> Result<Vec<Project>, StoreError> {
+        self.with_owner(owner, |space| Ok(space.projects.clone()))
     }
 
     async fn put_project(&self, owner: &Owner, project: &Project) -> Result<(), StoreError> {
-        self.with(owner, |space| {
+        self.with_owner(owner, |space| {
             match space
                 .projects
                 .iter_mut()

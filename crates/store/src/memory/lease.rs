@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use throughline_model::{Owner, Timestamp, to_micros};
+use throughline_model::{Owner, Timestamp, truncate_to_micros};
 
-use super::{MemoryStore, Space};
-use crate::{Fence, Lease, Leases, StoreError, is_in_effect};
+use super::{MemoryStore, OwnerData};
+use crate::{Fence, Lease, LeaseStore, StoreError, is_lease_in_effect};
 
 /// A lease, and when it was last granted or renewed.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Clock {
     }
 
     fn now(&self) -> Timestamp {
-        to_micros((self.0)())
+        truncate_to_micros((self.0)())
     }
 }
 
@@ -48,7 +48,7 @@ impl GrantedLease {
     fn new(lease: Lease, now: Timestamp, term: Duration) -> Self {
         Self {
             lease: Lease {
-                expires_at: to_micros(now.checked_add(term).unwrap_or(Timestamp::MAX)),
+                expires_at: truncate_to_micros(now.checked_add(term).unwrap_or(Timestamp::MAX)),
                 ..lease
             },
             granted_at: now,
@@ -56,39 +56,39 @@ impl GrantedLease {
     }
 
     fn is_in_effect(&self, now: Timestamp) -> bool {
-        is_in_effect(self.granted_at, self.lease.expires_at, now)
+        is_lease_in_effect(self.granted_at, self.lease.expires_at, now)
     }
 }
 
-impl Space {
+impl OwnerData {
     /// Whether what is written under this may still be.
-    pub(super) fn holds(&self, fence: Option<&Fence>) -> bool {
+    pub(super) fn is_fence_held(&self, fence: Option<&Fence>) -> bool {
         let held = |fence: &Fence| {
             let granted = self.leases.get(&fence.name);
-            granted.is_some_and(|granted| granted.lease.number == fence.number)
+            granted.is_some_and(|granted| granted.lease.fencing_token == fence.fencing_token)
         };
-        fence.is_none_or(|fence| fence.each().all(held))
+        fence.is_none_or(|fence| fence.iter().all(held))
     }
 
     /// Refuses what is written under a lease that is another's.
-    pub(super) fn refuse_lost(&self, fence: Option<&Fence>) -> Result<(), StoreError> {
+    pub(super) fn reject_lost(&self, fence: Option<&Fence>) -> Result<(), StoreError> {
         match fence {
-            Some(fence) if !self.holds(Some(fence)) => Err(fence.lost()),
+            Some(fence) if !self.is_fence_held(Some(fence)) => Err(fence.lost_error()),
             _ => Ok(()),
         }
     }
 }
 
 #[async_trait]
-impl Leases for MemoryStore {
-    async fn take_lease(
+impl LeaseStore for MemoryStore {
+    async fn acquire_lease(
         &self,
         owner: &Owner,
         name: &str,
         holder: &str,
         term: Duration,
     ) -> Result<Lease, StoreError> {
-        self.with(owner, |space| {
+        self.with_owner(owner, |space| {
             let now = self.clock.now();
             if let Some(held) = space.leases.get(name)
                 && held.lease.holder != holder
@@ -104,7 +104,7 @@ impl Leases for MemoryStore {
                 owner: owner.clone(),
                 name: name.to_owned(),
                 holder: holder.to_owned(),
-                number: self.leased.fetch_add(1, Ordering::Relaxed) + 1,
+                fencing_token: self.last_fencing_token.fetch_add(1, Ordering::Relaxed) + 1,
                 expires_at: now,
             };
             let granted = GrantedLease::new(lease, now, term);
@@ -115,8 +115,8 @@ impl Leases for MemoryStore {
     }
 
     async fn renew_lease(&self, lease: &Lease, term: Duration) -> Result<Lease, StoreError> {
-        self.with(&lease.owner, |space| {
-            space.refuse_lost(Some(&lease.fence()))?;
+        self.with_owner(&lease.owner, |space| {
+            space.reject_lost(Some(&lease.fence()))?;
             let renewed = GrantedLease::new(lease.clone(), self.clock.now(), term);
             let lease = renewed.lease.clone();
             space.leases.insert(lease.name.clone(), renewed);
@@ -125,8 +125,8 @@ impl Leases for MemoryStore {
     }
 
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.with(&lease.owner, |space| {
-            if space.holds(Some(&lease.fence())) {
+        self.with_owner(&lease.owner, |space| {
+            if space.is_fence_held(Some(&lease.fence())) {
                 space.leases.remove(&lease.name);
             }
             Ok(())
@@ -134,7 +134,7 @@ impl Leases for MemoryStore {
     }
 
     async fn peek_lease(&self, owner: &Owner, name: &str) -> Result<Option<Lease>, StoreError> {
-        self.with(owner, |space| {
+        self.with_owner(owner, |space| {
             let now = self.clock.now();
             let held = space.leases.get(name).filter(|held| held.is_in_effect(now));
             Ok(held.map(|held| held.lease.clone()))

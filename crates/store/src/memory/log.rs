@@ -3,55 +3,69 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use throughline_model::{Birth, EntryId, Owner, Record, Seq, SessionRef, StoredEntry};
+use throughline_model::{EntryId, Owner, Record, Seq, SessionHeader, SessionRef, StoredEntry};
 
-use super::feed::Told;
-use super::{MemoryStore, Session, encoding, fold, usize_of};
+use super::change_feed::StoredChangeKind;
+use super::{MemoryStore, Session, encoding_error, fold_log, seq_to_usize};
 use crate::{
-    Append, Appended, Created, LogStore, Read, StoreError, decode, refuse_large_entry, verify,
+    Append, AppendOutcome, CreateOutcome, LogStore, ReadRange, StoreError, decode_entry,
+    refuse_large_entry, verify_entry,
 };
 
 #[async_trait]
 impl LogStore for MemoryStore {
-    async fn create(&self, owner: &Owner, birth: Birth) -> Result<Created, StoreError> {
-        self.with(owner, |space| space.create(birth))
+    async fn create(
+        &self,
+        owner: &Owner,
+        birth: SessionHeader,
+    ) -> Result<CreateOutcome, StoreError> {
+        self.with_owner(owner, |space| space.create(birth))
     }
 
-    async fn append(&self, to: &SessionRef, append: Append) -> Result<Appended, StoreError> {
-        self.with(&to.owner, |space| space.append(&to.id, append))
+    async fn append(&self, to: &SessionRef, append: Append) -> Result<AppendOutcome, StoreError> {
+        self.with_owner(&to.owner, |space| space.append(&to.id, append))
     }
 
     async fn record(&self, of: &SessionRef) -> Result<Record, StoreError> {
-        self.with(&of.owner, |space| Ok(space.live(&of.id)?.record.clone()))
+        self.with_owner(&of.owner, |space| {
+            Ok(space.live_session(&of.id)?.record.clone())
+        })
     }
 
-    async fn birth(&self, of: &SessionRef) -> Result<Birth, StoreError> {
-        self.with(&of.owner, |space| Ok(space.live(&of.id)?.birth.clone()))
+    async fn header(&self, of: &SessionRef) -> Result<SessionHeader, StoreError> {
+        self.with_owner(&of.owner, |space| {
+            Ok(space.live_session(&of.id)?.header.clone())
+        })
     }
 
     async fn read_stored(
         &self,
         of: &SessionRef,
-        read: Read,
+        read: ReadRange,
     ) -> Result<Vec<StoredEntry>, StoreError> {
-        self.with(&of.owner, |space| {
-            Ok(stretch(&space.live(&of.id)?.log, read))
+        self.with_owner(&of.owner, |space| {
+            Ok(read_range(&space.live_session(&of.id)?.log, read))
         })
     }
 
-    async fn copy_of(
+    async fn read_for_copy(
         &self,
         of: &SessionRef,
-        read: Read,
-    ) -> Result<(Birth, Vec<StoredEntry>), StoreError> {
-        self.with(&of.owner, |space| match space.sessions.get(&of.id) {
+        read: ReadRange,
+    ) -> Result<(SessionHeader, Vec<StoredEntry>), StoreError> {
+        self.with_owner(&of.owner, |space| match space.sessions.get(&of.id) {
             None => Err(StoreError::NoSuchSession(of.id.clone())),
-            Some(session) => Ok((session.birth.clone(), stretch(&session.log, read))),
+            Some(session) => Ok((session.header.clone(), read_range(&session.log, read))),
         })
     }
 
-    async fn fork(&self, of: &SessionRef, at: Seq, birth: Birth) -> Result<Record, StoreError> {
-        self.with(&of.owner, |space| space.fork(&of.id, at, birth))
+    async fn fork(
+        &self,
+        of: &SessionRef,
+        at: Seq,
+        birth: SessionHeader,
+    ) -> Result<Record, StoreError> {
+        self.with_owner(&of.owner, |space| space.fork(&of.id, at, birth))
     }
 
     async fn locate(
@@ -59,7 +73,9 @@ impl LogStore for MemoryStore {
         of: &SessionRef,
         ids: &[EntryId],
     ) -> Result<Vec<Option<Seq>>, StoreError> {
-        self.with(&of.owner, |space| Ok(space.live(&of.id)?.locate(ids)))
+        self.with_owner(&of.owner, |space| {
+            Ok(space.live_session(&of.id)?.locate(ids))
+        })
     }
 
     async fn erase(
@@ -68,12 +84,12 @@ impl LogStore for MemoryStore {
         entries: &[Seq],
         reason: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.with(&of.owner, |space| {
-            let session = space.live(&of.id)?;
-            let head = session.record.card.head;
+        self.with_owner(&of.owner, |space| {
+            let session = space.live_session(&of.id)?;
+            let head = session.record.info.head;
             let mut tombstones = Vec::new();
             for seq in entries {
-                let Some(stored) = usize_of(*seq)
+                let Some(stored) = seq_to_usize(*seq)
                     .checked_sub(1)
                     .and_then(|i| session.log.get(i))
                 else {
@@ -83,12 +99,14 @@ impl LogStore for MemoryStore {
                         head,
                     });
                 };
-                let erased = stored.erased(reason).map_err(|e| encoding(e.into()))?;
+                let erased = stored
+                    .to_tombstone(reason)
+                    .map_err(|e| encoding_error(e.into()))?;
                 tombstones.push((Arc::clone(stored), Arc::new(erased)));
             }
             for (stored, _) in &tombstones {
                 space
-                    .tokens
+                    .token_counts
                     .retain(|(_, digest), _| *digest != stored.digest);
             }
             // Forks share the very entry, so they are found by it.
@@ -96,49 +114,49 @@ impl LogStore for MemoryStore {
                 for (stored, erased) in &tombstones {
                     if let Some(slot) = session
                         .log
-                        .get_mut(usize_of(stored.seq) - 1)
+                        .get_mut(seq_to_usize(stored.seq) - 1)
                         .filter(|slot| Arc::ptr_eq(slot, stored))
                     {
                         *slot = Arc::clone(erased);
                     }
                 }
-                session.record = fold(&session.birth, &session.log)?;
+                session.record = fold_log(&session.header, &session.log)?;
             }
             for seq in entries {
-                let home = space.home(&of.id, *seq);
-                space.tell(&home, Told::Erased(*seq));
+                let home = space.find_appended_session(&of.id, *seq);
+                space.record_change(&home, StoredChangeKind::Erased(*seq));
             }
             Ok(())
         })
     }
 
-    async fn adopt(
+    async fn import_log(
         &self,
         owner: &Owner,
-        birth: Birth,
+        birth: SessionHeader,
         entries: Vec<StoredEntry>,
     ) -> Result<u64, StoreError> {
-        self.with(owner, |space| {
+        self.with_owner(owner, |space| {
             let id = birth.id.clone();
             let mut next = if space.sessions.contains_key(&id) {
-                space.live(&id)?.clone()
+                space.live_session(&id)?.clone()
             } else {
                 if let Some(key) = &birth.key {
-                    space.refuse_taken_key(key)?;
+                    space.reject_taken_key(key)?;
                 }
                 Session {
                     record: Record::new(&birth),
-                    birth,
+                    header: birth,
                     log: Vec::new(),
-                    trashed: None,
+                    trashed_at: None,
                 }
             };
             let mut new = 0;
-            let first = next.record.card.head;
+            let first = next.record.info.head;
             for stored in entries {
-                let card = &next.record.card;
+                let card = &next.record.info;
                 if stored.seq <= card.head {
-                    let index = usize_of(stored.seq).saturating_sub(1);
+                    let index = seq_to_usize(stored.seq).saturating_sub(1);
                     if next
                         .log
                         .get(index)
@@ -160,16 +178,16 @@ impl LogStore for MemoryStore {
                     });
                 }
                 refuse_large_entry(&stored.payload)?;
-                verify(&id, &stored, &card.digest)?;
-                next.record.apply(&decode(&id, &stored)?);
+                verify_entry(&id, &stored, &card.digest)?;
+                next.record.apply(&decode_entry(&id, &stored)?);
                 next.log.push(Arc::new(stored));
                 new += 1;
             }
             if !space.sessions.contains_key(&id) {
-                space.tell(&id, Told::Created);
+                space.record_change(&id, StoredChangeKind::Created);
             }
-            for seq in first.0 + 1..=next.record.card.head.0 {
-                space.tell(&id, Told::Appended(Seq(seq)));
+            for seq in first.0 + 1..=next.record.info.head.0 {
+                space.record_change(&id, StoredChangeKind::Appended(Seq(seq)));
             }
             space.sessions.insert(id, next);
             Ok(new)
@@ -178,9 +196,11 @@ impl LogStore for MemoryStore {
 }
 
 /// The part of a log that is meant.
-fn stretch(log: &[Arc<StoredEntry>], read: Read) -> Vec<StoredEntry> {
-    let end = read.to.map_or(log.len(), |to| usize_of(to).min(log.len()));
-    let start = usize_of(read.from).max(1) - 1;
+fn read_range(log: &[Arc<StoredEntry>], read: ReadRange) -> Vec<StoredEntry> {
+    let end = read
+        .to
+        .map_or(log.len(), |to| seq_to_usize(to).min(log.len()));
+    let start = seq_to_usize(read.from).max(1) - 1;
     let stretch = log.get(start..end).unwrap_or(&[]);
     let stretch = if read.from_end {
         &stretch[stretch.len().saturating_sub(read.limit)..]

@@ -4,65 +4,66 @@
 //! fork than a store that lasts, and impossible to get wrong: it is what the random
 //! tests of the others are compared with.
 
-mod access;
+mod api_tokens;
 mod catalog;
-mod feed;
+mod change_feed;
 mod lease;
 mod log;
-mod tokens;
-mod upkeep;
+mod maintenance;
+mod token_counts;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throughline_model::{
-    Birth, Digest, Entry, EntryId, Lineage, Owner, Project, Record, Seq, SessionId, StoredEntry,
-    Timestamp, Token,
+    ApiToken, Digest, Entry, EntryId, Lineage, Owner, Project, Record, Seq, SessionHeader,
+    SessionId, StoredEntry, Timestamp,
 };
 
-use crate::append::{Settled, settle};
+use crate::append::{AppendDecision, decide_append};
 use crate::{
-    Append, Appended, Created, How, OnConflict, Position, StoreError, decode, refuse_large_entry,
+    Append, AppendKind, AppendOutcome, CreateOutcome, OnConflict, Position, StoreError,
+    decode_entry, refuse_large_entry,
 };
-use feed::{Happened, Told};
+use change_feed::{StoredChange, StoredChangeKind};
 use lease::{Clock, GrantedLease};
 
 /// A store that lives as long as the program.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    spaces: Mutex<BTreeMap<Owner, Space>>,
+    owners: Mutex<BTreeMap<Owner, OwnerData>>,
     /// The position of the last change.
     position: AtomicU64,
-    access: Mutex<Vec<Token>>,
+    api_tokens: Mutex<Vec<ApiToken>>,
     /// How many leases were ever taken.
-    leased: AtomicU64,
+    last_fencing_token: AtomicU64,
     /// By which leases expire.
     clock: Clock,
 }
 
 /// Everything of one owner.
 #[derive(Debug, Default)]
-struct Space {
+struct OwnerData {
     sessions: BTreeMap<SessionId, Session>,
     blobs: HashMap<Digest, Vec<u8>>,
     projects: Vec<Project>,
     /// What entries cost, by encoding and digest: forks share entries, and so counts.
-    tokens: HashMap<(String, Digest), u64>,
+    token_counts: HashMap<(String, Digest), u64>,
     /// What happened, in order.
-    happened: Vec<(Position, Happened)>,
+    changes: Vec<(Position, StoredChange)>,
     /// What has just happened and has no position yet.
-    news: Vec<Happened>,
+    pending_changes: Vec<StoredChange>,
     /// Who does what alone, by its name.
     leases: HashMap<String, GrantedLease>,
 }
 
 #[derive(Debug, Clone)]
 struct Session {
-    birth: Birth,
+    header: SessionHeader,
     record: Record,
     log: Vec<Arc<StoredEntry>>,
-    trashed: Option<Timestamp>,
+    trashed_at: Option<Timestamp>,
 }
 
 impl MemoryStore {
@@ -79,53 +80,56 @@ impl MemoryStore {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Owner, Space>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Owner, OwnerData>> {
         // A panic elsewhere cannot leave a half-made change: each is made in one go.
-        self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, owner: &Owner, f: impl FnOnce(&mut Space) -> T) -> T {
+    fn with_owner<T>(&self, owner: &Owner, f: impl FnOnce(&mut OwnerData) -> T) -> T {
         let mut spaces = self.lock();
         let space = spaces.entry(owner.clone()).or_default();
         let done = f(space);
-        for happened in std::mem::take(&mut space.news) {
+        for happened in std::mem::take(&mut space.pending_changes) {
             // Under the lock: positions and changes come in one order.
             let position = self.position.fetch_add(1, Ordering::Relaxed) + 1;
-            space.happened.push((Position(position), happened));
+            space.changes.push((Position(position), happened));
         }
         done
     }
 }
 
-impl Space {
-    fn tell(&mut self, session: &SessionId, what: Told) {
+impl OwnerData {
+    fn record_change(&mut self, session: &SessionId, what: StoredChangeKind) {
         let session = session.clone();
-        self.news.push(Happened { session, what });
+        self.pending_changes.push(StoredChange {
+            session,
+            kind: what,
+        });
     }
 
-    fn live(&mut self, id: &SessionId) -> Result<&mut Session, StoreError> {
+    fn live_session(&mut self, id: &SessionId) -> Result<&mut Session, StoreError> {
         match self.sessions.get_mut(id) {
             None => Err(StoreError::NoSuchSession(id.clone())),
-            Some(session) if session.trashed.is_some() => Err(StoreError::InTrash(id.clone())),
+            Some(session) if session.trashed_at.is_some() => Err(StoreError::InTrash(id.clone())),
             Some(session) => Ok(session),
         }
     }
 
-    fn create(&mut self, birth: Birth) -> Result<Created, StoreError> {
+    fn create(&mut self, birth: SessionHeader) -> Result<CreateOutcome, StoreError> {
         if let Some(key) = &birth.key {
             let holder = self.sessions.values().find(|session| {
-                session.trashed.is_none() && session.birth.key.as_ref() == Some(key)
+                session.trashed_at.is_none() && session.header.key.as_ref() == Some(key)
             });
             if let Some(session) = holder {
-                return Ok(Created {
+                return Ok(CreateOutcome {
                     record: session.record.clone(),
                     existed: true,
                 });
             }
         }
         if let Some(session) = self.sessions.get(&birth.id) {
-            if session.birth == birth && session.trashed.is_none() {
-                return Ok(Created {
+            if session.header == birth && session.trashed_at.is_none() {
+                return Ok(CreateOutcome {
                     record: session.record.clone(),
                     existed: true,
                 });
@@ -136,77 +140,83 @@ impl Space {
         let session = Session {
             record: record.clone(),
             log: Vec::new(),
-            trashed: None,
-            birth,
+            trashed_at: None,
+            header: birth,
         };
-        self.tell(&session.birth.id.clone(), Told::Created);
-        self.sessions.insert(session.birth.id.clone(), session);
-        Ok(Created {
+        self.record_change(&session.header.id.clone(), StoredChangeKind::Created);
+        self.sessions.insert(session.header.id.clone(), session);
+        Ok(CreateOutcome {
             record,
             existed: false,
         })
     }
 
-    fn fork(&mut self, of: &SessionId, at: Seq, mut birth: Birth) -> Result<Record, StoreError> {
-        let origin = self.live(of)?.clone();
-        if at > origin.record.card.head {
+    fn fork(
+        &mut self,
+        of: &SessionId,
+        at: Seq,
+        mut birth: SessionHeader,
+    ) -> Result<Record, StoreError> {
+        let origin = self.live_session(of)?.clone();
+        if at > origin.record.info.head {
             return Err(StoreError::NoSuchEntry {
                 id: of.clone(),
                 seq: at,
-                head: origin.record.card.head,
+                head: origin.record.info.head,
             });
         }
         birth.lineage = Lineage::Forked {
             session: of.clone(),
             at,
         };
-        let shared = &origin.log[..usize_of(at)];
-        let (birth, record) = fold(&origin.birth, shared)?.fork(birth);
+        let shared = &origin.log[..seq_to_usize(at)];
+        let (birth, record) = fold_log(&origin.header, shared)?.fork(birth);
         if let Some(existing) = self.sessions.get(&birth.id) {
-            if existing.birth == birth && existing.trashed.is_none() {
+            if existing.header == birth && existing.trashed_at.is_none() {
                 return Ok(existing.record.clone());
             }
             return Err(StoreError::SessionExists(birth.id));
         }
         if let Some(key) = &birth.key {
-            self.refuse_taken_key(key)?;
+            self.reject_taken_key(key)?;
         }
-        self.tell(&birth.id, Told::Created);
+        self.record_change(&birth.id, StoredChangeKind::Created);
         self.sessions.insert(
             birth.id.clone(),
             Session {
-                birth,
+                header: birth,
                 record: record.clone(),
                 log: shared.to_vec(),
-                trashed: None,
+                trashed_at: None,
             },
         );
         Ok(record)
     }
 
     /// The session that an entry was appended to: this one, or one it shares it with.
-    fn home(&self, id: &SessionId, seq: Seq) -> SessionId {
-        match self.sessions.get(id).map(|session| &session.birth.lineage) {
-            Some(Lineage::Forked { session, at }) if seq <= *at => self.home(session, seq),
+    fn find_appended_session(&self, id: &SessionId, seq: Seq) -> SessionId {
+        match self.sessions.get(id).map(|session| &session.header.lineage) {
+            Some(Lineage::Forked { session, at }) if seq <= *at => {
+                self.find_appended_session(session, seq)
+            }
             _ => id.clone(),
         }
     }
 
-    fn refuse_taken_key(&self, key: &throughline_model::Key) -> Result<(), StoreError> {
-        let holder = self
-            .sessions
-            .values()
-            .find(|session| session.trashed.is_none() && session.birth.key.as_ref() == Some(key));
+    fn reject_taken_key(&self, key: &throughline_model::Key) -> Result<(), StoreError> {
+        let holder = self.sessions.values().find(|session| {
+            session.trashed_at.is_none() && session.header.key.as_ref() == Some(key)
+        });
         match holder {
             None => Ok(()),
             Some(session) => Err(StoreError::KeyTaken {
                 key: key.clone(),
-                held_by: session.birth.id.clone(),
+                held_by: session.header.id.clone(),
             }),
         }
     }
 
-    fn append(&mut self, id: &SessionId, append: Append) -> Result<Appended, StoreError> {
+    fn append(&mut self, id: &SessionId, append: Append) -> Result<AppendOutcome, StoreError> {
         for attachment in append
             .entries
             .iter()
@@ -217,38 +227,38 @@ impl Space {
                 return Err(StoreError::NoSuchBlob(attachment.blob));
             }
         }
-        let holds = self.holds(append.fence.as_ref());
-        let session = self.live(id)?;
+        let holds = self.is_fence_held(append.fence.as_ref());
+        let session = self.live_session(id)?;
         let ids: Vec<_> = append.entries.iter().map(|new| new.id).collect();
         let found = session.locate(&ids);
-        match settle(id, session.record.card.head, &append, &found, holds)? {
-            Settled::Repeat(start) => {
-                let from = usize_of(start) - 1;
+        match decide_append(id, session.record.info.head, &append, &found, holds)? {
+            AppendDecision::Repeat(start) => {
+                let from = seq_to_usize(start) - 1;
                 let entries = session.log[from..from + ids.len()]
                     .iter()
-                    .map(|stored| decode(id, stored))
+                    .map(|stored| decode_entry(id, stored))
                     .collect::<Result<_, _>>()?;
-                Ok(Appended {
+                Ok(AppendOutcome {
                     session: id.clone(),
                     entries,
-                    how: How::Repeated,
+                    kind: AppendKind::Repeated,
                 })
             }
-            Settled::Append { rebased } => {
-                let entries = session.push(&append, rebased)?;
+            AppendDecision::Append { rebased } => {
+                let entries = session.append_entries(&append, rebased)?;
                 for entry in &entries {
-                    self.tell(id, Told::Appended(entry.seq));
+                    self.record_change(id, StoredChangeKind::Appended(entry.seq));
                 }
-                Ok(Appended {
+                Ok(AppendOutcome {
                     session: id.clone(),
                     entries,
-                    how: match rebased {
-                        None => How::Appended,
-                        Some(_) => How::Rebased,
+                    kind: match rebased {
+                        None => AppendKind::Appended,
+                        Some(_) => AppendKind::Rebased,
                     },
                 })
             }
-            Settled::Fork(at) => {
+            AppendDecision::Fork(at) => {
                 let OnConflict::Fork(birth) = append.on_conflict else {
                     return Err(StoreError::Unsupported("fork without a birth"));
                 };
@@ -258,11 +268,11 @@ impl Space {
                 }
                 let late = Append {
                     fence: append.fence,
-                    ..Append::any(append.entries)
+                    ..Append::unconditional(append.entries)
                 };
                 let mut appended = self.append(&fork, late)?;
-                if appended.how == How::Appended {
-                    appended.how = How::Forked;
+                if appended.kind == AppendKind::Appended {
+                    appended.kind = AppendKind::Forked;
                 }
                 Ok(appended)
             }
@@ -273,8 +283,8 @@ impl Space {
 impl Session {
     /// Where the entries are in what this session does not share with its origin.
     fn locate(&self, ids: &[EntryId]) -> Vec<Option<Seq>> {
-        let shared = match self.birth.lineage {
-            Lineage::Forked { at, .. } => usize_of(at),
+        let shared = match self.header.lineage {
+            Lineage::Forked { at, .. } => seq_to_usize(at),
             Lineage::Root | Lineage::Continued { .. } => 0,
         };
         let own = self.log.iter().skip(shared);
@@ -282,16 +292,20 @@ impl Session {
         ids.iter().map(|id| by_id.get(id).copied()).collect()
     }
 
-    fn push(&mut self, append: &Append, rebased: Option<Seq>) -> Result<Vec<Entry>, StoreError> {
+    fn append_entries(
+        &mut self,
+        append: &Append,
+        rebased: Option<Seq>,
+    ) -> Result<Vec<Entry>, StoreError> {
         let mut record = self.record.clone();
         let mut log = Vec::new();
         let mut entries = Vec::new();
         for new in &append.entries {
-            let card = &record.card;
-            let stored = StoredEntry::after(&card.digest, card.head.next(), new, rebased)
-                .map_err(|source| encoding(source.into()))?;
+            let card = &record.info;
+            let stored = StoredEntry::from_new(&card.digest, card.head.next(), new, rebased)
+                .map_err(|source| encoding_error(source.into()))?;
             refuse_large_entry(&stored.payload)?;
-            let entry = decode(&self.birth.id, &stored)?;
+            let entry = decode_entry(&self.header.id, &stored)?;
             record.apply(&entry);
             log.push(Arc::new(stored));
             entries.push(entry);
@@ -302,21 +316,21 @@ impl Session {
     }
 }
 
-fn encoding(source: crate::BoxError) -> StoreError {
+fn encoding_error(source: crate::BoxError) -> StoreError {
     StoreError::Backend {
         during: "encoding an entry",
         source,
     }
 }
 
-fn usize_of(seq: Seq) -> usize {
+fn seq_to_usize(seq: Seq) -> usize {
     usize::try_from(seq.0).unwrap_or(usize::MAX)
 }
 
-fn fold(birth: &Birth, log: &[Arc<StoredEntry>]) -> Result<Record, StoreError> {
+fn fold_log(birth: &SessionHeader, log: &[Arc<StoredEntry>]) -> Result<Record, StoreError> {
     let mut record = Record::new(birth);
     for stored in log {
-        record.apply(&decode(&birth.id, stored)?);
+        record.apply(&decode_entry(&birth.id, stored)?);
     }
     Ok(record)
 }

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
-use throughline::{Finding, HealthFinding, HealthReport, IndexProblem, Report};
+use throughline::{CheckReport, Finding, HealthFinding, HealthReport, IndexProblem};
 
 /// Every finding as JSON, each with its remedy.
-pub(super) fn as_json(report: &Report, health: &HealthReport) -> Result<Vec<Value>> {
+pub(super) fn findings_to_json(report: &CheckReport, health: &HealthReport) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for finding in &report.findings {
         all.push(with_remedy(finding, remedy(finding))?);

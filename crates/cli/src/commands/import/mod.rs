@@ -1,20 +1,20 @@
 //! `tl import`
 
-mod file;
+mod native_file;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use throughline::Patience;
-use throughline_formats::Agent;
+use throughline::IndexWait;
+use throughline_formats::SourceFormat;
 
 use super::search;
+use crate::agent_import::{self, AgentImporter, ImportTotals};
 use crate::app::App;
-use crate::importing::{self, Bringing, Totals};
-use crate::report::Refusal;
+use crate::error_report::UserError;
 use crate::time::parse_instant;
-use file::Format;
+use native_file::Format;
 
 /// Bring sessions in
 ///
@@ -38,7 +38,7 @@ pub(crate) struct ImportArgs {
     /// chatgpt, openai-agents, conversations, messages, aiarmy, chat-loop, bot, agent-cli,
     /// dagent (may be repeated)
     #[arg(long, value_name = "NAME")]
-    from: Vec<Agent>,
+    from: Vec<SourceFormat>,
     /// Look here instead of where the agent keeps its sessions: a folder or a file (may be
     /// repeated)
     #[arg(long, requires = "from")]
@@ -57,57 +57,61 @@ pub(crate) struct ImportArgs {
 pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
     let sources = match &args.file {
         Some(file) => {
-            let path = app.path(file);
+            let path = app.resolve_path(file);
             let agents = match args.from.as_slice() {
-                [] => Agent::of(&path).into_iter().collect(),
+                [] => SourceFormat::detect(&path).into_iter().collect(),
                 named => named.to_vec(),
             };
             if args.format.is_some() || agents.is_empty() || file.as_os_str() == "-" {
-                return file::run(app, file, &args).await;
+                return native_file::run(app, file, &args).await;
             }
             let places = [file.clone()];
-            let sources = importing::sources(app, &agents, &places);
+            let sources = agent_import::find_sources(app, &agents, &places);
             if sources.is_empty() {
                 let what = format!("{} holds no sessions of {}", file.display(), agents[0]);
-                return Err(Refusal::invalid(what).into());
+                return Err(UserError::invalid(what).into());
             }
             sources
         }
         None => {
             let agents = match args.from.as_slice() {
-                [] => Agent::ALL.to_vec(),
+                [] => SourceFormat::ALL.to_vec(),
                 named => named.to_vec(),
             };
-            if let Some(missing) = args.path.iter().find(|path| !app.path(path).exists()) {
-                return Err(Refusal {
+            if let Some(missing) = args
+                .path
+                .iter()
+                .find(|path| !app.resolve_path(path).exists())
+            {
+                return Err(UserError {
                     what: format!("there is no {}", missing.display()),
                     hint: None,
                     kind: throughline::ErrorKind::NotFound,
                 }
                 .into());
             }
-            importing::sources(app, &agents, &args.path)
+            agent_import::find_sources(app, &agents, &args.path)
         }
     };
     let since = match &args.since {
         Some(text) => {
             let now = app.tl().await?.now();
-            Some(parse_instant(text, now, &app.zone).map_err(Refusal::invalid)?)
+            Some(parse_instant(text, now, &app.zone).map_err(UserError::invalid)?)
         }
         None => None,
     };
     let mut sources = sources;
     sources.retain(|source| since.is_none_or(|since| source.modified >= Some(since)));
     let bar = app.ui.progress("Importing", "bytes");
-    let brought = Bringing::new(app, args.dry_run)
+    let brought = AgentImporter::new(app, args.dry_run)
         .await?
-        .bring(sources, &bar)
+        .import(sources, &bar)
         .await;
     bar.finish_and_clear();
-    let totals = Totals::of(brought?);
-    let ok = importing::table(app, &totals, args.dry_run)?;
+    let totals = ImportTotals::by_agent(brought?);
+    let ok = agent_import::print_table(app, &totals, args.dry_run)?;
     if !args.dry_run {
-        index(app, &args).await?;
+        update_index(app, &args).await?;
     }
     Ok(if ok {
         ExitCode::SUCCESS
@@ -117,10 +121,10 @@ pub(crate) async fn run(app: &App, args: ImportArgs) -> Result<ExitCode> {
 }
 
 /// Brings the index up to what came in, which is told by then and stays if this is stopped.
-async fn index(app: &App, args: &ImportArgs) -> Result<()> {
+async fn update_index(app: &App, args: &ImportArgs) -> Result<()> {
     if !args.no_wait {
         // Whoever has waited for this long finds it at once from now on.
-        search::catch_up(app, Patience::Endless).await?;
+        search::catch_up_index(app, IndexWait::Unlimited).await?;
     }
     Ok(())
 }

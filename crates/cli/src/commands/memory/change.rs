@@ -3,14 +3,15 @@
 use anyhow::Result;
 use serde_json::json;
 use throughline::{
-    Added, AddedHow, FactSource, Memory, MemoryScope, NewFact, Read, Seq, SessionSpec,
+    AddFactOutcome, AddFactStatus, FactSource, Memory, MemoryScope, NewFact, ReadRange, Seq,
+    SessionSpec,
 };
 
-use super::Place;
-use super::fact::{FactId, Shown, one_line};
+use super::MemoryTarget;
+use super::fact::{FactId, FactView, one_line};
 use crate::app::App;
-use crate::markdown::safe;
-use crate::report::Refusal;
+use crate::error_report::UserError;
+use crate::markdown::sanitize;
 
 /// Remember something
 ///
@@ -89,38 +90,38 @@ pub(super) struct PromoteArgs {
     fact: FactId,
 }
 
-pub(super) async fn add(app: &App, place: &Place, args: AddArgs) -> Result<()> {
+pub(super) async fn add(app: &App, place: &MemoryTarget, args: AddArgs) -> Result<()> {
     if let Some(other) = args
         .supersedes
         .iter()
         .find(|id| id.owner_wide != args.owner_wide)
     {
-        return Err(Refusal::invalid(format!(
+        return Err(UserError::invalid(format!(
             "{other} cannot be replaced: a project's fact and an owner-wide one are kept apart"
         ))
-        .hint(format!(
+        .with_hint(format!(
             "`tl memory forget {other}`, or add it where that one is"
         ))
         .into());
     }
-    let files = args.file.iter().map(|file| place.file(app, file));
+    let files = args.file.iter().map(|file| place.relative_path(app, file));
     let new = NewFact {
         source: match &args.source {
-            Some(text) => Some(source(app, text).await?),
+            Some(text) => Some(parse_source(app, text).await?),
             None => None,
         },
         files: files.collect::<Result<_>>()?,
         supersedes: args.supersedes.iter().map(|id| id.seq).collect(),
         force: args.force,
-        ..NewFact::said(args.text.join(" "))
+        ..NewFact::from_person(args.text.join(" "))
     };
     let memory = place.memory(args.owner_wide);
     let added = memory.add(new).await?;
-    tell(app, memory, &added).await
+    report_added(app, memory, &added).await
 }
 
 /// The entry that `SESSION:SEQ` means.
-async fn source(app: &App, text: &str) -> Result<FactSource> {
+async fn parse_source(app: &App, text: &str) -> Result<FactSource> {
     let parts = text.rsplit_once(':').and_then(|(session, seq)| {
         Some((
             session.parse::<SessionSpec>().ok()?,
@@ -128,13 +129,17 @@ async fn source(app: &App, text: &str) -> Result<FactSource> {
         ))
     });
     let Some((session, seq)) = parts else {
-        return Err(Refusal::invalid(format!("{text:?} is not an entry"))
-            .hint("name one by session and number: auth:12")
+        return Err(UserError::invalid(format!("{text:?} is not an entry"))
+            .with_hint("name one by session and number: auth:12")
             .into());
     };
     let session = app.session(&session).await?;
-    if session.read(Read::between(seq, seq, 1)).await?.is_empty() {
-        return Err(Refusal {
+    if session
+        .read(ReadRange::between(seq, seq, 1))
+        .await?
+        .is_empty()
+    {
+        return Err(UserError {
             what: format!("session {} has no entry {seq}", session.id()),
             hint: Some(format!("`tl show {}` shows their numbers", session.id())),
             kind: throughline::ErrorKind::NotFound,
@@ -145,40 +150,40 @@ async fn source(app: &App, text: &str) -> Result<FactSource> {
     Ok(FactSource { session, seq })
 }
 
-pub(super) async fn edit(app: &App, place: &Place, args: EditArgs) -> Result<()> {
+pub(super) async fn edit(app: &App, place: &MemoryTarget, args: EditArgs) -> Result<()> {
     let memory = place.memory(args.fact.owner_wide);
     let text = args.text.join(" ");
     let edited = memory.edit(args.fact.seq, &text, args.force).await?;
-    tell(app, memory, &edited).await
+    report_added(app, memory, &edited).await
 }
 
-pub(super) async fn promote(app: &App, place: &Place, args: PromoteArgs) -> Result<()> {
+pub(super) async fn promote(app: &App, place: &MemoryTarget, args: PromoteArgs) -> Result<()> {
     let promoted = place
         .memory(args.fact.owner_wide)
         .promote(args.fact.seq)
         .await?;
-    tell(app, &place.everywhere, &promoted).await
+    report_added(app, &place.owner_memory, &promoted).await
 }
 
 /// Tells what is remembered now: its id is the data.
-async fn tell(app: &App, memory: &Memory, added: &Added) -> Result<()> {
-    let shown = Shown::new(memory.scope(), &added.fact);
-    let how = match added.how {
-        AddedHow::New => "new",
-        AddedHow::Known => "known",
-        AddedHow::Accepted => "accepted",
+async fn report_added(app: &App, memory: &Memory, added: &AddFactOutcome) -> Result<()> {
+    let shown = FactView::new(memory.scope(), &added.fact);
+    let how = match added.status {
+        AddFactStatus::New => "new",
+        AddFactStatus::Known => "known",
+        AddFactStatus::Accepted => "accepted",
     };
     if app.ui.json {
         app.ui.json(&json!({"how": how, "fact": shown}))?;
         return Ok(());
     }
-    match added.how {
-        AddedHow::Known => app.ui.status(format_args!(
+    match added.status {
+        AddFactStatus::Known => app.ui.status(format_args!(
             "Known already: {}",
-            safe(&one_line(&added.fact.text))
+            sanitize(&one_line(&added.fact.text))
         )),
-        AddedHow::Accepted => app.ui.status("It was proposed already, and now counts"),
-        AddedHow::New => {
+        AddFactStatus::Accepted => app.ui.status("It was proposed already, and now counts"),
+        AddFactStatus::New => {
             let facts = memory.facts().await?;
             for old in added
                 .fact
@@ -186,10 +191,10 @@ async fn tell(app: &App, memory: &Memory, added: &Added) -> Result<()> {
                 .iter()
                 .filter_map(|seq| facts.get(*seq))
             {
-                let old = Shown::new(memory.scope(), old);
+                let old = FactView::new(memory.scope(), old);
                 let text = one_line(&old.fact.text);
                 app.ui
-                    .status(format_args!("In place of {}: {}", old.id, safe(&text)));
+                    .status(format_args!("In place of {}: {}", old.id, sanitize(&text)));
             }
         }
     }
@@ -197,20 +202,21 @@ async fn tell(app: &App, memory: &Memory, added: &Added) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn forget(app: &App, place: &Place, args: ForgetArgs) -> Result<()> {
+pub(super) async fn forget(app: &App, place: &MemoryTarget, args: ForgetArgs) -> Result<()> {
     let memory = place.memory(args.fact.owner_wide);
     let fact = memory.forget(args.fact.seq, args.reason.as_deref()).await?;
     if app.ui.json {
         app.ui
-            .json(&json!({"fact": Shown::new(memory.scope(), &fact)}))?;
+            .json(&json!({"fact": FactView::new(memory.scope(), &fact)}))?;
     } else {
         let text = one_line(&fact.text);
-        app.ui.status(format_args!("Forgotten: {}", safe(&text)));
+        app.ui
+            .status(format_args!("Forgotten: {}", sanitize(&text)));
     }
     Ok(())
 }
 
-pub(super) async fn accept(app: &App, place: &Place, args: AcceptArgs) -> Result<()> {
+pub(super) async fn accept(app: &App, place: &MemoryTarget, args: AcceptArgs) -> Result<()> {
     let mut accepted: Vec<(&MemoryScope, throughline::Fact)> = Vec::new();
     for owner_wide in [false, true] {
         let memory = place.memory(owner_wide);
@@ -229,7 +235,7 @@ pub(super) async fn accept(app: &App, place: &Place, args: AcceptArgs) -> Result
     }
     let shown: Vec<_> = accepted
         .iter()
-        .map(|(scope, fact)| Shown::new(scope, fact))
+        .map(|(scope, fact)| FactView::new(scope, fact))
         .collect();
     if app.ui.json {
         app.ui.json(&json!({"facts": shown}))?;
@@ -241,7 +247,7 @@ pub(super) async fn accept(app: &App, place: &Place, args: AcceptArgs) -> Result
     for shown in &shown {
         let text = one_line(&shown.fact.text);
         app.ui
-            .status(format_args!("Accepted {}: {}", shown.id, safe(&text)));
+            .status(format_args!("Accepted {}: {}", shown.id, sanitize(&text)));
     }
     Ok(())
 }

@@ -4,12 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
-use throughline::glance::{age, compact};
+use throughline::format::{abbreviate, format_age};
 use throughline::{Fact, MemoryScope, ProjectId, Seq};
 
-use super::Place;
+use super::MemoryTarget;
 use crate::app::App;
-use crate::ui::{Table, fit};
+use crate::ui::{Table, truncate};
 
 /// What a person types to name a fact: `7`, or `o7` where it is owner-wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl fmt::Display for FactId {
 
 /// A fact with the scope it is in, as JSON has it.
 #[derive(Serialize)]
-pub(super) struct Shown<'a> {
+pub(super) struct FactView<'a> {
     pub(super) id: String,
     scope: &'static str,
     project: Option<&'a ProjectId>,
@@ -55,7 +55,7 @@ pub(super) struct Shown<'a> {
     score: Option<f32>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> FactView<'a> {
     pub(super) fn new(scope: &'a MemoryScope, fact: &'a Fact) -> Self {
         let owner_wide = *scope == MemoryScope::Owner;
         let seq = fact.seq;
@@ -69,7 +69,7 @@ impl<'a> Shown<'a> {
     }
 
     /// How well it fits what was asked for.
-    pub(super) fn scored(self, score: f32) -> Self {
+    pub(super) fn with_score(self, score: f32) -> Self {
         Self {
             score: Some(score),
             ..self
@@ -95,33 +95,33 @@ impl<'a> Shown<'a> {
 }
 
 /// Facts as a table of at most the screen's width.
-pub(super) fn table(app: &App, place: &Place, facts: &[Shown<'_>]) -> String {
-    let now = throughline::World::now(&throughline::SystemWorld);
+pub(super) fn render_table(app: &App, place: &MemoryTarget, facts: &[FactView<'_>]) -> String {
+    let now = throughline::Environment::now(&throughline::SystemEnvironment);
     let head = ["ID", "FACT", "FILES", "BY", "STATE", "USES", "AGE"];
     let mut table = Table::new(&head, &[0, 5, 6], 1);
     for shown in facts {
         let fact = shown.fact;
-        table.row(vec![
+        table.push_row(vec![
             shown.id.clone(),
             one_line(&fact.text),
-            fit(&fact.files.join(" "), 20),
-            match (&fact.author, fact.by_person()) {
-                (Some(author), true) => fit(author, 16),
+            truncate(&fact.files.join(" "), 20),
+            match (&fact.author, fact.is_by_person()) {
+                (Some(author), true) => truncate(author, 16),
                 (None, true) => String::new(),
-                (_, false) => fit(&fact.by, 16),
+                (_, false) => truncate(&fact.by, 16),
             },
             shown.state(),
             match fact.uses {
                 0 => String::new(),
-                uses => compact(uses),
+                uses => abbreviate(uses),
             },
-            age(fact.at, now, &app.zone),
+            format_age(fact.at, now, &app.zone),
         ]);
     }
     let title = format!("Memory of {}", place.project.name);
     format!(
         "{}\n{}",
-        app.ui.bold(&crate::markdown::safe(&title)),
+        app.ui.bold(&crate::markdown::sanitize(&title)),
         table.render(&app.ui)
     )
 }

@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::{Body, Entry, Fact, Found, MemoryScope, PERSON, Seq};
+use throughline::{Body, Entry, Fact, FactMatch, MemoryScope, PERSON, Seq};
 
-use super::Place;
-use super::fact::{FactId, Shown, table};
+use super::MemoryTarget;
+use super::fact::{FactId, FactView, render_table};
 use crate::app::App;
-use crate::markdown::{plain, safe};
-use crate::time::clock;
+use crate::markdown::{sanitize, wrap_plain};
+use crate::time::format_time;
 
 /// List what is remembered
 ///
@@ -47,7 +47,7 @@ pub(super) struct HistoryArgs {
 }
 
 impl ListArgs {
-    fn wants(&self, fact: &Fact) -> bool {
+    fn matches(&self, fact: &Fact) -> bool {
         if self.all {
             true
         } else if self.proposed {
@@ -55,20 +55,20 @@ impl ListArgs {
         } else if self.forgotten {
             fact.forgotten
         } else {
-            fact.stands()
+            fact.is_in_effect()
         }
     }
 }
 
 /// What a listing leaves out without having been asked to.
 #[derive(serde::Serialize, Default)]
-struct Hidden {
+struct HiddenCounts {
     proposed: u64,
     replaced: u64,
     forgotten: u64,
 }
 
-impl Hidden {
+impl HiddenCounts {
     fn count(&mut self, fact: &Fact) {
         if fact.superseded_by.is_some() {
             self.replaced += 1;
@@ -80,26 +80,26 @@ impl Hidden {
     }
 }
 
-pub(super) async fn list(app: &App, place: &Place, args: ListArgs) -> Result<()> {
-    let files = args.file.iter().map(|file| place.file(app, file));
+pub(super) async fn list(app: &App, place: &MemoryTarget, args: ListArgs) -> Result<()> {
+    let files = args.file.iter().map(|file| place.relative_path(app, file));
     let files = files.collect::<Result<Vec<_>>>()?;
-    let mut hidden = Hidden::default();
+    let mut hidden = HiddenCounts::default();
     let mut facts: Vec<(&MemoryScope, Fact)> = Vec::new();
-    for memory in [&place.here, &place.everywhere] {
+    for memory in [&place.project_memory, &place.owner_memory] {
         for fact in memory.facts().await?.iter() {
-            if !files.is_empty() && !fact.belongs_to(&files) {
+            if !files.is_empty() && !fact.is_related_to(&files) {
                 continue;
             }
-            if args.wants(fact) {
+            if args.matches(fact) {
                 facts.push((memory.scope(), fact.clone()));
-            } else if !fact.stands() {
+            } else if !fact.is_in_effect() {
                 hidden.count(fact);
             }
         }
     }
     let shown: Vec<_> = facts
         .iter()
-        .map(|(scope, fact)| Shown::new(scope, fact))
+        .map(|(scope, fact)| FactView::new(scope, fact))
         .collect();
     if app.ui.json {
         app.ui.json(&json!({
@@ -117,15 +117,15 @@ pub(super) async fn list(app: &App, place: &Place, args: ListArgs) -> Result<()>
             (false, false) => "No fact matches.",
         });
     } else {
-        app.ui.page(&table(app, place, &shown))?;
+        app.ui.page(&render_table(app, place, &shown))?;
     }
     if !args.proposed && !args.forgotten {
-        tell_hidden(app, &hidden);
+        report_hidden(app, &hidden);
     }
     Ok(())
 }
 
-fn tell_hidden(app: &App, hidden: &Hidden) {
+fn report_hidden(app: &App, hidden: &HiddenCounts) {
     let mut parts = Vec::new();
     if hidden.proposed > 0 {
         parts.push(format!("{} proposed (--proposed)", hidden.proposed));
@@ -142,30 +142,30 @@ fn tell_hidden(app: &App, hidden: &Hidden) {
     }
 }
 
-pub(super) async fn search(app: &App, place: &Place, args: SearchArgs) -> Result<()> {
+pub(super) async fn search(app: &App, place: &MemoryTarget, args: SearchArgs) -> Result<()> {
     let query = args.query.join(" ");
-    let mut found: Vec<(&MemoryScope, Found)> = Vec::new();
-    for memory in [&place.here, &place.everywhere] {
+    let mut found: Vec<(&MemoryScope, FactMatch)> = Vec::new();
+    for memory in [&place.project_memory, &place.owner_memory] {
         let here = memory.search(&query).await?;
         found.extend(here.into_iter().map(|found| (memory.scope(), found)));
     }
     found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
     let shown: Vec<_> = found
         .iter()
-        .map(|(scope, found)| Shown::new(scope, &found.fact).scored(found.score))
+        .map(|(scope, found)| FactView::new(scope, &found.fact).with_score(found.score))
         .collect();
     if app.ui.json {
         app.ui.json(&json!({"query": query, "facts": shown}))?;
     } else if shown.is_empty() {
         app.ui
-            .status(format_args!("No fact is about {}", safe(&query)));
+            .status(format_args!("No fact is about {}", sanitize(&query)));
     } else {
-        app.ui.page(&table(app, place, &shown))?;
+        app.ui.page(&render_table(app, place, &shown))?;
     }
     Ok(())
 }
 
-pub(super) async fn history(app: &App, place: &Place, args: HistoryArgs) -> Result<()> {
+pub(super) async fn show_history(app: &App, place: &MemoryTarget, args: HistoryArgs) -> Result<()> {
     let mut told: Vec<(bool, Entry)> = Vec::new();
     for owner_wide in [false, true] {
         if args.fact.is_some_and(|fact| fact.owner_wide != owner_wide) {
@@ -204,14 +204,14 @@ pub(super) async fn history(app: &App, place: &Place, args: HistoryArgs) -> Resu
         let owner_wide = *owner_wide;
         let seq = entry.seq;
         let id = FactId { owner_wide, seq };
-        let when = clock(entry.at, now, &app.zone);
+        let when = format_time(entry.at, now, &app.zone);
         let start = app.ui.dim(&format!("{id:>4}  {when}"));
         text.push_str(&format!(
             "{start}  {}\n",
-            safe(&happened(&entry.body, owner_wide))
+            sanitize(&describe_change(&entry.body, owner_wide))
         ));
         if let Body::Remembered(fact) = &entry.body {
-            let lines = plain(&fact.text, app.ui.width.min(100).saturating_sub(6));
+            let lines = wrap_plain(&fact.text, app.ui.width.min(100).saturating_sub(6));
             for line in lines.lines() {
                 text.push_str(format!("      {line}").trim_end());
                 text.push('\n');
@@ -223,7 +223,7 @@ pub(super) async fn history(app: &App, place: &Place, args: HistoryArgs) -> Resu
 }
 
 /// What an entry of a memory did, in a few words.
-fn happened(body: &Body, owner_wide: bool) -> String {
+fn describe_change(body: &Body, owner_wide: bool) -> String {
     let ids = |seqs: &[Seq]| {
         let ids = seqs.iter().map(|seq| {
             let seq = *seq;

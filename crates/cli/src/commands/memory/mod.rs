@@ -3,16 +3,16 @@
 mod change;
 mod fact;
 mod list;
+mod memory_section;
 mod proposals;
-mod section;
 
 use anyhow::Result;
 use throughline::{Memory, MemoryScope, Project};
 
 use crate::app::App;
+use crate::error_report::UserError;
 use crate::project;
-use crate::report::Refusal;
-pub(crate) use proposals::{after_turn, propose};
+pub(crate) use proposals::{propose_facts, remember_turn};
 
 /// Remember things across sessions
 ///
@@ -23,14 +23,14 @@ pub(crate) use proposals::{after_turn, propose};
 #[derive(clap::Args, Debug)]
 pub(crate) struct MemoryArgs {
     #[command(subcommand)]
-    what: Option<What>,
+    command: Option<MemoryCommand>,
     /// The project: its name or id, or `.` for the one of the working folder
     #[arg(long, global = true, default_value = ".", value_name = "PROJECT")]
     project: String,
 }
 
 #[derive(clap::Subcommand, Debug)]
-enum What {
+enum MemoryCommand {
     Add(change::AddArgs),
     List(list::ListArgs),
     Search(list::SearchArgs),
@@ -39,77 +39,82 @@ enum What {
     Accept(change::AcceptArgs),
     Promote(change::PromoteArgs),
     History(list::HistoryArgs),
-    Export(section::ExportArgs),
-    Import(section::ImportArgs),
+    Export(memory_section::ExportArgs),
+    Import(memory_section::ImportArgs),
 }
 
 impl MemoryArgs {
     /// Whether it changes nothing.
-    pub(super) fn only_reads(&self) -> bool {
-        use What::{Export, History, List, Search};
+    pub(super) fn is_read_only(&self) -> bool {
+        use MemoryCommand::{Export, History, List, Search};
         matches!(
-            self.what,
+            self.command,
             None | Some(List(_) | Search(_) | History(_) | Export(_))
         )
     }
 }
 
 pub(crate) async fn run(app: &App, args: MemoryArgs) -> Result<()> {
-    let place = Place::find(app, &args.project).await?;
-    match args.what.unwrap_or(What::List(list::ListArgs::default())) {
-        What::Add(args) => change::add(app, &place, args).await,
-        What::List(args) => list::list(app, &place, args).await,
-        What::Search(args) => list::search(app, &place, args).await,
-        What::Edit(args) => change::edit(app, &place, args).await,
-        What::Forget(args) => change::forget(app, &place, args).await,
-        What::Accept(args) => change::accept(app, &place, args).await,
-        What::Promote(args) => change::promote(app, &place, args).await,
-        What::History(args) => list::history(app, &place, args).await,
-        What::Export(args) => section::export(app, &place, args).await,
-        What::Import(args) => section::import(app, &place, args).await,
+    let place = MemoryTarget::find(app, &args.project).await?;
+    match args
+        .command
+        .unwrap_or(MemoryCommand::List(list::ListArgs::default()))
+    {
+        MemoryCommand::Add(args) => change::add(app, &place, args).await,
+        MemoryCommand::List(args) => list::list(app, &place, args).await,
+        MemoryCommand::Search(args) => list::search(app, &place, args).await,
+        MemoryCommand::Edit(args) => change::edit(app, &place, args).await,
+        MemoryCommand::Forget(args) => change::forget(app, &place, args).await,
+        MemoryCommand::Accept(args) => change::accept(app, &place, args).await,
+        MemoryCommand::Promote(args) => change::promote(app, &place, args).await,
+        MemoryCommand::History(args) => list::show_history(app, &place, args).await,
+        MemoryCommand::Export(args) => memory_section::export(app, &place, args).await,
+        MemoryCommand::Import(args) => memory_section::import(app, &place, args).await,
     }
 }
 
 /// The project whose memory is meant, and its memory beside the owner-wide one.
-struct Place {
+struct MemoryTarget {
     project: Project,
-    here: Memory,
-    everywhere: Memory,
+    project_memory: Memory,
+    owner_memory: Memory,
     /// Whether it is the project of the working folder.
-    is_here: bool,
+    is_working_folder: bool,
 }
 
-impl Place {
+impl MemoryTarget {
     async fn find(app: &App, text: &str) -> Result<Self> {
         let tl = app.tl().await?;
         let id = super::sessions::find_project(app, text).await?;
         let projects = tl.projects().await?;
         let project = projects.into_iter().find(|project| project.id == id);
         let project =
-            project.ok_or_else(|| Refusal::invalid(format!("there is no project {text:?}")))?;
+            project.ok_or_else(|| UserError::invalid(format!("there is no project {text:?}")))?;
         Ok(Self {
-            here: tl.memory(MemoryScope::Project(project.id.clone())),
-            everywhere: tl.memory(MemoryScope::Owner),
+            project_memory: tl.memory(MemoryScope::Project(project.id.clone())),
+            owner_memory: tl.memory(MemoryScope::Owner),
             project,
-            is_here: text == ".",
+            is_working_folder: text == ".",
         })
     }
 
     /// The memory that is meant.
     fn memory(&self, owner_wide: bool) -> &Memory {
         if owner_wide {
-            &self.everywhere
+            &self.owner_memory
         } else {
-            &self.here
+            &self.project_memory
         }
     }
 
     /// A file or folder as facts name it: relative to the project's top.
-    fn file(&self, app: &App, path: &str) -> Result<String> {
-        let start = self.is_here.then_some(app.places.folder.as_path());
-        project::relative(&self.project, start, path).ok_or_else(|| {
-            Refusal::invalid(format!("{path} is not inside {}", self.project.name))
-                .hint("a fact belongs to files and folders of its project")
+    fn relative_path(&self, app: &App, path: &str) -> Result<String> {
+        let start = self
+            .is_working_folder
+            .then_some(app.paths.working_folder.as_path());
+        project::relative_path(&self.project, start, path).ok_or_else(|| {
+            UserError::invalid(format!("{path} is not inside {}", self.project.name))
+                .with_hint("a fact belongs to files and folders of its project")
                 .into()
         })
     }

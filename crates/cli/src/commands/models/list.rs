@@ -2,45 +2,49 @@
 
 use anyhow::Result;
 use serde_json::json;
-use throughline::recalling::{STATIC_BYTES, STATIC_DIGEST};
+use throughline::recall::{STATIC_BYTES, STATIC_DIGEST};
 
-use super::{ABOUT, About, megabytes, short};
+use super::{INFO_FILE, ModelInfo, format_megabytes, short_digest};
 use crate::app::App;
-use crate::markdown::safe;
-use crate::semantic::{EXAMPLE, MINILM, STATIC, Semantic, minilm, reached};
+use crate::markdown::sanitize;
+use crate::semantic::{
+    EXAMPLE_MODEL, MINILM, STATIC, SemanticModel, connect_embeddings, minilm_folder,
+};
 
 /// List the models, and which one is in use
 #[derive(clap::Args, Debug)]
 pub(super) struct ListArgs {}
 
 /// What is known of the one that can be added.
-enum Added {
-    No,
-    Yes(About),
+enum InstallState {
+    Missing,
+    Installed(ModelInfo),
     Damaged(String),
 }
 
 pub(super) fn run(app: &App) -> Result<()> {
     let value = app.config.semantic();
-    let semantic: Semantic = value.value.parse().map_err(anyhow::Error::msg)?;
-    let folder = minilm(&app.places);
-    let added = added(app)?;
+    let semantic: SemanticModel = value.value.parse().map_err(anyhow::Error::msg)?;
+    let folder = minilm_folder(&app.paths);
+    let added = install_state(app)?;
     let wanted = match &semantic {
-        Semantic::Embeddings(wanted) => Some(wanted),
-        Semantic::Static | Semantic::Minilm => None,
+        SemanticModel::Embeddings(wanted) => Some(wanted),
+        SemanticModel::Static | SemanticModel::Minilm => None,
     };
-    let at = wanted.map(|wanted| reached(&app.places, wanted));
+    let at = wanted.map(|wanted| connect_embeddings(&app.paths, wanted));
     if app.ui.json {
         let minilm = match &added {
-            Added::No => json!({"installed": false}),
-            Added::Yes(about) => json!({
+            InstallState::Missing => json!({"installed": false}),
+            InstallState::Installed(about) => json!({
                 "installed": true,
                 "folder": folder,
                 "bytes": about.bytes,
                 "digest": about.digest,
                 "from": about.from,
             }),
-            Added::Damaged(why) => json!({"installed": false, "folder": folder, "error": why}),
+            InstallState::Damaged(why) => {
+                json!({"installed": false, "folder": folder, "error": why})
+            }
         };
         let embeddings = match &at {
             None => json!({"configured": false}),
@@ -49,7 +53,7 @@ pub(super) fn run(app: &App) -> Result<()> {
                 "provider": at.provider,
                 "model": at.model,
                 "address": at.base_url,
-                "key_from": at.key_from.as_ref().filter(|_| at.key.is_some()),
+                "key_from": at.key_source.as_ref().filter(|_| at.key.is_some()),
             }),
             Some(Err(error)) => json!({"configured": false, "error": error.to_string()}),
         };
@@ -69,39 +73,45 @@ pub(super) fn run(app: &App) -> Result<()> {
             } else {
                 " ".repeat(12)
             };
-            app.ui.data(format_args!("{head}  {}", safe(line)))?;
+            app.ui.data(format_args!("{head}  {}", sanitize(line)))?;
         }
         Ok(())
     };
-    let size = |bytes: u64, digest: &str| format!("{}, digest {}", megabytes(bytes), short(digest));
+    let size = |bytes: u64, digest: &str| {
+        format!(
+            "{}, digest {}",
+            format_megabytes(bytes),
+            short_digest(digest)
+        )
+    };
     row(
         STATIC,
-        matches!(semantic, Semantic::Static),
+        matches!(semantic, SemanticModel::Static),
         &[
             "in the binary; finds, and ranks first".to_owned(),
             size(STATIC_BYTES, STATIC_DIGEST),
         ],
     )?;
     let lines = match &added {
-        Added::No => vec![
+        InstallState::Missing => vec![
             "not installed; reads the first hits again and finds more".to_owned(),
             "`tl models add minilm` fetches it (91 MB)".to_owned(),
         ],
-        Added::Yes(about) => vec![
+        InstallState::Installed(about) => vec![
             format!("in {}, from {}", folder.display(), about.from),
             size(about.bytes, &about.digest),
         ],
-        Added::Damaged(why) => vec![
+        InstallState::Damaged(why) => vec![
             format!("in {}, damaged: {why}", folder.display()),
             "`tl models remove minilm` takes it away, `tl models add minilm` fetches it anew"
                 .to_owned(),
         ],
     };
-    row(MINILM, matches!(semantic, Semantic::Minilm), &lines)?;
+    row(MINILM, matches!(semantic, SemanticModel::Minilm), &lines)?;
     let lines = match &at {
         None => vec![
             "not configured; what you search for and what is found would be sent there".to_owned(),
-            format!("`semantic = \"{EXAMPLE}\"` in your own file, and OPENAI_API_KEY"),
+            format!("`semantic = \"{EXAMPLE_MODEL}\"` in your own file, and OPENAI_API_KEY"),
         ],
         Some(Ok(at)) => vec![
             format!("{}/{} at {}", at.provider, at.model, at.base_url),
@@ -117,15 +127,15 @@ pub(super) fn run(app: &App) -> Result<()> {
     Ok(())
 }
 
-fn added(app: &App) -> Result<Added> {
-    let folder = minilm(&app.places);
+fn install_state(app: &App) -> Result<InstallState> {
+    let folder = minilm_folder(&app.paths);
     if !folder.try_exists()? {
-        return Ok(Added::No);
+        return Ok(InstallState::Missing);
     }
-    let read = std::fs::read(folder.join(ABOUT)).map_err(anyhow::Error::from);
+    let read = std::fs::read(folder.join(INFO_FILE)).map_err(anyhow::Error::from);
     let about = read.and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
     Ok(match about {
-        Ok(about) => Added::Yes(about),
-        Err(error) => Added::Damaged(format!("{ABOUT} cannot be read: {error}")),
+        Ok(about) => InstallState::Installed(about),
+        Err(error) => InstallState::Damaged(format!("{INFO_FILE} cannot be read: {error}")),
     })
 }

@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
-use crate::report::Refusal;
+use crate::error_report::UserError;
 use crate::semantic::MINILM;
 
 /// Choose what understands your searches
@@ -22,27 +22,30 @@ use crate::semantic::MINILM;
 #[derive(clap::Args, Debug)]
 pub(crate) struct ModelsArgs {
     #[command(subcommand)]
-    what: Option<What>,
+    command: Option<ModelsCommand>,
 }
 
 #[derive(clap::Subcommand, Debug)]
-enum What {
+enum ModelsCommand {
     List(list::ListArgs),
     Add(add::AddArgs),
     Remove(remove::RemoveArgs),
 }
 
 pub(crate) fn run(app: &App, args: ModelsArgs) -> Result<()> {
-    match args.what.unwrap_or(What::List(list::ListArgs {})) {
-        What::List(_) => list::run(app),
-        What::Add(args) => add::run(app, &args),
-        What::Remove(args) => remove::run(app, &args),
+    match args
+        .command
+        .unwrap_or(ModelsCommand::List(list::ListArgs {}))
+    {
+        ModelsCommand::List(_) => list::run(app),
+        ModelsCommand::Add(args) => add::run(app, &args),
+        ModelsCommand::Remove(args) => remove::run(app, &args),
     }
 }
 
 /// What is known of a model that was added: `about.json` beside it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct About {
+struct ModelInfo {
     /// The blake3 digest of its weights.
     digest: String,
     /// How large it is on the disk.
@@ -51,14 +54,14 @@ struct About {
     from: String,
 }
 
-const ABOUT: &str = "about.json";
+const INFO_FILE: &str = "about.json";
 
 /// Refuses a name that is no model's.
 fn check_name(name: &str) -> Result<()> {
     if name == MINILM {
         return Ok(());
     }
-    Err(Refusal {
+    Err(UserError {
         what: format!("there is no model {name:?} to add or remove"),
         hint: Some("there is minilm; the others need nothing on your disk".to_owned()),
         kind: throughline::ErrorKind::NotFound,
@@ -68,12 +71,12 @@ fn check_name(name: &str) -> Result<()> {
 
 /// A size as a person reads it.
 #[allow(clippy::cast_precision_loss, reason = "it is rounded anyway")]
-fn megabytes(bytes: u64) -> String {
+fn format_megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 /// The beginning of a digest.
-fn short(digest: &str) -> String {
+fn short_digest(digest: &str) -> String {
     digest.chars().take(12).collect()
 }
 
@@ -82,8 +85,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_told_in_megabytes() {
-        assert_eq!(megabytes(90_868_376), "90.9 MB");
-        assert_eq!(megabytes(0), "0.0 MB");
+    fn sizes_are_formatted_in_megabytes() {
+        assert_eq!(format_megabytes(90_868_376), "90.9 MB");
+        assert_eq!(format_megabytes(0), "0.0 MB");
     }
 }

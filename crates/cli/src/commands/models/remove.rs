@@ -5,11 +5,11 @@ use std::fs;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::add::UNFINISHED;
+use super::add::STAGING_PREFIX;
 use super::check_name;
 use crate::app::App;
-use crate::report::Refusal;
-use crate::semantic::{MINILM, minilm};
+use crate::error_report::UserError;
+use crate::semantic::{MINILM, minilm_folder};
 
 /// Remove a model that was added
 #[derive(clap::Args, Debug)]
@@ -20,9 +20,9 @@ pub(super) struct RemoveArgs {
 
 pub(super) fn run(app: &App, args: &RemoveArgs) -> Result<()> {
     check_name(&args.name)?;
-    let place = minilm(&app.places);
+    let place = minilm_folder(&app.paths);
     if !place.try_exists()? {
-        return Err(Refusal {
+        return Err(UserError {
             what: format!("{MINILM} is not installed"),
             hint: None,
             kind: throughline::ErrorKind::NotFound,
@@ -30,14 +30,18 @@ pub(super) fn run(app: &App, args: &RemoveArgs) -> Result<()> {
         .into());
     }
     // Out of its place at once, so that nobody finds half of it.
-    let models = app.places.models();
-    let aside = models.join(format!("{UNFINISHED}removed"));
+    let models = app.paths.models_folder();
+    let aside = models.join(format!("{STAGING_PREFIX}removed"));
     let removed = fs::rename(&place, &aside);
     removed.with_context(|| format!("{} cannot be removed", place.display()))?;
     for left in fs::read_dir(&models)? {
         let left = left?;
         // What was given up half-way goes, too.
-        if left.file_name().to_string_lossy().starts_with(UNFINISHED) {
+        if left
+            .file_name()
+            .to_string_lossy()
+            .starts_with(STAGING_PREFIX)
+        {
             fs::remove_dir_all(left.path())
                 .with_context(|| format!("{} cannot be removed", left.path().display()))?;
         }
@@ -47,7 +51,7 @@ pub(super) fn run(app: &App, args: &RemoveArgs) -> Result<()> {
     } else {
         app.ui.status(format_args!("Removed {MINILM}"));
     }
-    if app.config.was_set("semantic") && app.config.semantic().value == MINILM {
+    if app.config.is_set("semantic") && app.config.semantic().value == MINILM {
         app.ui.warn(format_args!(
             "semantic is still {MINILM} by {}: searches will say that it is missing",
             app.config.semantic().origin

@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
-use throughline_cluster::{Cluster, Cutter, Database, Programs};
-use throughline_postgres::trial::Trial;
+use throughline_cluster::{Cluster, FaultProxy, PostgresBinaries, Upstream};
+use throughline_postgres::test_database::TestDatabase;
 
 use super::{Fleet, append_while};
-use crate::served::Ask;
+use crate::server_process::HttpRequest;
 
 #[test]
 fn a_database_restarted_under_load_loses_nothing() {
-    let Some(programs) = Programs::for_tests() else {
+    let Some(programs) = PostgresBinaries::for_tests() else {
         return;
     };
     // As sure as it is by default: what it has acknowledged it has on the disk.
     let mut cluster = Cluster::start(&programs, &[]).unwrap();
     let url = cluster.url();
-    let fleet = Fleet::over([&url; 3], &[]);
+    let fleet = Fleet::start([&url; 3], &[]);
     let work = append_while(&fleet, 6, 20, 40, || {
         for _ in 0..2 {
-            cluster.stop_at_once().unwrap();
+            cluster.stop_immediately().unwrap();
             std::thread::sleep(Duration::from_millis(300));
-            cluster.start_again().unwrap();
+            cluster.ensure_running().unwrap();
             std::thread::sleep(Duration::from_millis(300));
         }
     });
@@ -30,17 +30,17 @@ fn a_database_restarted_under_load_loses_nothing() {
 
 #[test]
 fn a_connection_cut_in_the_middle_of_a_commit_doubles_nothing() {
-    let Some(programs) = Programs::for_tests() else {
+    let Some(programs) = PostgresBinaries::for_tests() else {
         return;
     };
     let cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
-    let cutter = Cutter::before(Database::Socket(cluster.socket())).unwrap();
+    let cutter = FaultProxy::start(Upstream::Socket(cluster.socket())).unwrap();
     cutter.cut_commits(false);
     let cut = format!(
         "postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable",
         cutter.port()
     );
-    let fleet = Fleet::over([&cluster.url(), &cut, &cut], &[]);
+    let fleet = Fleet::start([&cluster.url(), &cut, &cut], &[]);
     let work = append_while(&fleet, 6, 12, 10, || cutter.cut_commits(true));
     cutter.cut_commits(false);
     assert!(cutter.cuts() >= 5, "{} commits were cut", cutter.cuts());
@@ -51,11 +51,11 @@ fn a_connection_cut_in_the_middle_of_a_commit_doubles_nothing() {
 
 #[test]
 fn a_server_whose_connections_are_all_in_use_has_others_wait() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     let url = trial.url();
-    let fleet = Fleet::over([&url; 3], &[]);
+    let fleet = Fleet::start([&url; 3], &[]);
     let session = fleet.session("busy");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -73,13 +73,13 @@ fn a_server_whose_connections_are_all_in_use_has_others_wait() {
             let address = fleet.servers[0].address.clone();
             let path = format!("/api/sessions/{session}");
             std::thread::spawn(move || {
-                let ask = Ask {
+                let ask = HttpRequest {
                     method: "GET",
                     path: &path,
                     headers: "",
                     body: "",
                 };
-                ask.answer(&address).unwrap()
+                ask.fetch(&address).unwrap()
             })
         })
         .collect();
@@ -93,33 +93,33 @@ fn a_server_whose_connections_are_all_in_use_has_others_wait() {
 }
 
 /// An address of whichever of two servers takes writes.
-fn either(one: &Cluster, other: &Cluster) -> String {
+fn read_write_url(one: &Cluster, other: &Cluster) -> String {
     let hosts = [one.host(), other.host()].join(",");
     format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write")
 }
 
 #[test]
 fn a_replica_that_takes_over_has_everything_that_was_acknowledged() {
-    let Some(programs) = Programs::for_tests() else {
+    let Some(programs) = PostgresBinaries::for_tests() else {
         return;
     };
     let mut primary = Cluster::start(&programs, &[]).unwrap();
-    let replica = primary.replica().unwrap();
+    let replica = primary.start_replica().unwrap();
     // From now on a commit is one when the replica has it too.
     primary
-        .sql("ALTER SYSTEM SET synchronous_standby_names = 'replica'")
+        .run_sql("ALTER SYSTEM SET synchronous_standby_names = 'replica'")
         .unwrap();
-    primary.sql("SELECT pg_reload_conf()").unwrap();
+    primary.run_sql("SELECT pg_reload_conf()").unwrap();
     let following = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
-    while primary.sql(following).unwrap() != "1" {
+    while primary.run_sql(following).unwrap() != "1" {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let url = either(&primary, &replica);
-    let fleet = Fleet::over([&url; 3], &[]);
+    let url = read_write_url(&primary, &replica);
+    let fleet = Fleet::start([&url; 3], &[]);
     let work = append_while(&fleet, 6, 20, 60, || {
-        primary.stop_at_once().unwrap();
+        primary.stop_immediately().unwrap();
         replica.promote().unwrap();
     });
     fleet.verify(&work.acknowledged);
-    assert_eq!(replica.sql("SELECT pg_is_in_recovery()").unwrap(), "f");
+    assert_eq!(replica.run_sql("SELECT pg_is_in_recovery()").unwrap(), "f");
 }

@@ -4,16 +4,16 @@ use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use serde_json::Value;
-use throughline_cluster::{Cluster, Cutter, Database, Programs};
+use throughline_cluster::{Cluster, FaultProxy, PostgresBinaries, Upstream};
 
-use super::{Client, Fleet, Work};
-use crate::served::Ask;
+use super::{Client, ClientReport, Fleet};
+use crate::server_process::HttpRequest;
 
-const APPENDED: usize = 60;
+const MESSAGE_COUNT: usize = 60;
 
 /// The texts of the messages that a server tells of, as they come.
-fn listen(address: &str, ready: &std::sync::mpsc::Sender<()>) -> Vec<String> {
-    let ask = Ask {
+fn collect_texts(address: &str, ready: &std::sync::mpsc::Sender<()>) -> Vec<String> {
+    let ask = HttpRequest {
         method: "GET",
         path: "/api/events?kind=message_added",
         headers: "",
@@ -33,7 +33,7 @@ fn listen(address: &str, ready: &std::sync::mpsc::Sender<()>) -> Vec<String> {
         if let Some(text) = told["entry"]["content"].as_str() {
             heard.push(text.to_owned());
         }
-        if heard.len() == APPENDED {
+        if heard.len() == MESSAGE_COUNT {
             break;
         }
     }
@@ -41,35 +41,37 @@ fn listen(address: &str, ready: &std::sync::mpsc::Sender<()>) -> Vec<String> {
 }
 
 #[test]
-fn a_server_whose_listening_connection_is_cut_tells_everything_in_order() {
-    let Some(programs) = Programs::for_tests() else {
+fn a_server_whose_listening_connection_is_cut_delivers_everything_in_order() {
+    let Some(programs) = PostgresBinaries::for_tests() else {
         return;
     };
     let cluster = Cluster::start(&programs, &["fsync=off"]).unwrap();
-    let cutter = Cutter::before(Database::Socket(cluster.socket())).unwrap();
+    let cutter = FaultProxy::start(Upstream::Socket(cluster.socket())).unwrap();
     cutter.cut_commits(false);
     let through = format!(
         "postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable",
         cutter.port()
     );
     let direct = cluster.url();
-    let fleet = Fleet::over([&direct, &through, &direct], &[]);
+    let fleet = Fleet::start([&direct, &through, &direct], &[]);
     let session = fleet.session("talk");
     let (ready, is_ready) = std::sync::mpsc::channel();
     let address = fleet.servers[1].address.clone();
-    let hearing = std::thread::spawn(move || listen(&address, &ready));
+    let hearing = std::thread::spawn(move || collect_texts(&address, &ready));
     is_ready.recv_timeout(Duration::from_secs(20)).unwrap();
 
     let mut client = Client {
         addresses: vec![fleet.servers[0].address.clone()],
         server: 0,
-        work: Work::default(),
+        work: ClientReport::default(),
     };
-    let said: Vec<String> = (0..APPENDED).map(|count| format!("said {count}")).collect();
+    let said: Vec<String> = (0..MESSAGE_COUNT)
+        .map(|count| format!("said {count}"))
+        .collect();
     for (count, text) in said.iter().enumerate() {
         if count % 10 == 5 {
             // Whatever is said from here on, nobody passes the word on, for a while.
-            cutter.cut_all();
+            cutter.close_connections();
         }
         client.append(&session, text);
     }

@@ -16,28 +16,28 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::Tl;
-use crate::served::{Ask, Served};
+use crate::server_process::{HttpRequest, ServerProcess};
 
 /// How long a client waits before it tries again, and how often it does.
-const PAUSE: Duration = Duration::from_millis(50);
-const TRIES: usize = 600;
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
+const MAX_TRIES: usize = 600;
 
 /// Servers over one database.
 #[derive(Debug)]
 struct Fleet {
     tl: Tl,
     url: String,
-    servers: Vec<Served>,
+    servers: Vec<ServerProcess>,
 }
 
 impl Fleet {
     /// Three servers, each over an address of the same database.
-    fn over(urls: [&str; 3], variables: &[(&str, &str)]) -> Self {
+    fn start(urls: [&str; 3], variables: &[(&str, &str)]) -> Self {
         let tl = Tl::new();
         let start = |url: &&str| {
             let mut command = tl.command(&["--store", url]);
             command.envs(variables.iter().copied());
-            Served::run(command).unheard()
+            ServerProcess::start_command(command).discard_stderr()
         };
         let servers = urls.iter().map(start).collect();
         let url = urls[0].to_owned();
@@ -59,7 +59,7 @@ impl Fleet {
     /// Makes a session by its key; gives its id.
     fn session(&self, key: &str) -> String {
         let body = json!({ "key": key }).to_string();
-        let (status, made) = self.servers[2].ask("POST", "/api/sessions", None, &body);
+        let (status, made) = self.servers[2].request("POST", "/api/sessions", None, &body);
         assert!([200, 201].contains(&status), "{made}");
         made["id"].as_str().unwrap().to_owned()
     }
@@ -78,7 +78,7 @@ impl Fleet {
 
     /// Holds what is in the store against what was acknowledged.
     #[track_caller]
-    fn verify(&self, acknowledged: &[Acknowledged]) {
+    fn verify(&self, acknowledged: &[AcknowledgedMessage]) {
         let mut by_session = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
         for one in acknowledged {
             let texts = by_session.entry(&one.session).or_default();
@@ -106,7 +106,7 @@ impl Fleet {
 
 /// What a server said it has kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Acknowledged {
+struct AcknowledgedMessage {
     session: String,
     text: String,
     seq: u64,
@@ -114,8 +114,8 @@ struct Acknowledged {
 
 /// What became of some clients' work.
 #[derive(Debug, Default)]
-struct Work {
-    acknowledged: Vec<Acknowledged>,
+struct ClientReport {
+    acknowledged: Vec<AcknowledgedMessage>,
     /// What servers said when they could not.
     refused: Vec<String>,
 }
@@ -125,7 +125,7 @@ struct Work {
 struct Client {
     addresses: Vec<String>,
     server: usize,
-    work: Work,
+    work: ClientReport,
 }
 
 impl Client {
@@ -134,18 +134,18 @@ impl Client {
         let path = format!("/api/sessions/{session}/entries");
         let headers = format!("idempotency-key: {text}\r\n");
         let body = json!({"entries": [{"role": "user", "content": text}]}).to_string();
-        let ask = Ask {
+        let ask = HttpRequest {
             method: "POST",
             path: &path,
             headers: &headers,
             body: &body,
         };
-        for _ in 0..TRIES {
-            match ask.answer(&self.addresses[self.server]) {
+        for _ in 0..MAX_TRIES {
+            match ask.fetch(&self.addresses[self.server]) {
                 Ok((200 | 201, appended)) => {
                     let entry = &appended["entries"][0];
                     assert_eq!(entry["content"], text);
-                    return self.work.acknowledged.push(Acknowledged {
+                    return self.work.acknowledged.push(AcknowledgedMessage {
                         session: session.to_owned(),
                         text: text.to_owned(),
                         seq: entry["seq"].as_u64().unwrap(),
@@ -160,7 +160,7 @@ impl Client {
                 // The server is gone, or went in the middle of its answer.
                 Err(_) => self.server = (self.server + 1) % self.addresses.len(),
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RETRY_PAUSE);
         }
         panic!("{text} could not be appended: {:?}", self.work.refused);
     }
@@ -174,7 +174,7 @@ fn append_while(
     each: usize,
     after: usize,
     happens: impl FnOnce(),
-) -> Work {
+) -> ClientReport {
     let shared = fleet.session("shared");
     let done = Arc::new(AtomicUsize::new(0));
     let start = Arc::new(Barrier::new(clients + 1));
@@ -185,7 +185,7 @@ fn append_while(
             let mut client = Client {
                 addresses: fleet.addresses(),
                 server: number % 3,
-                work: Work::default(),
+                work: ClientReport::default(),
             };
             std::thread::spawn(move || {
                 start.wait();
@@ -204,7 +204,7 @@ fn append_while(
         std::thread::sleep(Duration::from_millis(5));
     }
     happens();
-    let mut all = Work::default();
+    let mut all = ClientReport::default();
     for client in running {
         let work = client.join().expect("a client");
         all.acknowledged.extend(work.acknowledged);

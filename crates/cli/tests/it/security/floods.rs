@@ -4,16 +4,16 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::{eventually, session, token};
+use super::{create_session, create_token, eventually};
 use crate::harness::Tl;
-use crate::served::Served;
+use crate::server_process::ServerProcess;
 
 /// The most a server may ever have had in memory under attack. At rest a debug build has
 /// about a tenth of it, and each attack alone used to cost at least 1.4 GB.
-const MOST_MEMORY: u64 = 500 * 1024 * 1024;
+const MAX_MEMORY: u64 = 500 * 1024 * 1024;
 
 /// The most memory that the server ever had.
-fn peak_memory(served: &Served) -> u64 {
+fn peak_memory(served: &ServerProcess) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", served.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.unwrap().split_whitespace().next().unwrap();
@@ -21,7 +21,7 @@ fn peak_memory(served: &Served) -> u64 {
 }
 
 /// Begins a request whose body does not end; answers with the connection.
-fn half_sent(address: &str, path: &str, headers: &str, length: usize) -> TcpStream {
+fn send_partial_request(address: &str, path: &str, headers: &str, length: usize) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
         .set_write_timeout(Some(Duration::from_secs(5)))
@@ -46,7 +46,7 @@ fn half_sent(address: &str, path: &str, headers: &str, length: usize) -> TcpStre
     stream
 }
 
-fn status(mut stream: TcpStream) -> String {
+fn read_status(mut stream: TcpStream) -> String {
     let mut head = [0; 64];
     let read = stream.read(&mut head).unwrap_or(0);
     String::from_utf8_lossy(&head[..read])
@@ -59,43 +59,43 @@ fn status(mut stream: TcpStream) -> String {
 #[test]
 fn floods_cost_bounded_memory_and_others_are_served_meanwhile() {
     let tl = Tl::new();
-    let (mallory, _) = token(&tl, &[], "mallory", &[]);
-    let (alice, _) = token(&tl, &[], "alice", &[]);
-    let served = Served::start_with(&tl, &["--rate", "0"]).unheard();
+    let (mallory, _) = create_token(&tl, &[], "mallory", &[]);
+    let (alice, _) = create_token(&tl, &[], "alice", &[]);
+    let served = ServerProcess::start_with(&tl, &["--rate", "0"]).discard_stderr();
     let address = &served.address;
-    let hers = session(&served, &alice);
+    let hers = create_session(&served, &alice);
     let bearer = format!("authorization: Bearer {mallory}\r\n");
     let serve_alice = || {
         let path = format!("/api/sessions/{hers}/entries");
         let body = r#"{"entries": [{"role": "user", "content": "still here"}]}"#;
-        let (status, answer) = served.ask("POST", &path, Some(&alice), body);
+        let (status, answer) = served.request("POST", &path, Some(&alice), body);
         assert_eq!(status, 201, "{answer}");
     };
 
     // Without a token: large logins.
     let form = "content-type: application/x-www-form-urlencoded\r\n";
     let mut logins: Vec<_> = (0..150)
-        .map(|_| half_sent(address, "/login", form, 8 * 1024 * 1024))
+        .map(|_| send_partial_request(address, "/login", form, 8 * 1024 * 1024))
         .collect();
     serve_alice();
     assert!(
-        peak_memory(&served) < MOST_MEMORY,
+        peak_memory(&served) < MAX_MEMORY,
         "logins: {}",
         peak_memory(&served)
     );
-    assert_eq!(status(logins.pop().unwrap()), "413");
+    assert_eq!(read_status(logins.pop().unwrap()), "413");
 
     // With one: large attachments that never end.
     let attachments: Vec<_> = (0..24)
-        .map(|_| half_sent(address, "/api/blobs", &bearer, 64 * 1024 * 1024))
+        .map(|_| send_partial_request(address, "/api/blobs", &bearer, 64 * 1024 * 1024))
         .collect();
     serve_alice();
     assert!(
-        peak_memory(&served) < MOST_MEMORY,
+        peak_memory(&served) < MAX_MEMORY,
         "attachments: {}",
         peak_memory(&served)
     );
-    let refused = attachments.into_iter().rev().take(1).map(status);
+    let refused = attachments.into_iter().rev().take(1).map(read_status);
     assert_eq!(
         refused.collect::<Vec<_>>(),
         ["429"],
@@ -106,11 +106,13 @@ fn floods_cost_bounded_memory_and_others_are_served_meanwhile() {
     let json = format!("{bearer}content-type: application/json\r\n");
     let calls: Vec<_> = ["/mcp", "/store/v1/append", "/api/sessions", "/v1/responses"]
         .iter()
-        .flat_map(|path| (0..8).map(|_| half_sent(address, path, &json, 8 * 1024 * 1024 - 1)))
+        .flat_map(|path| {
+            (0..8).map(|_| send_partial_request(address, path, &json, 8 * 1024 * 1024 - 1))
+        })
         .collect();
     serve_alice();
     assert!(
-        peak_memory(&served) < MOST_MEMORY,
+        peak_memory(&served) < MAX_MEMORY,
         "calls: {}",
         peak_memory(&served)
     );
@@ -146,7 +148,7 @@ fn floods_cost_bounded_memory_and_others_are_served_meanwhile() {
     assert_eq!(listen(&alice).1, "200");
     serve_alice();
     assert!(
-        peak_memory(&served) < MOST_MEMORY,
+        peak_memory(&served) < MAX_MEMORY,
         "streams: {}",
         peak_memory(&served)
     );
@@ -161,10 +163,10 @@ fn floods_cost_bounded_memory_and_others_are_served_meanwhile() {
 #[test]
 fn a_large_attachment_arrives_whole() {
     let tl = Tl::new();
-    let (alice, _) = token(&tl, &[], "alice", &[]);
-    let served = Served::start(&tl).unheard();
+    let (alice, _) = create_token(&tl, &[], "alice", &[]);
+    let served = ServerProcess::start(&tl).discard_stderr();
     let text = "0123456789abcdef".repeat(1024 * 1024);
-    let (status, kept) = served.ask("POST", "/api/blobs", Some(&alice), &text);
+    let (status, kept) = served.request("POST", "/api/blobs", Some(&alice), &text);
     assert_eq!(
         (status, kept["bytes"].as_u64()),
         (201, Some(16 * 1024 * 1024)),

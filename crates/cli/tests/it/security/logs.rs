@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::{session, token};
+use super::{create_session, create_token};
 use crate::harness::Tl;
-use crate::served::Served;
+use crate::server_process::ServerProcess;
 
 const MARKER: &str = "heronmarker7f3a";
 
@@ -14,9 +14,9 @@ const MARKER: &str = "heronmarker7f3a";
 fn what_is_said_is_in_no_log() {
     for level in ["debug", "trace"] {
         let tl = Tl::new();
-        let (alice, _) = token(&tl, &[], "alice", &["--role", "admin"]);
-        let served = Served::start_with(&tl, &["--log", level, "--rate", "0"]);
-        let id = session(&served, &alice);
+        let (alice, _) = create_token(&tl, &[], "alice", &["--role", "admin"]);
+        let served = ServerProcess::start_with(&tl, &["--log", level, "--rate", "0"]);
+        let id = create_session(&served, &alice);
         let conversation = format!("conv_{id}");
         let said = json!({"role": "user", "content": MARKER});
         let tool = |name: &str, arguments: serde_json::Value| {
@@ -147,13 +147,13 @@ fn what_is_said_is_in_no_log() {
             let body = if *method == "GET" { "" } else { &body };
             let accept = "accept: application/json, text/event-stream\r\n";
             let headers = format!("authorization: Bearer {alice}\r\n{accept}");
-            let ask = crate::served::Ask {
+            let ask = crate::server_process::HttpRequest {
                 method,
                 path,
                 headers: &headers,
                 body,
             };
-            let (status, _) = ask.answer(&served.address).unwrap();
+            let (status, _) = ask.fetch(&served.address).unwrap();
             let _ = writeln!(asked, "{status} {method} {path}");
         }
         let (log, well) = served.stop();

@@ -1,18 +1,18 @@
 //! Attacks on a real `tl serve`, and what must still hold under them.
 
-mod closed;
 mod floods;
 mod logs;
 mod requests;
 mod streams;
+mod token_required;
 
 use serde_json::Value;
 
 use crate::harness::Tl;
-use crate::served::Served;
+use crate::server_process::ServerProcess;
 
 /// A token for somebody; its text and its id.
-fn token(tl: &Tl, store: &[&str], user: &str, more: &[&str]) -> (String, String) {
+fn create_token(tl: &Tl, store: &[&str], user: &str, more: &[&str]) -> (String, String) {
     let args = [store, &["token", "create", "--user", user], more].concat();
     let made = tl.json(&args);
     let text = |name: &str| made[name].as_str().unwrap().to_owned();
@@ -31,8 +31,8 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// A session of whoever calls with a token.
-fn session(served: &Served, token: &str) -> String {
-    let (status, made): (u16, Value) = served.ask("POST", "/api/sessions", Some(token), "{}");
+fn create_session(served: &ServerProcess, token: &str) -> String {
+    let (status, made): (u16, Value) = served.request("POST", "/api/sessions", Some(token), "{}");
     assert_eq!(status, 201, "{made}");
     made["id"].as_str().unwrap().to_owned()
 }

@@ -5,12 +5,12 @@ use std::net::TcpStream;
 
 use serde_json::json;
 
-use super::{session, token};
+use super::{create_session, create_token};
 use crate::harness::Tl;
-use crate::served::{Ask, Served};
+use crate::server_process::{HttpRequest, ServerProcess};
 
 /// Sends a request as it is; answers with everything that comes back.
-fn raw(served: &Served, request: &str) -> String {
+fn raw(served: &ServerProcess, request: &str) -> String {
     let mut stream = TcpStream::connect(&served.address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
@@ -18,7 +18,7 @@ fn raw(served: &Served, request: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-fn login(served: &Served, token: &str, headers: &str) -> String {
+fn login(served: &ServerProcess, token: &str, headers: &str) -> String {
     let body = format!("token={token}");
     raw(
         served,
@@ -33,22 +33,22 @@ fn login(served: &Served, token: &str, headers: &str) -> String {
 #[test]
 fn rates_are_limited_on_loopback_once_there_are_tokens() {
     let tl = Tl::new();
-    let served = Served::start(&tl).unheard();
+    let served = ServerProcess::start(&tl).discard_stderr();
     let asked = |token: Option<&str>, headers: &str| {
         let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n"));
         let headers = format!("{}{headers}", bearer.unwrap_or_default());
-        let ask = Ask {
+        let ask = HttpRequest {
             method: "GET",
             path: "/api/whoami",
             headers: &headers,
             body: "",
         };
-        ask.answer(&served.address).unwrap().0
+        ask.fetch(&served.address).unwrap().0
     };
     // Open: as many as one likes.
     assert!((0..400).all(|_| asked(None, "") == 200));
-    let (bot, _) = token(&tl, &[], "bot", &["--role", "service"]);
-    let (alice, _) = token(&tl, &[], "alice", &[]);
+    let (bot, _) = create_token(&tl, &[], "bot", &["--role", "service"]);
+    let (alice, _) = create_token(&tl, &[], "alice", &[]);
     let many = |_| (0..100).any(|_| asked(Some(&alice), "") == 429);
     let limited = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
@@ -58,16 +58,16 @@ fn rates_are_limited_on_loopback_once_there_are_tokens() {
     });
     assert!(limited, "800 requests at once");
     // A service cannot get around its limit by naming somebody else each time.
-    let served = Served::start_with(&tl, &["--rate", "2"]).unheard();
+    let served = ServerProcess::start_with(&tl, &["--rate", "2"]).discard_stderr();
     let varied = (0..200).map(|number| {
         let headers = format!("authorization: Bearer {bot}\r\non-behalf-of: user-{number}\r\n");
-        let ask = Ask {
+        let ask = HttpRequest {
             method: "GET",
             path: "/api/whoami",
             headers: &headers,
             body: "",
         };
-        ask.answer(&served.address).unwrap().0
+        ask.fetch(&served.address).unwrap().0
     });
     let answers: Vec<u16> = varied.collect();
     assert!(
@@ -79,8 +79,8 @@ fn rates_are_limited_on_loopback_once_there_are_tokens() {
 #[test]
 fn a_flood_without_a_token_locks_nobody_else_out() {
     let tl = Tl::new();
-    let (alice, _) = token(&tl, &[], "alice", &[]);
-    let served = Served::start_with(
+    let (alice, _) = create_token(&tl, &[], "alice", &[]);
+    let served = ServerProcess::start_with(
         &tl,
         &["--host", "tl.example.org", "--trusted-proxy", "127.0.0.1"],
     );
@@ -108,7 +108,7 @@ fn a_flood_without_a_token_locks_nobody_else_out() {
 #[test]
 fn behind_a_tls_proxy_cookies_are_secure_and_browsers_stay_with_https() {
     let tl = Tl::new();
-    let (alice, _) = token(&tl, &[], "alice", &[]);
+    let (alice, _) = create_token(&tl, &[], "alice", &[]);
     let named = ["--host", "tl.example.org"];
     let https = "x-forwarded-for: 192.0.2.2\r\nx-forwarded-proto: https\r\n";
     let forwarded = "forwarded: for=192.0.2.2;proto=https\r\n";
@@ -126,7 +126,7 @@ fn behind_a_tls_proxy_cookies_are_secure_and_browsers_stay_with_https() {
         (&trusting[..], "", false, false),
         (&configured[..], "", true, true),
     ] {
-        let served = Served::start_with(&tl, args).unheard();
+        let served = ServerProcess::start_with(&tl, args).discard_stderr();
         let answer = login(&served, &alice, headers).to_lowercase();
         assert!(answer.contains("set-cookie: tl_token="), "{answer}");
         assert_eq!(
@@ -142,7 +142,7 @@ fn behind_a_tls_proxy_cookies_are_secure_and_browsers_stay_with_https() {
 #[test]
 fn a_request_names_one_host() {
     let tl = Tl::new();
-    let served = Served::start(&tl).unheard();
+    let served = ServerProcess::start(&tl).discard_stderr();
     for hosts in [
         "host: localhost\r\nhost: evil.example.org\r\n",
         "host: localhost\r\nhost: localhost\r\n",
@@ -161,20 +161,20 @@ fn a_request_names_one_host() {
 #[test]
 fn json_that_is_nested_too_deeply_is_refused_everywhere() {
     let tl = Tl::new();
-    let (alice, _) = token(&tl, &[], "alice", &[]);
-    let served = Served::start_with(&tl, &["--rate", "0"]).unheard();
-    let id = session(&served, &alice);
+    let (alice, _) = create_token(&tl, &[], "alice", &[]);
+    let served = ServerProcess::start_with(&tl, &["--rate", "0"]).discard_stderr();
+    let id = create_session(&served, &alice);
     let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     let call = |deep: &str| {
         let arguments = format!(r#"{{"type":"tool_call","id":"c","name":"n","input":{deep}}}"#);
         format!(r#"{{"entries":[{{"role":"assistant","content":[{arguments}]}}]}}"#)
     };
     let entries = format!("/api/sessions/{id}/entries");
-    let ask = |path: &str, body: &str| served.ask("POST", path, Some(&alice), body);
+    let ask = |path: &str, body: &str| served.request("POST", path, Some(&alice), body);
     // Passed on as it is, and readable by all that read it later.
     let (status, kept) = ask(&entries, &call(&nested(200)));
     assert_eq!(status, 201, "{kept}");
-    let shown = served.ask("GET", &entries, Some(&alice), "").0;
+    let shown = served.request("GET", &entries, Some(&alice), "").0;
     let request = ask(&format!("/api/sessions/{id}/request"), "{}").0;
     assert_eq!((shown, request), (200, 200));
     for deep in [nested(300), nested(100_000), "[".repeat(100_000)] {

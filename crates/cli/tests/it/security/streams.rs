@@ -4,26 +4,26 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use throughline_postgres::trial::Trial;
-use throughline_stand_in::{Request, Script, StandIn, echo};
+use throughline_mock_provider::{MockProvider, Request, Script, echo};
+use throughline_postgres::test_database::TestDatabase;
 
-use super::{eventually, session, token};
+use super::{create_session, create_token, eventually};
 use crate::harness::Tl;
-use crate::served::{Ask, Served};
+use crate::server_process::{HttpRequest, ServerProcess};
 
 /// How event streams end.
-const EVENT: &[u8] = b"event: closed";
+const CLOSED_EVENT: &[u8] = b"event: closed";
 
 /// A stream that is open, and how one knows that it was closed for want of a token.
-struct Open {
+struct OpenStream {
     what: String,
     stream: TcpStream,
     closing: &'static [u8],
 }
 
-fn listen(address: &str, token: &str, method: &str, path: &str, body: &str) -> TcpStream {
+fn open_stream(address: &str, token: &str, method: &str, path: &str, body: &str) -> TcpStream {
     let headers = format!("authorization: Bearer {token}\r\n");
-    let ask = Ask {
+    let ask = HttpRequest {
         method,
         path,
         headers: &headers,
@@ -33,7 +33,7 @@ fn listen(address: &str, token: &str, method: &str, path: &str, body: &str) -> T
 }
 
 /// A WebSocket of a program, once it is open.
-fn socket(address: &str, token: &str) -> TcpStream {
+fn open_websocket(address: &str, token: &str) -> TcpStream {
     upgrade(address, &format!("authorization: Bearer {token}"))
 }
 
@@ -61,7 +61,7 @@ fn upgrade(address: &str, header: &str) -> TcpStream {
 }
 
 /// Reads the head of an answer that must be a success.
-fn begun(stream: &TcpStream, what: &str) {
+fn assert_success_head(stream: &TcpStream, what: &str) {
     let mut line = String::new();
     BufReader::with_capacity(1, stream)
         .read_line(&mut line)
@@ -70,36 +70,36 @@ fn begun(stream: &TcpStream, what: &str) {
 }
 
 /// One of every kind, on one server. Of `asked`, a turn goes on for longer than the test.
-fn open_all(served: &Served, token: &str, idle: &str, asked: &str) -> Vec<Open> {
+fn open_all(served: &ServerProcess, token: &str, idle: &str, asked: &str) -> Vec<OpenStream> {
     let address = &served.address;
     let mut all = Vec::new();
     let mut add = |what: &str, stream, closing: &'static [u8]| {
         let what = format!("{what} at {address}");
-        all.push(Open {
+        all.push(OpenStream {
             what,
             stream,
             closing,
         });
     };
     let get = |path: &str| {
-        let stream = listen(address, token, "GET", path, "");
-        begun(&stream, path);
+        let stream = open_stream(address, token, "GET", path, "");
+        assert_success_head(&stream, path);
         stream
     };
-    add("all events", get("/api/events"), EVENT);
+    add("all events", get("/api/events"), CLOSED_EVENT);
     add(
         "events of a session",
         get(&format!("/api/sessions/{idle}/events")),
-        EVENT,
+        CLOSED_EVENT,
     );
     add(
         "the turn under way",
         get(&format!("/api/sessions/{asked}/turns/current")),
-        EVENT,
+        CLOSED_EVENT,
     );
     add(
         "a websocket",
-        socket(address, token),
+        open_websocket(address, token),
         b"\x03\xf0unauthorized",
     );
     add(
@@ -112,18 +112,18 @@ fn open_all(served: &Served, token: &str, idle: &str, asked: &str) -> Vec<Open> 
     let turn = r#"{"message": "And now?", "stream": false}"#;
     add(
         "a turn that is waited for",
-        listen(address, token, "POST", &turns, turn),
+        open_stream(address, token, "POST", &turns, turn),
         b"401 Unauthorized",
     );
     let changed = r#"{"after": 9000000000000000}"#;
     add(
         "a store's watch",
-        listen(address, token, "POST", "/store/v1/changed", changed),
+        open_stream(address, token, "POST", "/store/v1/changed", changed),
         b"401 Unauthorized",
     );
     let response = r#"{"model": "any", "input": "Hm?", "stream": true}"#;
-    let stream = listen(address, token, "POST", "/v1/responses", response);
-    begun(&stream, "/v1/responses");
+    let stream = open_stream(address, token, "POST", "/v1/responses", response);
+    assert_success_head(&stream, "/v1/responses");
     add("a response of /v1", stream, b"invalid_api_key");
     all
 }
@@ -145,8 +145,8 @@ fn read_to_end(stream: &mut TcpStream, what: &str) -> Vec<u8> {
 }
 
 /// Reads each to its end, and expects to be told why.
-fn assert_closed(all: Vec<Open>) {
-    for Open {
+fn assert_closed(all: Vec<OpenStream>) {
+    for OpenStream {
         what,
         mut stream,
         closing,
@@ -160,13 +160,13 @@ fn assert_closed(all: Vec<Open>) {
 
 /// A session that has more to export than fits into the buffers between a server and somebody
 /// who does not read; its id, and how many bytes it has at least.
-fn large_session(served: &Served, token: &str) -> (String, usize) {
-    let id = session(served, token);
+fn large_session(served: &ServerProcess, token: &str) -> (String, usize) {
+    let id = create_session(served, token);
     let path = format!("/api/sessions/{id}/entries");
     let content = "0123456789abcdef".repeat(7 << 16);
     let body = format!(r#"{{"entries": [{{"role": "user", "content": "{content}"}}]}}"#);
     for _ in 0..4 {
-        assert_eq!(served.ask("POST", &path, Some(token), &body).0, 201);
+        assert_eq!(served.request("POST", &path, Some(token), &body).0, 201);
     }
     (id, 4 * content.len())
 }
@@ -174,47 +174,51 @@ fn large_session(served: &Served, token: &str) -> (String, usize) {
 /// Opens everything on two servers over a store, ends the token, and sees everything end.
 fn streams_end_with_their_token(store: &[&str], tl: &Tl, revoke: bool) {
     // A model that takes longer than the test.
-    let script = Script::by(|request: &Request| echo(request).slowly(Duration::from_secs(120)));
-    let stand_in = StandIn::start(script).unwrap();
+    let script =
+        Script::from_fn(|request: &Request| echo(request).with_delay(Duration::from_secs(120)));
+    let stand_in = MockProvider::start(script).unwrap();
     let start = || {
         let mut command = tl.command(store);
         command.env("ANTHROPIC_API_KEY", "sk-test");
         command.env("ANTHROPIC_BASE_URL", stand_in.url());
-        Served::run(command).unheard()
+        ServerProcess::start_command(command).discard_stderr()
     };
-    let (other, _) = token(tl, store, "other", &[]);
+    let (other, _) = create_token(tl, store, "other", &[]);
     let servers = [start(), start()];
     // Everything is prepared with another token of hers, so that the one that expires has time
     // enough to open the streams.
-    let (first, _) = token(tl, store, "alice", &[]);
-    let sessions = servers
-        .each_ref()
-        .map(|served| (session(served, &first), session(served, &first)));
+    let (first, _) = create_token(tl, store, "alice", &[]);
+    let sessions = servers.each_ref().map(|served| {
+        (
+            create_session(served, &first),
+            create_session(served, &first),
+        )
+    });
     let (large, length) = large_session(&servers[0], &first);
     let more: &[&str] = if revoke { &[] } else { &["--expires", "20s"] };
-    let (text, id) = token(tl, store, "alice", more);
+    let (text, id) = create_token(tl, store, "alice", more);
     let mut all = Vec::new();
     for (served, (idle, asked)) in servers.iter().zip(&sessions) {
         let path = format!("/api/sessions/{asked}/turns");
-        let turn = listen(
+        let turn = open_stream(
             &served.address,
             &text,
             "POST",
             &path,
             r#"{"message": "Well?"}"#,
         );
-        begun(&turn, "a turn");
-        all.push(Open {
+        assert_success_head(&turn, "a turn");
+        all.push(OpenStream {
             what: format!("a turn at {}", served.address),
             stream: turn,
-            closing: EVENT,
+            closing: CLOSED_EVENT,
         });
         all.extend(open_all(served, &text, idle, asked));
     }
     let path = format!("/api/sessions/{large}/export");
-    let mut export = listen(&servers[0].address, &text, "GET", &path, "");
-    begun(&export, "an export");
-    let kept = socket(&servers[0].address, &other);
+    let mut export = open_stream(&servers[0].address, &text, "GET", &path, "");
+    assert_success_head(&export, "an export");
+    let kept = open_websocket(&servers[0].address, &other);
     if revoke {
         tl.ok(&[store, &["token", "revoke", &id]].concat());
     }
@@ -223,12 +227,15 @@ fn streams_end_with_their_token(store: &[&str], tl: &Tl, revoke: bool) {
     assert!(exported < length, "all was exported: {exported}");
     for served in &servers {
         // What is known of a token is remembered for half a second.
-        let refused = || served.ask("GET", "/api/whoami", Some(&text), "").0 == 401;
+        let refused = || served.request("GET", "/api/whoami", Some(&text), "").0 == 401;
         eventually("the token is refused", refused);
         // There is no stream over the protocol for agents: each request is answered alone.
-        assert_eq!(served.ask("GET", "/mcp", Some(&other), "").0, 405);
-        assert_eq!(served.ask("GET", "/api/events", Some(&text), "").0, 401);
-        assert_eq!(served.ask("GET", "/api/whoami", Some(&other), "").0, 200);
+        assert_eq!(served.request("GET", "/mcp", Some(&other), "").0, 405);
+        assert_eq!(served.request("GET", "/api/events", Some(&text), "").0, 401);
+        assert_eq!(
+            served.request("GET", "/api/whoami", Some(&other), "").0,
+            200
+        );
     }
     // Somebody else's goes on.
     kept.set_read_timeout(Some(Duration::from_millis(200)))
@@ -253,7 +260,7 @@ fn every_stream_ends_when_its_token_expires() {
 
 #[test]
 fn every_stream_over_postgres_ends_when_its_token_is_revoked() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     streams_end_with_their_token(&["--store", &trial.url()], &Tl::new(), true);
@@ -261,7 +268,7 @@ fn every_stream_over_postgres_ends_when_its_token_is_revoked() {
 
 #[test]
 fn every_stream_over_postgres_ends_when_its_token_expires() {
-    let Some(trial) = Trial::new() else {
+    let Some(trial) = TestDatabase::new() else {
         return;
     };
     streams_end_with_their_token(&["--store", &trial.url()], &Tl::new(), false);
@@ -270,16 +277,16 @@ fn every_stream_over_postgres_ends_when_its_token_expires() {
 #[test]
 fn a_stream_opened_without_a_token_ends_when_the_first_is_made() {
     let tl = Tl::new();
-    let served = Served::start(&tl).unheard();
-    let ask = Ask {
+    let served = ServerProcess::start(&tl).discard_stderr();
+    let ask = HttpRequest {
         method: "GET",
         path: "/api/events",
         headers: "",
         body: "",
     };
     let mut stream = ask.send(&served.address).unwrap();
-    begun(&stream, "/api/events");
-    token(&tl, &[], "alice", &[]);
+    assert_success_head(&stream, "/api/events");
+    create_token(&tl, &[], "alice", &[]);
     let rest = read_to_end(&mut stream, "/api/events");
     let rest = String::from_utf8_lossy(&rest);
     assert!(rest.contains("event: closed"), "{rest}");

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use throughline::{Block, Content, Digest, EntryId, Json, Message, Role};
 use throughline_fuzz::{Case, Input, Target, fuzz, mutate};
 
-use super::given::given;
-use super::part::Blobs;
-use super::shown::made;
+use super::content_part::Blobs;
+use super::entry_items::items_of_message;
+use super::new_item::parse_item;
 
 /// Items of every type, with everything that may be in them.
 const ITEMS: &[&str] = &[
@@ -30,8 +30,8 @@ const ITEMS: &[&str] = &[
 ];
 
 /// The item that a message comes as, where it comes as one.
-fn shown(message: &Message, blobs: &Blobs) -> Option<Json> {
-    let mut items = made(message, &EntryId::from_bytes([7; 16]), blobs);
+fn single_item(message: &Message, blobs: &Blobs) -> Option<Json> {
+    let mut items = items_of_message(message, &EntryId::from_bytes([7; 16]), blobs);
     assert!(items.len() <= 1, "one item comes back as {}", items.len());
     items.pop().map(|item| item.json)
 }
@@ -43,7 +43,7 @@ fn check(input: &Input) {
     let Ok(raw) = Json::parse(text) else {
         return;
     };
-    let Ok(understood) = given(&raw, "input[0]") else {
+    let Ok(understood) = parse_item(&raw, "input[0]") else {
         return;
     };
     let message = understood.message();
@@ -58,19 +58,19 @@ fn check(input: &Input) {
     let stored = serde_json::to_string(message).expect("it can be stored");
     let read: Message = serde_json::from_str(&stored).expect("it can be read");
     assert_eq!(&read, message);
-    let Some(back) = shown(message, &blobs) else {
+    let Some(back) = single_item(message, &blobs) else {
         panic!("{text} does not come back");
     };
-    comes_back(&raw, &back);
+    assert_members_preserved(&raw, &back);
     // What came back, given again, is the same.
-    let again = given(&back, "input[0]").expect("what came back can be given");
-    let back_again = shown(again.message(), &blobs).expect("it comes back again");
+    let again = parse_item(&back, "input[0]").expect("what came back can be given");
+    let back_again = single_item(again.message(), &blobs).expect("it comes back again");
     assert_eq!(back_again.as_str(), back.as_str());
 }
 
 /// Every member of an item comes back with its value. Null is as good as nothing, a text is short
 /// for a part, and ids are the server's to choose.
-fn comes_back(raw: &Json, back: &Json) {
+fn assert_members_preserved(raw: &Json, back: &Json) {
     let decode = |json: &Json| json.decode::<Map<String, Value>>().ok();
     let (Some(given), Some(back)) = (decode(raw), decode(back)) else {
         return;
@@ -115,7 +115,7 @@ fn items() {
 fn an_id_that_is_no_text_is_refused() {
     for kind in ["message", "hologram"] {
         let item = format!(r#"{{"type":"{kind}","role":"user","content":"x","id":4}}"#);
-        let refused = given(&Json::parse(item).unwrap(), "input[0]").unwrap_err();
+        let refused = parse_item(&Json::parse(item).unwrap(), "input[0]").unwrap_err();
         assert!(
             format!("{refused:?}").contains("input[0].id"),
             "{refused:?}"
@@ -134,9 +134,9 @@ fn a_stored_item_comes_back_with_an_id_whatever_it_has() {
         r#"["a","b",{"z":1e400}]"#,
         r#"{"z":1e400}"#,
     ] {
-        let block = Block::verbatim(Json::parse(item).unwrap());
+        let block = Block::from_foreign(Json::parse(item).unwrap());
         let message = Message::new(Role::Assistant, Content(vec![block]));
-        let back = shown(&message, &HashMap::new()).expect("it comes back");
+        let back = single_item(&message, &HashMap::new()).expect("it comes back");
         assert!(back.as_str().contains(r#""z":1e400"#), "{back}");
         assert_eq!(back.as_str().matches(r#""id":"item_"#).count(), 1, "{back}");
         assert_eq!(back.as_str().matches(r#""id""#).count(), 1, "{back}");

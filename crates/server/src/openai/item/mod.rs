@@ -4,12 +4,12 @@
 //! message is a block; what a block cannot say stands in a foreign block after it all
 //! ([`Rest`]), so that the model sees the words and the caller gets everything back.
 
+mod content_part;
+mod entry_items;
+mod extra_fields;
 #[cfg(test)]
 mod fuzz;
-mod given;
-mod part;
-mod rest;
-mod shown;
+mod new_item;
 
-pub(super) use given::{Given, given};
-pub(super) use shown::{Item, shown};
+pub(super) use entry_items::{Item, items_of_entry};
+pub(super) use new_item::{NewItem, parse_item};

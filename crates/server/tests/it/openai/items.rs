@@ -1,11 +1,11 @@
 //! Items: given, shown, paged and deleted.
 
 use serde_json::{Value, json};
-use throughline_stand_in::{Reply, Script};
+use throughline_mock_provider::{Reply, Script};
 
-use super::{add, conversation, items, with_model};
-use crate::harness::{Server, answer};
-use crate::stand_in::weather_or_echo;
+use super::{add_items, create_conversation, list_items, with_model};
+use crate::harness::{Server, send};
+use crate::mock_provider::weather_or_echo;
 
 /// Items that have everything written out come back as they are, but for their ids.
 #[tokio::test(flavor = "multi_thread")]
@@ -33,15 +33,15 @@ async fn items_come_back_as_they_were_given() {
             {"type": "input_text", "text": "a"},
             {"type": "input_image", "image_url": "data:image/gif;base64,R0lG", "detail": "low"}]},
     ]);
-    let id = conversation(&server, given.clone()).await;
-    let page = items(&server, &id, "order=asc").await;
+    let id = create_conversation(&server, given.clone()).await;
+    let page = list_items(&server, &id, "order=asc").await;
     let mut listed = page["data"].clone();
     let prefixes = ["msg", "msg", "rs", "msg", "fc", "fc", "fco", "fco"];
     for (item, prefix) in listed.as_array_mut().unwrap().iter_mut().zip(prefixes) {
         let own = item["id"].as_str().unwrap().to_owned();
         assert!(own.starts_with(&format!("{prefix}_")), "{own}");
         let path = format!("/v1/conversations/{id}/items/{own}");
-        let (status, alone) = answer(server.get(&path)).await;
+        let (status, alone) = send(server.get(&path)).await;
         assert_eq!(status, 200);
         assert_eq!(alone, *item);
         item.as_object_mut().unwrap().remove("id");
@@ -58,8 +58,8 @@ async fn shorthand_is_written_out() {
         {"role": "assistant", "content": "hi"},
         {"role": "user", "content": [{"type": "input_text", "text": "x"}], "type": null},
     ]);
-    let id = conversation(&server, short).await;
-    let mut listed = items(&server, &id, "order=asc").await["data"].clone();
+    let id = create_conversation(&server, short).await;
+    let mut listed = list_items(&server, &id, "order=asc").await["data"].clone();
     for item in listed.as_array_mut().unwrap() {
         item.as_object_mut().unwrap().remove("id");
     }
@@ -75,14 +75,16 @@ async fn shorthand_is_written_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_item_of_an_unknown_type_comes_back_to_the_byte() {
     let server = Server::start().await;
-    let id = conversation(&server, json!([])).await;
+    let id = create_conversation(&server, json!([])).await;
     let path = format!("/v1/conversations/{id}/items");
     let odd = r#"{"z":1e400,"id":"odd_1","type":"hologram","a":[ 1,  2.50 ]}"#;
     let nameless = r#"{ "type":"text","depth": 3.0}"#;
     let body = format!(r#"{{"items":[{odd},{nameless}]}}"#);
-    let send = server.request("POST", &path);
-    let send = send.header("content-type", "application/json").body(body);
-    let text = send.send().await.unwrap().text().await.unwrap();
+    let request = server.request("POST", &path);
+    let request = request
+        .header("content-type", "application/json")
+        .body(body);
+    let text = request.send().await.unwrap().text().await.unwrap();
     assert!(text.contains(odd), "{text}");
     let listed = server
         .get(&format!("{path}?order=asc"))
@@ -96,25 +98,25 @@ async fn an_item_of_an_unknown_type_comes_back_to_the_byte() {
         listed.contains(r#" "type":"text","depth": 3.0}"#),
         "{listed}"
     );
-    let (status, _) = answer(server.get(&format!("{path}/odd_1"))).await;
+    let (status, _) = send(server.get(&format!("{path}/odd_1"))).await;
     assert_eq!(status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_go_both_ways_and_meet() {
     let server = Server::start().await;
-    let id = conversation(&server, json!([])).await;
+    let id = create_conversation(&server, json!([])).await;
     for n in 0..3 {
         let some: Vec<_> = (0..15)
             .map(|m| json!({"role": "user", "content": format!("{}", n * 15 + m)}))
             .collect();
-        add(&server, &id, json!(some)).await;
+        add_items(&server, &id, json!(some)).await;
     }
     for (order, first) in [("asc", "0"), ("desc", "44")] {
         let mut seen = Vec::new();
         let mut after = String::new();
         loop {
-            let page = items(&server, &id, &format!("order={order}&limit=7{after}")).await;
+            let page = list_items(&server, &id, &format!("order={order}&limit=7{after}")).await;
             let data = page["data"].as_array().unwrap();
             assert_eq!(page["first_id"], data[0]["id"]);
             assert_eq!(page["last_id"], data[data.len() - 1]["id"]);
@@ -136,12 +138,12 @@ async fn pages_go_both_ways_and_meet() {
         assert!(numbers.is_sorted() && numbers.windows(2).all(|w| w[0] != w[1]));
     }
     // Latest first, twenty of them, where nobody says.
-    let page = items(&server, &id, "").await;
+    let page = list_items(&server, &id, "").await;
     assert_eq!(page["data"].as_array().unwrap().len(), 20);
     assert_eq!(page["data"][0]["content"][0]["text"], "44");
 
-    let empty = conversation(&server, json!([])).await;
-    let page = items(&server, &empty, "").await;
+    let empty = create_conversation(&server, json!([])).await;
+    let page = list_items(&server, &empty, "").await;
     assert_eq!(
         page,
         json!({"object": "list", "data": [], "first_id": null, "last_id": null, "has_more": false})
@@ -150,30 +152,30 @@ async fn pages_go_both_ways_and_meet() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_item_is_gone_from_everywhere() {
-    let (server, stand_in) = with_model(Script::by(weather_or_echo)).await;
+    let (server, stand_in) = with_model(Script::from_fn(weather_or_echo)).await;
     let said = json!([
         {"role": "user", "content": "the secret word is zanzibar"},
         {"role": "assistant", "content": "noted"},
         {"role": "user", "content": "xylophone"},
     ]);
-    let id = conversation(&server, said).await;
-    let page = items(&server, &id, "order=asc").await;
+    let id = create_conversation(&server, said).await;
+    let page = list_items(&server, &id, "order=asc").await;
     for which in [0, 2] {
         let item = page["data"][which]["id"].as_str().unwrap();
         let path = format!("/v1/conversations/{id}/items/{item}");
-        let (status, left) = answer(server.request("DELETE", &path)).await;
+        let (status, left) = send(server.request("DELETE", &path)).await;
         assert_eq!(status, 200, "{left}");
         assert_eq!(left["id"], id);
         assert_eq!(left["object"], "conversation");
-        let (status, gone) = answer(server.get(&path)).await;
+        let (status, gone) = send(server.get(&path)).await;
         assert_eq!(status, 404, "{gone}");
-        let (status, _) = answer(server.request("DELETE", &path)).await;
+        let (status, _) = send(server.request("DELETE", &path)).await;
         assert_eq!(status, 404);
     }
-    let page = items(&server, &id, "").await;
+    let page = list_items(&server, &id, "").await;
     assert_eq!(page["data"].as_array().unwrap().len(), 1);
     let ask = json!({"conversation": id, "input": "What is the secret word, zanzibar or what?"});
-    answer(server.post("/v1/responses", &ask)).await;
+    send(server.post("/v1/responses", &ask)).await;
     let sent = stand_in.requests().pop().unwrap().body.to_string();
     assert!(
         !sent.contains("the secret word is") && !sent.contains("xylophone"),
@@ -188,16 +190,16 @@ async fn the_last_answer_can_be_taken_apart_item_by_item() {
     let reply = Reply::text("Let me see.").and_call("c1", "get_weather", json!({"city": "Rome"}));
     let (server, _stand_in) = with_model(Script::replies([reply])).await;
     let tool = json!({"type": "function", "name": "get_weather", "parameters": {"type": "object"}});
-    let id = conversation(&server, json!([])).await;
+    let id = create_conversation(&server, json!([])).await;
     let ask = json!({"conversation": id, "input": "weather?", "tools": [tool]});
-    let (status, response) = answer(server.post("/v1/responses", &ask)).await;
+    let (status, response) = send(server.post("/v1/responses", &ask)).await;
     assert_eq!(status, 200, "{response}");
     let kinds: Vec<_> = response["output"].as_array().unwrap().iter().collect();
     assert_eq!(kinds[0]["type"], "message");
     assert_eq!(kinds[1]["type"], "function_call");
     assert_eq!(kinds[1]["arguments"], r#"{"city":"Rome"}"#);
     // What a response names is what the conversation has.
-    let page = items(&server, &id, "order=asc").await;
+    let page = list_items(&server, &id, "order=asc").await;
     assert_eq!(page["data"][1], *kinds[0]);
     assert_eq!(page["data"][2], *kinds[1]);
 
@@ -206,15 +208,15 @@ async fn the_last_answer_can_be_taken_apart_item_by_item() {
             "/v1/conversations/{id}/items/{}",
             item["id"].as_str().unwrap()
         );
-        answer(server.request("DELETE", &path)).await.0
+        send(server.request("DELETE", &path)).await.0
     };
     assert_eq!(delete(kinds[1]).await, 200);
-    let page = items(&server, &id, "order=asc").await;
+    let page = list_items(&server, &id, "order=asc").await;
     assert_eq!(page["data"].as_array().unwrap().len(), 2);
     assert_eq!(page["data"][1], *kinds[0]);
     assert_eq!(delete(kinds[0]).await, 200);
     assert_eq!(
-        items(&server, &id, "").await["data"]
+        list_items(&server, &id, "").await["data"]
             .as_array()
             .unwrap()
             .len(),
@@ -225,31 +227,31 @@ async fn the_last_answer_can_be_taken_apart_item_by_item() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_item_that_comes_again_under_its_id_is_there_once() {
     let server = Server::start().await;
-    let id = conversation(&server, json!([])).await;
+    let id = create_conversation(&server, json!([])).await;
     let item = json!({"type": "message", "role": "user", "id": "msg_mine", "content": "hello"});
     for _ in 0..2 {
         let batch = json!([item, {"role": "user", "content": "and more"}]);
-        let (status, added) = add(&server, &id, batch).await;
+        let (status, added) = add_items(&server, &id, batch).await;
         assert_eq!(status, 200, "{added}");
         assert_eq!(added["data"][0]["id"], "msg_mine");
     }
-    let page = items(&server, &id, "order=asc").await;
+    let page = list_items(&server, &id, "order=asc").await;
     let mine = page["data"].as_array().unwrap().iter();
     assert_eq!(mine.filter(|item| item["id"] == "msg_mine").count(), 1);
     let other = json!([{"role": "user", "id": "msg_mine", "content": "other words"}]);
-    let (status, refused) = add(&server, &id, other).await;
+    let (status, refused) = add_items(&server, &id, other).await;
     assert_eq!(status, 400, "{refused}");
     assert_eq!(refused["error"]["param"], "items[0].id");
     let twice = json!([
         {"role": "user", "id": "msg_twice", "content": "a"},
         {"role": "user", "id": "msg_twice", "content": "b"},
     ]);
-    assert_eq!(add(&server, &id, twice).await.0, 400);
+    assert_eq!(add_items(&server, &id, twice).await.0, 400);
 
     // Deleted, it can be said again; it is another item then.
     let path = format!("/v1/conversations/{id}/items/msg_mine");
-    assert_eq!(answer(server.request("DELETE", &path)).await.0, 200);
-    let (status, again) = add(&server, &id, json!([item])).await;
+    assert_eq!(send(server.request("DELETE", &path)).await.0, 200);
+    let (status, again) = add_items(&server, &id, json!([item])).await;
     assert_eq!(status, 200);
     assert_ne!(again["data"][0]["id"], "msg_mine");
 }

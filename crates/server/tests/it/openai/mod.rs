@@ -2,55 +2,55 @@
 //! `clients`.
 
 mod conversations;
+mod errors;
 mod items;
-mod refusals;
 mod responses;
-mod terms;
+mod sampling_options;
 
 use std::sync::Arc;
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use throughline_stand_in::{Script, StandIn};
+use throughline_mock_provider::{MockProvider, Script};
 
-use crate::harness::{Server, Wish, answer};
-use crate::stand_in::StandInVoices;
+use crate::harness::{Server, ServerOptions, send};
+use crate::mock_provider::MockResponderRegistry;
 
-async fn conversation(server: &Server, items: Value) -> String {
-    let (status, made) = answer(server.post("/v1/conversations", &json!({"items": items}))).await;
+async fn create_conversation(server: &Server, items: Value) -> String {
+    let (status, made) = send(server.post("/v1/conversations", &json!({"items": items}))).await;
     assert_eq!(status, 200, "{made}");
     made["id"].as_str().unwrap().to_owned()
 }
 
-async fn items(server: &Server, conversation: &str, query: &str) -> Value {
+async fn list_items(server: &Server, conversation: &str, query: &str) -> Value {
     let path = format!("/v1/conversations/{conversation}/items?{query}");
-    let (status, page) = answer(server.get(&path)).await;
+    let (status, page) = send(server.get(&path)).await;
     assert_eq!(status, 200, "{page}");
     page
 }
 
-async fn add(server: &Server, conversation: &str, items: Value) -> (StatusCode, Value) {
+async fn add_items(server: &Server, conversation: &str, items: Value) -> (StatusCode, Value) {
     let path = format!("/v1/conversations/{conversation}/items");
-    answer(server.post(&path, &json!({"items": items}))).await
+    send(server.post(&path, &json!({"items": items}))).await
 }
 
-async fn with_model(script: Script) -> (Server, StandIn) {
-    with_voices(script, StandInVoices::new).await
+async fn with_model(script: Script) -> (Server, MockProvider) {
+    with_registry(script, MockResponderRegistry::new).await
 }
 
 /// The same with several models, of which callers choose by name.
-async fn with_models(script: Script) -> (Server, StandIn) {
-    with_voices(script, StandInVoices::named).await
+async fn with_models(script: Script) -> (Server, MockProvider) {
+    with_registry(script, MockResponderRegistry::with_named_models).await
 }
 
-async fn with_voices(
+async fn with_registry(
     script: Script,
-    voices: fn(&StandIn) -> Arc<StandInVoices>,
-) -> (Server, StandIn) {
-    let stand_in = StandIn::start(script).unwrap();
-    let server = Server::with(Wish {
-        voices: voices(&stand_in),
-        ..Wish::default()
+    voices: fn(&MockProvider) -> Arc<MockResponderRegistry>,
+) -> (Server, MockProvider) {
+    let stand_in = MockProvider::start(script).unwrap();
+    let server = Server::start_with(ServerOptions {
+        responders: voices(&stand_in),
+        ..ServerOptions::default()
     })
     .await;
     (server, stand_in)

@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use throughline_stand_in::{Fault, Reply, Script};
+use throughline_mock_provider::{Fault, Reply, Script};
 
-use super::{conversation, items, with_model};
-use crate::harness::{Server, answer};
-use crate::stand_in::weather_or_echo;
+use super::{create_conversation, list_items, with_model};
+use crate::harness::{Server, send};
+use crate::mock_provider::weather_or_echo;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_response_is_a_turn_of_the_conversation() {
-    let (server, stand_in) = with_model(Script::by(weather_or_echo)).await;
-    let id = conversation(&server, json!([{"role": "user", "content": "I am Ada."}])).await;
+    let (server, stand_in) = with_model(Script::from_fn(weather_or_echo)).await;
+    let id = create_conversation(&server, json!([{"role": "user", "content": "I am Ada."}])).await;
     let ask = json!({
         "conversation": {"id": id}, "model": "gpt-anything", "instructions": "Speak plainly.",
         "input": [{"role": "user", "content": "Who am I?"}],
     });
-    let (status, response) = answer(server.post("/v1/responses", &ask)).await;
+    let (status, response) = send(server.post("/v1/responses", &ask)).await;
     assert_eq!(status, 200, "{response}");
     assert_eq!(response["object"], "response");
     assert_eq!(response["status"], "completed");
@@ -31,12 +31,12 @@ async fn a_response_is_a_turn_of_the_conversation() {
     let sent = stand_in.requests().pop().unwrap();
     assert!(sent.system().contains("Speak plainly.") && sent.system().contains("own agent"));
     assert!(sent.body.to_string().contains("I am Ada."));
-    let page = items(&server, &id, "order=asc").await;
+    let page = list_items(&server, &id, "order=asc").await;
     assert_eq!(page["data"].as_array().unwrap().len(), 3);
     assert_eq!(page["data"][2], response["output"][0]);
 
     let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
-    let (status, read) = answer(server.get(&path)).await;
+    let (status, read) = send(server.get(&path)).await;
     assert_eq!(status, 200, "{read}");
     assert_eq!(read["output"], response["output"]);
     assert_eq!(read["usage"], response["usage"]);
@@ -44,18 +44,18 @@ async fn a_response_is_a_turn_of_the_conversation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_called_by_the_model_and_run_by_the_caller() {
-    let (server, stand_in) = with_model(Script::by(weather_or_echo)).await;
-    let id = conversation(&server, json!([])).await;
+    let (server, stand_in) = with_model(Script::from_fn(weather_or_echo)).await;
+    let id = create_conversation(&server, json!([])).await;
     let tool = json!({"type": "function", "name": "get_weather", "description": "Weather",
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}, "strict": true});
     let ask = json!({"conversation": id, "input": "weather?", "tools": [tool]});
-    let (_, response) = answer(server.post("/v1/responses", &ask)).await;
+    let (_, response) = send(server.post("/v1/responses", &ask)).await;
     let call = &response["output"][0];
     assert_eq!(call["type"], "function_call", "{response}");
     let result =
         json!({"type": "function_call_output", "call_id": call["call_id"], "output": "sunny"});
     let ask = json!({"conversation": id, "input": [result], "tools": [tool]});
-    let (_, response) = answer(server.post("/v1/responses", &ask)).await;
+    let (_, response) = send(server.post("/v1/responses", &ask)).await;
     assert_eq!(
         response["output"][0]["content"][0]["text"],
         "The tool says: sunny"
@@ -67,8 +67,8 @@ async fn tools_are_called_by_the_model_and_run_by_the_caller() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_response_is_kept_unless_that_is_not_wanted() {
-    let (server, stand_in) = with_model(Script::by(weather_or_echo)).await;
+async fn a_response_is_stored_unless_store_is_false() {
+    let (server, stand_in) = with_model(Script::from_fn(weather_or_echo)).await;
     let history = json!([
         {"role": "user", "content": "I am Ada."},
         {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed",
@@ -76,7 +76,7 @@ async fn a_response_is_kept_unless_that_is_not_wanted() {
         {"role": "user", "content": "Who am I?"},
     ]);
     let unkept = json!({"input": history, "store": false});
-    let (status, response) = answer(server.post("/v1/responses", &unkept)).await;
+    let (status, response) = send(server.post("/v1/responses", &unkept)).await;
     assert_eq!(status, 200, "{response}");
     assert_eq!(response["store"], false);
     assert_eq!(response["conversation"], json!(null));
@@ -84,20 +84,20 @@ async fn a_response_is_kept_unless_that_is_not_wanted() {
         response["output"][0]["content"][0]["text"],
         "Heard 3 messages, the last one: Who am I?"
     );
-    let (_, listed) = answer(server.get("/v1/conversations")).await;
+    let (_, listed) = send(server.get("/v1/conversations")).await;
     assert_eq!(listed["data"], json!([]));
     let follow = json!({"previous_response_id": response["id"], "input": "?"});
-    assert_eq!(answer(server.post("/v1/responses", &follow)).await.0, 404);
+    assert_eq!(send(server.post("/v1/responses", &follow)).await.0, 404);
 
-    let (_, first) = answer(server.post("/v1/responses", &json!({"input": "one"}))).await;
+    let (_, first) = send(server.post("/v1/responses", &json!({"input": "one"}))).await;
     assert_eq!(first["store"], true);
     let second = json!({"previous_response_id": first["id"], "input": "two"});
-    let (status, second) = answer(server.post("/v1/responses", &second)).await;
+    let (status, second) = send(server.post("/v1/responses", &second)).await;
     assert_eq!(status, 200, "{second}");
     assert_eq!(second["conversation"], first["conversation"]);
     // Going on from the first once more leaves the second alone.
     let other = json!({"previous_response_id": first["id"], "input": "three"});
-    let (_, other) = answer(server.post("/v1/responses", &other)).await;
+    let (_, other) = send(server.post("/v1/responses", &other)).await;
     assert_ne!(other["conversation"], first["conversation"]);
     let sent = stand_in.requests().pop().unwrap().body.to_string();
     assert!(
@@ -108,9 +108,9 @@ async fn a_response_is_kept_unless_that_is_not_wanted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_is_locked_while_it_is_answered() {
-    let slow = Reply::text("one two three four five six").slowly(Duration::from_millis(300));
+    let slow = Reply::text("one two three four five six").with_delay(Duration::from_millis(300));
     let (server, _stand_in) = with_model(Script::replies([slow])).await;
-    let id = conversation(&server, json!([])).await;
+    let id = create_conversation(&server, json!([])).await;
     let ask = json!({"conversation": id, "input": "hi", "stream": true});
     let mut first = server.post("/v1/responses", &ask).send().await.unwrap();
     assert_eq!(first.status(), 200);
@@ -121,16 +121,16 @@ async fn a_conversation_is_locked_while_it_is_answered() {
         server.post("/v1/responses", &again),
         server.post(&format!("/v1/conversations/{id}/items"), &item),
     ] {
-        let (status, refused) = answer(busy).await;
+        let (status, refused) = send(busy).await;
         assert_eq!(status, 400, "{refused}");
         assert_eq!(refused["error"]["code"], "conversation_locked");
         assert_eq!(refused["error"]["param"], "conversation");
     }
     while first.chunk().await.unwrap().is_some() {}
-    let (status, _) = answer(server.post("/v1/responses", &again)).await;
+    let (status, _) = send(server.post("/v1/responses", &again)).await;
     assert_eq!(status, 200);
     assert_eq!(
-        items(&server, &id, "").await["data"]
+        list_items(&server, &id, "").await["data"]
             .as_array()
             .unwrap()
             .len(),
@@ -139,7 +139,7 @@ async fn a_conversation_is_locked_while_it_is_answered() {
 }
 
 /// The events of a stream, in order.
-fn events(text: &str) -> Vec<Value> {
+fn parse_events(text: &str) -> Vec<Value> {
     let events = text.split("\n\n").filter(|frame| !frame.is_empty());
     events
         .map(|frame| {
@@ -152,10 +152,10 @@ fn events(text: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_tells_of_the_items_that_are_kept() {
+async fn a_stream_reports_the_stored_items() {
     let reply = Reply::text("Hello there, Ada.").and_call("c1", "f", json!({"a": 1}));
     let (server, _stand_in) = with_model(Script::replies([reply])).await;
-    let id = conversation(&server, json!([])).await;
+    let id = create_conversation(&server, json!([])).await;
     let tool = json!({"type": "function", "name": "f"});
     let ask = json!({"conversation": id, "input": "hi", "stream": true, "tools": [tool]});
     let text = server.post("/v1/responses", &ask).send().await.unwrap();
@@ -165,7 +165,7 @@ async fn a_stream_tells_of_the_items_that_are_kept() {
             .unwrap()
             .starts_with("text/event-stream")
     );
-    let events = events(&text.text().await.unwrap());
+    let events = parse_events(&text.text().await.unwrap());
     for (number, event) in events.iter().enumerate() {
         assert_eq!(event["sequence_number"], number);
     }
@@ -203,16 +203,16 @@ async fn a_stream_tells_of_the_items_that_are_kept() {
     let whole = &events.last().unwrap()["response"];
     assert_eq!(whole["output"], json!(done));
     assert_eq!(events[0]["response"]["id"], whole["id"]);
-    let page = items(&server, &id, "order=asc").await;
+    let page = list_items(&server, &id, "order=asc").await;
     assert_eq!(page["data"][1], done[0]);
     assert_eq!(page["data"][2], done[1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_model_is_told_and_nothing_is_said_twice() {
+async fn a_model_failure_is_reported_and_nothing_is_posted_twice() {
     let faults = [0, 1].map(|_| Reply::fault(Fault::Status(500)));
     let (server, _stand_in) = with_model(Script::replies(faults)).await;
-    let id = conversation(&server, json!([])).await;
+    let id = create_conversation(&server, json!([])).await;
     let ask = json!({"conversation": id, "input": "hi"});
     let response = server.post("/v1/responses", &ask).send().await.unwrap();
     assert!(response.status().is_server_error(), "{}", response.status());
@@ -222,13 +222,13 @@ async fn a_failed_model_is_told_and_nothing_is_said_twice() {
 
     let ask = json!({"conversation": id, "input": "hi again", "stream": true});
     let text = server.post("/v1/responses", &ask).send().await.unwrap();
-    let events = events(&text.text().await.unwrap());
+    let events = parse_events(&text.text().await.unwrap());
     let last = events.last().unwrap();
     assert_eq!(last["type"], "response.failed");
     assert_eq!(last["response"]["status"], "failed");
     assert!(last["response"]["error"]["message"].is_string());
     assert_eq!(
-        items(&server, &id, "").await["data"]
+        list_items(&server, &id, "").await["data"]
             .as_array()
             .unwrap()
             .len(),
@@ -239,9 +239,9 @@ async fn a_failed_model_is_told_and_nothing_is_said_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_model_the_offline_agent_answers() {
     let server = Server::start().await;
-    let (status, response) = answer(server.post("/v1/responses", &json!({"input": "hello"}))).await;
+    let (status, response) = send(server.post("/v1/responses", &json!({"input": "hello"}))).await;
     assert_eq!(status, 200, "{response}");
     assert_eq!(response["model"], "offline");
-    let (_, models) = answer(server.get("/v1/models")).await;
+    let (_, models) = send(server.get("/v1/models")).await;
     assert_eq!(models["data"][0]["id"], "offline");
 }

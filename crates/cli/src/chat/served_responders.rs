@@ -1,0 +1,152 @@
+//! Who answers in sessions that are served: the voices of the chat, for people who are
+//! somewhere else.
+//!
+//! What they say of a session names an agent by its name only, and only one in the
+//! person's own configuration; a model only if the person has listed it: nobody on the
+//! network decides which files are read or where keys are sent. Folders of sessions are
+//! not read either.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use throughline::llm::OFFLINE_MODEL;
+use throughline::{Responder as Answering, Session};
+use throughline_server::{ResponderChoice, ResponderError, ResponderRegistry};
+
+use super::responder::Responder;
+use crate::app::App;
+use crate::commands::context::PolicyArgs;
+use crate::error_report;
+
+/// Who answers in sessions that are served.
+#[derive(Debug)]
+pub(crate) struct ServedResponders {
+    app: App,
+    default_responder: Arc<Responder>,
+    /// Models that may be chosen besides, by their ids, and how each is asked for.
+    models: Vec<(String, String)>,
+    /// Agents of the person's own.
+    agents: Vec<String>,
+    /// Voices that were made, by agent and model.
+    cache: Mutex<HashMap<ResponderChoice, Arc<Responder>>>,
+}
+
+impl ServedResponders {
+    /// As it is configured. Models that may be chosen are connected now, so that what is
+    /// wrong with one is told to the person who listed it.
+    pub(crate) fn new(app: &App) -> Result<Self> {
+        let app = app.clone_without_store();
+        let usual = Arc::new(Responder::choose(&app, None, None)?);
+        let mut models = Vec::new();
+        for spec in app.config.models() {
+            let voice = Responder::choose(&app, None, Some(spec))
+                .with_context(|| format!("models: {spec:?} cannot be had"))?;
+            models.push((voice.model_id(), spec.to_owned()));
+        }
+        models.push((OFFLINE_MODEL.to_owned(), OFFLINE_MODEL.to_owned()));
+        let agents = Responder::list_own_agents(&app)?;
+        Ok(Self {
+            app,
+            default_responder: usual,
+            models,
+            agents,
+            cache: Mutex::default(),
+        })
+    }
+
+    /// The voice of an agent and a model, where either is named.
+    fn get_or_create(&self, of: &ResponderChoice) -> Result<Arc<Responder>> {
+        if *of == ResponderChoice::default() {
+            return Ok(Arc::clone(&self.default_responder));
+        }
+        let mut made = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = made.get(of) {
+            return Ok(Arc::clone(known));
+        }
+        let spec = of.model.as_ref().and_then(|id| {
+            let listed = self.models.iter().find(|(known, _)| known == id);
+            listed.map(|(_, spec)| spec.as_str())
+        });
+        let voice = Arc::new(Responder::choose(&self.app, of.agent.as_deref(), spec)?);
+        made.insert(of.clone(), Arc::clone(&voice));
+        Ok(voice)
+    }
+
+    /// Whom a caller and a session mean.
+    async fn resolve_choice(
+        &self,
+        session: Option<&Session>,
+        choice: &ResponderChoice,
+    ) -> Result<ResponderChoice> {
+        let mut model = choice.resolve_model(&self.models())?;
+        // The usual one is what there is where nothing is chosen.
+        if model == self.default_model() {
+            model = None;
+        }
+        let agent = match (&choice.agent, session) {
+            (Some(named), _) if !self.agents.contains(named) => {
+                return Err(ResponderError::no_such_agent(named, &self.agents).into());
+            }
+            (Some(named), _) => Some(named.clone()),
+            (None, Some(session)) => {
+                let agent = session.record().await?.info.agent;
+                // Of an agent of somebody else's only they know the description.
+                let own = agent.filter(|agent| self.agents.contains(&agent.name));
+                own.map(|agent| agent.name)
+            }
+            (None, None) => None,
+        };
+        Ok(ResponderChoice { model, agent })
+    }
+
+    async fn build_responder(
+        &self,
+        session: Option<&Session>,
+        choice: &ResponderChoice,
+    ) -> Result<Answering> {
+        let voice = self.get_or_create(&self.resolve_choice(session, choice).await?)?;
+        let how = PolicyArgs::default();
+        let policy = how
+            .resolve_policy(&self.app, session, voice.policy())
+            .await?;
+        Ok(voice.to_engine_responder(&self.app, policy))
+    }
+}
+
+#[async_trait]
+impl ResponderRegistry for ServedResponders {
+    async fn responder(
+        &self,
+        session: Option<&Session>,
+        choice: &ResponderChoice,
+    ) -> Result<Answering, ResponderError> {
+        let found = self.build_responder(session, choice).await;
+        found.map_err(|error| match error.downcast::<throughline::Error>() {
+            Ok(error) => ResponderError::Engine(error),
+            Err(error) => match error.downcast::<ResponderError>() {
+                Ok(error) => error,
+                Err(error) => ResponderError::Invalid(error_report::describe_error(&error).message),
+            },
+        })
+    }
+
+    fn models(&self) -> Vec<String> {
+        let mut ids = vec![self.default_responder.model_id()];
+        for (id, _) in &self.models {
+            if !ids.contains(id) {
+                ids.push(id.clone());
+            }
+        }
+        ids
+    }
+
+    fn agents(&self) -> Vec<String> {
+        self.agents.clone()
+    }
+
+    fn restricts_models(&self) -> bool {
+        self.app.config.models().next().is_some()
+    }
+}

@@ -1,0 +1,256 @@
+//! What can be typed in the chat besides talking.
+//!
+//! A line that begins with a slash is a command; so are a few bare words that the
+//! systems we take after have. Everything else is said to the agent.
+
+use throughline::SessionSpec;
+
+/// A command of the chat.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SlashCommand {
+    /// Its name, without the slash.
+    pub(crate) name: &'static str,
+    /// What it takes.
+    pub(crate) usage: &'static str,
+    /// What it does.
+    pub(crate) help: &'static str,
+}
+
+const fn slash_command(
+    name: &'static str,
+    takes: &'static str,
+    about: &'static str,
+) -> SlashCommand {
+    SlashCommand {
+        name,
+        usage: takes,
+        help: about,
+    }
+}
+
+/// Everything that can be typed, in the order `/help` tells it.
+pub(crate) const SLASH_COMMANDS: &[SlashCommand] = &[
+    slash_command("help", "", "what can be typed"),
+    slash_command(
+        "sessions",
+        "[--all]",
+        "the sessions of this project, by number",
+    ),
+    slash_command(
+        "resume",
+        "[SPEC]",
+        "go to a session: number, id, name or transcript",
+    ),
+    slash_command(
+        "continue",
+        "",
+        "go on in a new session, from a summary of this",
+    ),
+    slash_command("new", "[NAME]", "start another session"),
+    slash_command("retry", "", "have the last message answered again"),
+    slash_command(
+        "compact",
+        "[--undo]",
+        "summarize what came before, or take that back",
+    ),
+    slash_command("clear", "", "start anew here; what was said stays readable"),
+    slash_command("history", "[N]", "the last messages"),
+    slash_command("show", "[--all]", "this session"),
+    slash_command("search", "QUERY", "find what was ever said"),
+    slash_command(
+        "context",
+        "[--message TEXT]",
+        "what the model would be sent now",
+    ),
+    slash_command("pin", "TEXT", "keep a fact always in view"),
+    slash_command("unpin", "TEXT or NUMBER", "let a pin go"),
+    slash_command("decide", "TEXT", "note a decision"),
+    slash_command("facts", "", "facts and decisions so far"),
+    slash_command("tasks", "", "what is open"),
+    slash_command("tag", "TAG…", "tag this session"),
+    slash_command("rename", "NAME", "name this session"),
+    slash_command(
+        "fork",
+        "[--at ENTRY]",
+        "try something else without losing this",
+    ),
+    slash_command(
+        "merge",
+        "[--append | --summary TEXT]",
+        "bring this fork back to where it came from",
+    ),
+    slash_command("rewind", "ENTRY", "take back what was said after an entry"),
+    slash_command("tree", "", "what came from what"),
+    slash_command("workspace", "[FOLDER]", "the folder this session is in"),
+    slash_command("agent", "[FILE]", "the agent that answers"),
+    slash_command("model", "[MODEL]", "the model that answers"),
+    slash_command(
+        "memory",
+        "[add TEXT | forget ID …]",
+        "what is remembered of this project",
+    ),
+    slash_command("archive", "", "put this session away"),
+    slash_command("export", "[-o FILE]", "write this session to a file"),
+    slash_command("stats", "", "counts and tokens"),
+    slash_command("doctor", "", "check the store"),
+    slash_command("exit", "", "leave; also quit, or Ctrl-D"),
+];
+
+/// A line as it was meant.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum InputLine {
+    /// Nothing.
+    Empty,
+    /// Something said to the agent.
+    Message(String),
+    /// A command and what came after it.
+    Command(&'static str, String),
+    /// `resume` and what may be a session, or just the way somebody began to speak.
+    Resume(SessionSpec),
+    /// A command that does not exist, and the nearest that does.
+    Unknown(String, Option<&'static str>),
+}
+
+impl InputLine {
+    pub(crate) fn parse(line: &str) -> Self {
+        let line = line.trim();
+        if line.is_empty() {
+            return Self::Empty;
+        }
+        match line.to_lowercase().as_str() {
+            "exit" | "quit" => return Self::Command("exit", String::new()),
+            "help" => return Self::Command("help", String::new()),
+            "compact" => return Self::Command("compact", String::new()),
+            "resume" => return Self::Command("resume", String::new()),
+            _ => {}
+        }
+        if let Some(("resume", spec)) = line.split_once(' ')
+            && !spec.trim().contains(' ')
+            && let Ok(spec) = spec.trim().parse()
+        {
+            return Self::Resume(spec);
+        }
+        let Some(typed) = line.strip_prefix('/') else {
+            return Self::Message(line.to_owned());
+        };
+        let (name, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+        // A path is something to talk about.
+        if name.contains('/') || name.is_empty() {
+            return Self::Message(line.to_owned());
+        }
+        let name = match name {
+            "quit" | "q" => "exit",
+            "?" => "help",
+            other => other,
+        };
+        match SLASH_COMMANDS.iter().find(|word| word.name == name) {
+            Some(word) => Self::Command(word.name, rest.trim().to_owned()),
+            None => Self::Unknown(name.to_owned(), nearest_command(name)),
+        }
+    }
+}
+
+/// The command somebody may have meant.
+fn nearest_command(typed: &str) -> Option<&'static str> {
+    let near = SLASH_COMMANDS
+        .iter()
+        .map(|word| (strsim::damerau_levenshtein(typed, word.name), word.name));
+    let begins = SLASH_COMMANDS
+        .iter()
+        .find(|word| word.name.starts_with(typed));
+    begins.map(|word| word.name).or_else(|| {
+        near.min()
+            .filter(|(far, _)| *far <= 2)
+            .map(|(_, name)| name)
+    })
+}
+
+/// A hint as it is typed in the chat, where the session is known: `tl sessions` is
+/// /sessions here.
+pub(crate) fn to_chat_hint(hint: &str) -> String {
+    let mut hint = hint
+        .replace("`--model ", "`/model ")
+        .replace(" SESSION", "");
+    for SlashCommand { name, .. } in SLASH_COMMANDS {
+        for end in ["`", " "] {
+            hint = hint.replace(&format!("`tl {name}{end}"), &format!("`/{name}{end}"));
+        }
+    }
+    hint
+}
+
+/// Arguments as a shell would read them.
+pub(crate) fn split_arguments(text: &str) -> Result<Vec<String>, String> {
+    shell_words::split(text).map_err(|_| format!("a quote in {text:?} has no end"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(name: &'static str, rest: &str) -> InputLine {
+        InputLine::Command(name, rest.to_owned())
+    }
+
+    #[test]
+    fn commands_are_distinguished_from_messages() {
+        assert_eq!(InputLine::parse("  "), InputLine::Empty);
+        assert_eq!(
+            InputLine::parse("/pin the port is 8080 "),
+            command("pin", "the port is 8080")
+        );
+        assert_eq!(InputLine::parse("exit"), command("exit", ""));
+        assert_eq!(InputLine::parse("Quit"), command("exit", ""));
+        assert_eq!(InputLine::parse("/quit"), command("exit", ""));
+        assert_eq!(InputLine::parse("compact"), command("compact", ""));
+        assert_eq!(
+            InputLine::parse("resume 1"),
+            InputLine::Resume("1".parse().unwrap())
+        );
+        for talk in [
+            "compact this function",
+            "help me",
+            "resume the work on auth",
+            "/usr/bin/env is missing",
+            "exit code 3?",
+        ] {
+            assert_eq!(
+                InputLine::parse(talk),
+                InputLine::Message(talk.to_owned()),
+                "{talk}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_hint_names_what_can_be_typed_here() {
+        for (outside, here) in [
+            (
+                "`tl sessions --all` lists every session",
+                "`/sessions --all` lists every session",
+            ),
+            ("`tl tree SESSION` shows it", "`/tree` shows it"),
+            (
+                "`tl restore a1` brings it back",
+                "`tl restore a1` brings it back",
+            ),
+            (
+                "`--model offline` needs no key",
+                "`/model offline` needs no key",
+            ),
+        ] {
+            assert_eq!(to_chat_hint(outside), here);
+        }
+    }
+
+    #[test]
+    fn a_typo_is_reported_with_the_nearest_command() {
+        let unknown = |typed: &str, near| InputLine::Unknown(typed.to_owned(), near);
+        assert_eq!(
+            InputLine::parse("/serach x"),
+            unknown("serach", Some("search"))
+        );
+        assert_eq!(InputLine::parse("/hist"), unknown("hist", Some("history")));
+        assert_eq!(InputLine::parse("/frobnicate"), unknown("frobnicate", None));
+    }
+}

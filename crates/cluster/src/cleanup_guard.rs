@@ -1,0 +1,42 @@
+//! What takes a server down when whoever started it is killed.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::{PostgresBinaries, data_folder_in};
+
+/// Waits until nobody holds the other end of its input, then stops the server and removes
+/// its folder: `$1` `pg_ctl`, `$2` the data, `$3` the folder.
+const CLEANUP_SCRIPT: &str = r#"cat > /dev/null
+cd /
+[ -d "$3" ] || exit 0
+"$1" stop --mode=immediate --silent --pgdata "$2" 2> /dev/null
+rm -rf "$3""#;
+
+/// A process that is left when this one is killed, and clears up.
+#[derive(Debug)]
+pub(crate) struct CleanupGuard(Child);
+
+impl CleanupGuard {
+    pub(crate) fn spawn(folder: &Path, programs: &PostgresBinaries) -> Result<Self> {
+        let child = programs
+            .shell(CLEANUP_SCRIPT)
+            .arg(programs.folder().join("pg_ctl"))
+            .args([&data_folder_in(folder), folder])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("nothing can be started that looks after PostgreSQL")?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for CleanupGuard {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}

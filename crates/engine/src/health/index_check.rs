@@ -1,0 +1,287 @@
+//! Compares the index with the store, passage by passage.
+//!
+//! Both are read once from front to back and added up, so that an index that agrees takes no
+//! memory however large it is. Only where the sums differ is it found out what differs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use throughline_model::{Digest, Owner, Seq, SessionId};
+use throughline_recall::{ErrorKind, FolderIndex, Passage, RecallError};
+use throughline_store::{Change, ChangeKind, Position};
+
+use super::{HealthFinding, HealthReport, IndexProblem};
+use crate::retrieval::{EntryLocation, OpenIndex, run_index_task, to_passage};
+use crate::{Error, Throughline};
+
+/// Changes read at once.
+const PAGE: usize = 500;
+
+/// Where a passage is.
+type PassageKey = (Owner, SessionId, Seq);
+
+impl Throughline {
+    /// Checks the index as it is, where a search would rebuild it.
+    pub(super) async fn check_index(&self, report: &mut HealthReport) -> Result<(), Error> {
+        match self.try_check_index(report).await {
+            Err(Error::Recall(error)) => {
+                let problem = match error.kind() {
+                    ErrorKind::Rebuild => IndexProblem::Damaged,
+                    ErrorKind::Invalid | ErrorKind::Unavailable => IndexProblem::Unreadable,
+                };
+                let what = match &error {
+                    RecallError::Damaged { source, .. } => {
+                        format!("its files are damaged: {}", format_error_chain(source))
+                    }
+                    error => format_error_chain(error),
+                };
+                report.findings.push(HealthFinding::Index { problem, what });
+                Ok(())
+            }
+            checked => checked,
+        }
+    }
+
+    async fn try_check_index(&self, report: &mut HealthReport) -> Result<(), Error> {
+        let shelf = Arc::clone(&self.index);
+        let Some(index) = run_index_task(move || shelf.open_existing()).await? else {
+            return Ok(());
+        };
+        if let OpenIndex::Folder(folder) = &index {
+            let folder = folder.clone();
+            let leftovers = run_index_task(move || check_folder(&folder)).await?;
+            report.findings.extend(leftovers);
+        }
+        let reading = index.clone();
+        let state = run_index_task(move || Ok(reading.as_index().state()?)).await?;
+        if !self.has_anchors(&state, state.anchors.len()).await? {
+            report.findings.push(HealthFinding::Index {
+                problem: IndexProblem::Mismatch,
+                what: "it was made from entries that the store does not have, as after a backup \
+                       was restored"
+                    .to_owned(),
+            });
+            return Ok(());
+        }
+        let (upto, indexed) = checksum_index(index.clone()).await?;
+        report.passages = Some(indexed.count);
+        if self.checksum_store(upto).await? != indexed {
+            report.findings.extend(self.find_differences(index).await?);
+        }
+        Ok(())
+    }
+
+    /// Adds up what an index of everything up to a position should have.
+    async fn checksum_store(&self, upto: Position) -> Result<PassageChecksum, Error> {
+        let mut sum = PassageChecksum::default();
+        self.for_each_change(|change| {
+            if change.position > upto {
+                return false;
+            }
+            if let Some(passage) = expected_passage(&change) {
+                sum.add(fingerprint(&passage));
+            }
+            true
+        })
+        .await?;
+        Ok(sum)
+    }
+
+    /// Finds out what differs. What is erased meanwhile is not taken for a difference: the
+    /// index is read first, and the store then up to its end, where that is noted.
+    async fn find_differences(&self, index: OpenIndex) -> Result<Vec<HealthFinding>, Error> {
+        let (upto, mut indexed, doubled) = run_index_task(move || {
+            let mut indexed: HashMap<PassageKey, u128> = HashMap::new();
+            let mut doubled = Vec::new();
+            let state = index.as_index().scan(&mut |passage| {
+                let key = key_of(&passage);
+                if indexed.insert(key.clone(), fingerprint(&passage)).is_some() {
+                    doubled.push(key);
+                }
+            })?;
+            Ok((Position(state.upto), indexed, doubled))
+        })
+        .await?;
+        let (mut missing, mut different) = (Vec::new(), Vec::new());
+        let mut removed = RemovedPassages::default();
+        self.for_each_change(|change| {
+            if change.position > upto {
+                removed.record(change);
+            } else if let Some(passage) = expected_passage(&change) {
+                let key = key_of(&passage);
+                match indexed.remove(&key) {
+                    None => missing.push(key),
+                    Some(print) if print != fingerprint(&passage) => different.push(key),
+                    Some(_) => {}
+                }
+            }
+            true
+        })
+        .await?;
+        let orphaned: Vec<PassageKey> = indexed.into_keys().chain(doubled).collect();
+        let findings = [
+            (
+                IndexProblem::Missing,
+                missing,
+                "is not in it",
+                "are not in it",
+            ),
+            (
+                IndexProblem::Orphaned,
+                orphaned,
+                "in it belongs to no entry",
+                "in it belong to no entry",
+            ),
+            (
+                IndexProblem::Different,
+                different,
+                "in it differs from its entry",
+                "in it differ from their entries",
+            ),
+        ];
+        let findings = findings.into_iter().filter_map(|(problem, mut keys, one, more)| {
+            keys.retain(|key| !removed.contains(key));
+            keys.sort();
+            let (owner, session, seq) = keys.first()?;
+            let what = match keys.len() {
+                1 => format!("a passage {one}: entry {seq} of {session} ({owner})"),
+                count => format!(
+                    "{count} passages {more}; the first is of entry {seq} of {session} ({owner})"
+                ),
+            };
+            Some(HealthFinding::Index { problem, what })
+        });
+        Ok(findings.collect())
+    }
+
+    /// Calls `each` with every change of the store, from the first on, until it says no.
+    async fn for_each_change(
+        &self,
+        mut each: impl FnMut(Change) -> bool + Send,
+    ) -> Result<(), Error> {
+        let mut after = Position(0);
+        loop {
+            let page = self.store.changes(after, PAGE).await?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after = last.position;
+            for change in page {
+                if !each(change) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Checks the files of an index; gives those that belong to nothing.
+fn check_folder(index: &FolderIndex) -> Result<Vec<HealthFinding>, Error> {
+    index.verify()?;
+    // While it is being fed, new files belong to nothing yet.
+    let leftovers = index.leftovers()?.unwrap_or_default();
+    let findings = leftovers.into_iter().map(|path| HealthFinding::Leftover {
+        path,
+        what: "a file of the index that a killed process left",
+    });
+    Ok(findings.collect())
+}
+
+async fn checksum_index(index: OpenIndex) -> Result<(Position, PassageChecksum), Error> {
+    run_index_task(move || {
+        let mut sum = PassageChecksum::default();
+        let state = index
+            .as_index()
+            .scan(&mut |passage| sum.add(fingerprint(&passage)))?;
+        Ok((Position(state.upto), sum))
+    })
+    .await
+}
+
+/// A number of passages, and the sum of their fingerprints: their order does not matter.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct PassageChecksum {
+    count: u64,
+    sum: u128,
+}
+
+impl PassageChecksum {
+    fn add(&mut self, fingerprint: u128) {
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(fingerprint);
+    }
+}
+
+/// What was taken out of a store.
+#[derive(Debug, Default)]
+struct RemovedPassages {
+    sessions: HashSet<(Owner, SessionId)>,
+    entries: HashSet<PassageKey>,
+}
+
+impl RemovedPassages {
+    fn record(&mut self, change: Change) {
+        let Change { owner, session, .. } = change;
+        match change.kind {
+            ChangeKind::Removed => {
+                self.sessions.insert((owner, session));
+            }
+            ChangeKind::Erased(seq) => {
+                self.entries.insert((owner, session, seq));
+            }
+            _ => {}
+        }
+    }
+
+    fn contains(&self, key: &PassageKey) -> bool {
+        let (owner, session, _) = key;
+        self.entries.contains(key) || self.sessions.contains(&(owner.clone(), session.clone()))
+    }
+}
+
+/// What the index should have of a change.
+fn expected_passage(change: &Change) -> Option<Passage> {
+    let ChangeKind::Appended(stored) = &change.kind else {
+        return None;
+    };
+    let place = EntryLocation {
+        position: change.position.0,
+        owner: &change.owner,
+        session: &change.session,
+        origin: None,
+    };
+    to_passage(&stored.decode().ok()?, place)
+}
+
+fn key_of(passage: &Passage) -> PassageKey {
+    (passage.owner.clone(), passage.session.clone(), passage.seq)
+}
+
+/// A number that differs where anything differs that is shown of a passage.
+fn fingerprint(passage: &Passage) -> u128 {
+    let about = format!(
+        "{}\u{1f}{}\u{1f}{}\u{1f}{}\u{1f}{}\u{1f}{}\u{1f}{}",
+        passage.position,
+        passage.owner,
+        passage.session,
+        passage.seq,
+        passage.role.as_str(),
+        passage.at.as_microsecond(),
+        passage.text
+    );
+    let digest = Digest::of(about.as_bytes());
+    let bytes = digest.as_bytes().iter().take(16);
+    bytes.fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+/// An error and its causes, on one line.
+fn format_error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}

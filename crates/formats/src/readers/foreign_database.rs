@@ -1,0 +1,132 @@
+//! Databases of other programs, opened for reading while those may be running.
+
+use rusqlite::{Connection, OpenFlags, Row};
+
+use super::emitter::Emitter;
+use super::{ReadError, SourceCursor};
+use serde::{Deserialize, Serialize};
+use throughline_model::Json;
+
+/// A foreign database.
+pub(super) struct ForeignDatabase {
+    connection: Connection,
+}
+
+/// The latest change that was read, in the database's own reckoning.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Watermark {
+    pub(super) until: i64,
+}
+
+impl Watermark {
+    fn from_cursor(from: Option<&SourceCursor>) -> Self {
+        from.and_then(|bookmark| bookmark.reader.decode().ok())
+            .unwrap_or_default()
+    }
+
+    pub(super) fn to_cursor(&self) -> Option<SourceCursor> {
+        Some(SourceCursor {
+            offset: 0,
+            line: 0,
+            reader: Json::of(self).ok()?,
+        })
+    }
+}
+
+impl ForeignDatabase {
+    /// Opens the source, and tells where the last reading of it ended.
+    pub(super) fn open(
+        telling: &Emitter<'_>,
+        from: Option<&SourceCursor>,
+    ) -> Result<(Self, Watermark), ReadError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(telling.path, flags);
+        let connection = opened.map_err(|error| database_error(telling, error))?;
+        let patience = std::time::Duration::from_secs(5);
+        connection
+            .busy_timeout(patience)
+            .map_err(|error| database_error(telling, error))?;
+        Ok((Self { connection }, Watermark::from_cursor(from)))
+    }
+
+    /// The column of a table, or what is asked for instead where a version has none.
+    pub(super) fn column_or<'c>(
+        &self,
+        table: &str,
+        column: &'c str,
+        otherwise: &'c str,
+    ) -> &'c str {
+        if self.has_columns(table, &[column]) {
+            column
+        } else {
+            otherwise
+        }
+    }
+
+    /// Whether a table has all of these columns.
+    pub(super) fn has_columns(&self, table: &str, columns: &[&str]) -> bool {
+        let there: Vec<String> = self
+            .connection
+            .prepare("SELECT name FROM pragma_table_info(?1)")
+            .and_then(|mut query| {
+                query
+                    .query_map([table], |row| row.get(0))?
+                    .collect::<Result<_, _>>()
+            })
+            .unwrap_or_default();
+        !there.is_empty()
+            && columns
+                .iter()
+                .all(|column| there.iter().any(|t| t == column))
+    }
+
+    /// The rows of a question, one at a time; a row that cannot be read is passed over.
+    pub(super) fn for_each_row(
+        &self,
+        telling: &mut Emitter<'_>,
+        question: &str,
+        given: &[&dyn rusqlite::ToSql],
+        mut each: impl FnMut(&mut Emitter<'_>, &Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), ReadError> {
+        let mut query = self
+            .connection
+            .prepare_cached(question)
+            .map_err(|error| database_error(telling, error))?;
+        let mut rows = query
+            .query(given)
+            .map_err(|error| database_error(telling, error))?;
+        let mut place = 0;
+        loop {
+            place += 1;
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(database_error(telling, error)),
+            };
+            if let Err(error) = each(telling, row) {
+                telling.emit_damaged(place, error.to_string());
+            }
+            telling.check_stopped()?;
+        }
+    }
+
+    /// All rows of a question.
+    pub(super) fn query_rows<T>(
+        &self,
+        telling: &mut Emitter<'_>,
+        question: &str,
+        given: &[&dyn rusqlite::ToSql],
+        mut row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, ReadError> {
+        let mut all = Vec::new();
+        self.for_each_row(telling, question, given, |_, found| {
+            all.push(row(found)?);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+}
+
+fn database_error(telling: &Emitter<'_>, error: rusqlite::Error) -> ReadError {
+    ReadError::wrong_format(telling.format, telling.path, error)
+}

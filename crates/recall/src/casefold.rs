@@ -1,0 +1,35 @@
+//! Letters as they are compared: small, and without accents.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// The text in small letters, without accents and other combining marks.
+pub(crate) fn casefold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    text.nfd()
+        .filter(|c| !is_combining_mark(*c))
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// Whether a character is written without spaces around it, and so is a word of its own.
+pub(crate) fn is_cjk(c: char) -> bool {
+    matches!(u32::from(c),
+        0x3040..=0x30ff // kana
+        | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff // Han
+        | 0x20000..=0x2fa1f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accents_and_case_do_not_matter() {
+        assert_eq!(casefold("Éclair CAFÉ"), "eclair cafe");
+        assert_eq!(casefold("e\u{301}te\u{301}"), "ete");
+        assert_eq!(casefold("plain ASCII"), "plain ascii");
+    }
+}

@@ -1,0 +1,47 @@
+//! What handlers take from paths and headers, as the OpenAPI document tells it.
+
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{Required, Schema};
+
+use crate::extract::{CallerSession, IdempotencyKey, IfMatch};
+
+fn string_parameter(name: &str, place: ParameterIn, about: &str) -> Vec<Parameter> {
+    let text = SchemaType::new(Type::String);
+    let (kind, required) = match place {
+        ParameterIn::Path => (text, Required::True),
+        _ => {
+            let or_none = SchemaType::from_iter([Type::String, Type::Null]);
+            (or_none, Required::False)
+        }
+    };
+    let schema = Schema::Object(ObjectBuilder::new().schema_type(kind).build());
+    let parameter = ParameterBuilder::new()
+        .name(name)
+        .parameter_in(place)
+        .required(required)
+        .description(Some(about))
+        .schema(Some(schema));
+    vec![parameter.build()]
+}
+
+impl IntoParams for CallerSession {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        string_parameter("id", ParameterIn::Path, "The session")
+    }
+}
+
+impl IntoParams for IfMatch {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let about = "The head the caller believes in";
+        string_parameter("If-Match", ParameterIn::Header, about)
+    }
+}
+
+impl IntoParams for IdempotencyKey {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let about = "What the caller calls this, so that sending it twice does it once";
+        string_parameter("Idempotency-Key", ParameterIn::Header, about)
+    }
+}
