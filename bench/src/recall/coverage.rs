@@ -1,9 +1,9 @@
-//! Whether a question's answer is in the request that is built for it.
+//! Measures whether the answer to a question is in the request that is built for it.
 //!
-//! Each way of making requests is given the history as its system would have it: with
-//! recall, a session a sitting and a new session for the questions, all of one project;
-//! the presets without it, one session in which everything was said, compacted as they
-//! do, or sessions that each start from the summary of the one before.
+//! Each policy gets the history laid out as its system would: with recall, one session per
+//! sitting and a new session for the questions, all in one project; for the presets without
+//! recall, one session with everything in it, compacted as they do, or sessions that each start
+//! from the summary of the one before.
 
 use std::path::Path;
 
@@ -17,27 +17,27 @@ use throughline::{
 use super::locomo::{Conversation, Question};
 use crate::units::to_f64;
 
-/// How many tokens a request may have.
+/// Token budgets of a request.
 pub(crate) const BUDGETS: [u64; 2] = [2_000, 4_000];
 
-/// The window of the model that would be asked.
+/// The context window of the model.
 const WINDOW: u64 = 200_000;
 
-/// What one way of making requests holds, of all questions.
+/// The coverage of one policy over all questions.
 pub(crate) struct Coverage {
     pub(crate) name: &'static str,
     /// The share of questions whose whole evidence is in the request, for each budget.
     pub(crate) shares: [f64; 2],
 }
 
-/// How the history is laid out.
+/// How the history is divided into sessions.
 #[derive(Clone, Copy)]
 enum Layout {
-    /// A session a sitting; questions are asked in a new one.
+    /// One session per sitting; questions are asked in a new one.
     SessionPerSitting,
     /// One session with everything in it.
     OneSession,
-    /// A session a sitting, each from the summary of the one before.
+    /// One session per sitting, each starting from the summary of the one before.
     SummaryChain,
 }
 
@@ -48,22 +48,30 @@ const STRATEGIES: [(&str, &str, Layout); 5] = [
         Layout::SessionPerSitting,
     ),
     ("`default`, one long session", "default", Layout::OneSession),
-    ("`aiarmy`, one long session", "aiarmy", Layout::OneSession),
-    ("`bot`, one long session", "bot", Layout::OneSession),
     (
-        "`chain`, from the last summary",
-        "chain",
+        "`last-messages`, one long session",
+        "last-messages",
+        Layout::OneSession,
+    ),
+    (
+        "`sliding-window`, one long session",
+        "sliding-window",
+        Layout::OneSession,
+    ),
+    (
+        "`summary-chain`, from the last summary",
+        "summary-chain",
         Layout::SummaryChain,
     ),
 ];
 
-/// Measures all ways.
+/// Measures all policies.
 pub(crate) async fn measure(dir: &Path, conversations: &[Conversation]) -> Result<Vec<Coverage>> {
     let mut found = Vec::new();
     for (number, (name, policy, layout)) in STRATEGIES.into_iter().enumerate() {
-        let policy = Policy::preset(policy).context("no such preset")?;
+        let policy = Policy::preset(policy).context("unknown preset")?;
         let mut held = [0_u64; 2];
-        let mut asked = 0_u64;
+        let mut questions_asked = 0_u64;
         for (which, conversation) in conversations.iter().enumerate() {
             let file = dir.join(format!("coverage-{number}-{which}.db"));
             let tl =
@@ -71,14 +79,14 @@ pub(crate) async fn measure(dir: &Path, conversations: &[Conversation]) -> Resul
             let session = lay_out_history(&tl, conversation, &policy, layout).await?;
             tl.catch_up(IndexWait::Unlimited, &mut |_, _| {}).await?;
             for question in &conversation.questions {
-                asked += 1;
+                questions_asked += 1;
                 for (held, budget) in held.iter_mut().zip(BUDGETS) {
                     let text = build_request(&session, question, &policy, budget).await?;
                     *held += u64::from(contains_evidence(&text, question, conversation));
                 }
             }
         }
-        let at = held.map(|held| to_f64(held) / to_f64(asked.max(1)));
+        let at = held.map(|held| to_f64(held) / to_f64(questions_asked.max(1)));
         eprintln!(
             "{name}  {:.3} @{}  {:.3} @{}",
             at[0], BUDGETS[0], at[1], BUDGETS[1]
@@ -88,7 +96,7 @@ pub(crate) async fn measure(dir: &Path, conversations: &[Conversation]) -> Resul
     Ok(found)
 }
 
-/// Brings the history in; the session that the questions are asked in.
+/// Stores the history; returns the session in which the questions are asked.
 async fn lay_out_history(
     tl: &Throughline,
     conversation: &Conversation,
@@ -110,12 +118,12 @@ async fn lay_out_history(
                 Layout::SummaryChain => continue_session(&session).await?,
             };
         }
-        for said in sitting {
+        for turn in sitting {
             let entry = NewEntry {
-                at: said.at,
-                author: said.author.clone(),
-                external_id: said.external_id.clone(),
-                ..session.new_entry(Message::text(said.role, &said.text))
+                at: turn.at,
+                author: turn.author.clone(),
+                external_id: turn.external_id.clone(),
+                ..session.new_entry(Message::text(turn.role, &turn.text))
             };
             session
                 .append_all(vec![entry], Expect::Any, ConflictPolicy::Reject)
@@ -132,7 +140,7 @@ async fn lay_out_history(
     })
 }
 
-/// A new session that starts from what this one came to.
+/// Creates a session that starts from the summary of this one.
 async fn continue_session(session: &Session) -> Result<Session> {
     session.append_exit_summary(None).await?;
     Ok(session
@@ -140,7 +148,7 @@ async fn continue_session(session: &Session) -> Result<Session> {
         .await?)
 }
 
-/// Compacts where the policy says so.
+/// Compacts if the policy says so.
 async fn compact_if_due(session: &Session, policy: &Policy) -> Result<()> {
     session
         .compact(&CompactOptions {
@@ -179,7 +187,7 @@ async fn build_request(
         .join(" "))
 }
 
-/// Whether all turns that answer a question are in a text, word for word.
+/// Whether a text contains all turns that answer a question, word for word.
 fn contains_evidence(text: &str, question: &Question, conversation: &Conversation) -> bool {
     let passages = conversation.passages.iter();
     let mut evidence = passages.filter(|one| {
@@ -189,7 +197,7 @@ fn contains_evidence(text: &str, question: &Question, conversation: &Conversatio
     evidence.all(|one| text.contains(&collapse_whitespace(&one.text)))
 }
 
-/// With single spaces: what is quoted is wrapped anew.
+/// Collapses white space, since quoted text is re-wrapped.
 fn collapse_whitespace(text: &str) -> String {
     let words: Vec<_> = text
         .split([' ', '\n', '\t', '>'])

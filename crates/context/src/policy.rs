@@ -1,6 +1,6 @@
-//! How big the sections may be, when to compact, and what to keep.
+//! Policies: the size of sections, when to compact, and what to keep verbatim.
 //!
-//! Policies are numbers with a name; nothing else in the crate asks which one it is.
+//! A policy is a named set of numbers; the rest of the crate never depends on its name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,80 +11,88 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum CompactionTrigger {
-    /// When a request reaches so many percent of the window: `90%`.
+    /// When a request reaches this percentage of the window: `90%`.
     Share(u8),
-    /// When a request reaches so many tokens: `15000`.
+    /// When a request reaches this many tokens: `15000`.
     Tokens(u64),
-    /// When a chat ends, or when asked: `exit`.
+    /// When a chat ends, or on request: `exit`.
     OnExit,
-    /// Only when asked: `never`.
+    /// Only on request: `never`.
     Never,
 }
 
-/// What stays as it was said.
+/// What stays verbatim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Retention {
-    /// On compaction, whole turns up to so many percent of the window: `tail 30%`.
+    /// After compaction, whole turns up to a percentage of the window: `tail 30%`.
     Tail {
-        /// Percent of the window.
+        /// The percentage of the window.
         share: u8,
     },
-    /// In every request, the last messages and no others: `2 messages 500 chars`.
+    /// In every request, only the last messages: `2 messages 500 chars`.
     Messages {
-        /// How many.
+        /// The number of messages.
         count: usize,
-        /// How many characters of each.
+        /// The maximum number of characters of each.
         chars: Option<usize>,
     },
-    /// On compaction, nothing: `nothing`.
+    /// After compaction, nothing: `nothing`.
     Nothing,
-    /// All there is, as far as it fits: `everything`.
+    /// Everything, as far as it fits: `everything`.
     Everything,
-    /// What comes after the checkpoint: `after checkpoint`.
+    /// Everything after the checkpoint: `after checkpoint`.
     AfterCheckpoint,
 }
 
-/// How much of a budget the optional sections may take, in percent.
+/// The maximum shares of the optional sections, in percent of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionShares {
     /// Project context.
     pub context: u8,
     /// Memory.
     pub memory: u8,
-    /// Recalled excerpts, where there is not room for everything else.
+    /// Recalled excerpts, if the other sections do not leave enough unused.
     pub recall: u8,
 }
 
-/// How requests are made and when sessions are compacted.
+/// How requests are built and when sessions are compacted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// What it is called.
+    /// The policy's name.
     pub name: String,
-    /// The most tokens a request may have, where less than the model's window.
+    /// The maximum tokens of a request, if less than the model's window.
     pub window: Option<u64>,
     /// When to compact.
     pub compact_at: CompactionTrigger,
-    /// What to keep as it was said.
+    /// What to keep verbatim.
     pub keep: Retention,
-    /// How much the optional sections may take.
+    /// The limits of the optional sections.
     pub shares: SectionShares,
-    /// Tool results and attachments of more tokens than this are bulky.
+    /// Tool results and attachments with more tokens than this can be elided.
     pub elide_over: u64,
     /// How many of the newest of those are never elided.
     pub keep_results: usize,
-    /// Whether to bring back what was said before.
+    /// Whether to include recalled excerpts.
     pub recall: bool,
-    /// The most tokens of it.
+    /// The maximum tokens of recalled excerpts.
     pub recall_tokens: u64,
 }
 
 impl Policy {
-    /// The presets' names.
-    pub const PRESETS: [&'static str; 6] = ["default", "aiarmy", "chain", "bot", "agent", "dagent"];
+    /// The names of the presets.
+    pub const PRESETS: [&'static str; 6] = [
+        "default",
+        "last-messages",
+        "summary-chain",
+        "sliding-window",
+        "full-history",
+        "after-checkpoint",
+    ];
 
-    /// A preset by name.
+    /// Returns the preset with this name, or with this former name.
     pub fn preset(name: &str) -> Option<Self> {
+        let name = current_name(name);
         let (window, compact_at, keep, recall) = match name {
             "default" => (
                 None,
@@ -92,21 +100,21 @@ impl Policy {
                 Retention::Tail { share: 30 },
                 true,
             ),
-            "aiarmy" => (
+            "last-messages" => (
                 Some(100_000),
                 CompactionTrigger::Tokens(15_000),
                 keep_last_messages(20, None),
                 true,
             ),
-            "chain" => (None, CompactionTrigger::OnExit, Retention::Nothing, false),
-            "bot" => (
+            "summary-chain" => (None, CompactionTrigger::OnExit, Retention::Nothing, false),
+            "sliding-window" => (
                 Some(8_000),
                 CompactionTrigger::Never,
                 keep_last_messages(2, Some(500)),
                 false,
             ),
-            "agent" => (None, CompactionTrigger::Never, Retention::Everything, false),
-            "dagent" => (
+            "full-history" => (None, CompactionTrigger::Never, Retention::Everything, false),
+            "after-checkpoint" => (
                 Some(100_000),
                 CompactionTrigger::Share(90),
                 Retention::AfterCheckpoint,
@@ -124,12 +132,12 @@ impl Policy {
         })
     }
 
-    /// The window a session has with a model of this window: the smaller of the two.
+    /// The smaller of the policy's window and the model's.
     pub fn effective_window(&self, model: u64) -> u64 {
         self.window.map_or(model, |own| own.min(model))
     }
 
-    /// At how many tokens of a request to compact, where size decides.
+    /// The number of tokens that triggers compaction, if the trigger is a size.
     pub fn compaction_threshold(&self, model: u64) -> Option<u64> {
         let window = self.effective_window(model);
         match self.compact_at {
@@ -164,16 +172,28 @@ fn keep_last_messages(count: usize, chars: Option<usize>) -> Retention {
     Retention::Messages { count, chars }
 }
 
-/// So many percent of a whole.
+/// Computes a percentage of a whole.
 pub(crate) fn percent_of(whole: u64, percent: u8) -> u64 {
     let share = u128::from(whole) * u128::from(percent) / 100;
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
-/// Reads `90%`.
+/// Parses `90%`.
 pub(crate) fn parse_percent(text: &str) -> Option<u8> {
     let percent: u8 = text.strip_suffix('%')?.trim().parse().ok()?;
     (percent <= 100).then_some(percent)
+}
+
+/// Maps the former name of a preset to its current one; other names stay.
+fn current_name(name: &str) -> &str {
+    match name {
+        "aiarmy" => "last-messages",
+        "chain" => "summary-chain",
+        "bot" => "sliding-window",
+        "agent" => "full-history",
+        "dagent" => "after-checkpoint",
+        name => name,
+    }
 }
 
 impl fmt::Display for CompactionTrigger {
@@ -253,7 +273,7 @@ macro_rules! written_as_text {
 
             fn try_from(text: String) -> Result<Self, String> {
                 text.parse()
-                    .map_err(|why: String| format!("{text:?} is not one: {why}"))
+                    .map_err(|why: String| format!("{text:?} is invalid: {why}"))
             }
         }
 
@@ -285,14 +305,29 @@ mod tests {
     }
 
     #[test]
+    fn former_preset_names_are_aliases() {
+        let former = [
+            ("aiarmy", "last-messages"),
+            ("chain", "summary-chain"),
+            ("bot", "sliding-window"),
+            ("agent", "full-history"),
+            ("dagent", "after-checkpoint"),
+        ];
+        for (alias, name) in former {
+            assert_eq!(Policy::preset(alias), Policy::preset(name));
+            assert_eq!(Policy::preset(alias).unwrap().name, name);
+        }
+    }
+
+    #[test]
     fn the_threshold_is_of_the_smaller_window() {
         let threshold = |name, window| Policy::preset(name).unwrap().compaction_threshold(window);
         assert_eq!(threshold("default", 200_000), Some(180_000));
-        assert_eq!(threshold("dagent", 200_000), Some(90_000));
-        assert_eq!(threshold("dagent", 10_000), Some(9_000));
-        assert_eq!(threshold("aiarmy", 200_000), Some(15_000));
-        assert_eq!(threshold("chain", 200_000), None);
-        assert_eq!(threshold("bot", 200_000), None);
+        assert_eq!(threshold("after-checkpoint", 200_000), Some(90_000));
+        assert_eq!(threshold("after-checkpoint", 10_000), Some(9_000));
+        assert_eq!(threshold("last-messages", 200_000), Some(15_000));
+        assert_eq!(threshold("summary-chain", 200_000), None);
+        assert_eq!(threshold("sliding-window", 200_000), None);
         assert_eq!(threshold("default", u64::MAX), Some(u64::MAX / 10 * 9 + 4));
     }
 

@@ -1,4 +1,4 @@
-//! What the model is sent, case by case.
+//! Tests of what a request contains.
 
 mod common;
 
@@ -79,7 +79,7 @@ fn sections_come_stable_first_and_add_up() {
     assert_eq!(last[1].as_text(), Some("What now?"));
     let shares: f64 = request.sections.iter().map(|section| section.share).sum();
     assert!((shares - 100.0).abs() < 1.0);
-    // After agent, context, memory with checkpoint, and the last message that was there.
+    // After agent, context, memory with checkpoint, and the last earlier message.
     assert_eq!(request.messages[0].breakpoints, [0, 1, 3]);
     assert_eq!(request.messages[2].breakpoints, [0]);
 }
@@ -89,7 +89,7 @@ fn as_json_it_has_the_documented_members() {
     let session = Session::of([user("hi"), assistant("hello")]);
     let json =
         serde_json::to_value(session.request_with_preset("more", "bot", LARGE_BUDGET)).unwrap();
-    assert_eq!(json["policy"], "bot");
+    assert_eq!(json["policy"], "sliding-window");
     assert_eq!(json["budget"], LARGE_BUDGET);
     assert_eq!(json["sections"][4]["name"], "recent");
     assert_eq!(
@@ -151,7 +151,7 @@ fn the_oldest_turns_go_first_and_whole() {
     assert!(recent.text.starts_with("user: question"), "{}", recent.text);
     assert!(recent.text.ends_with("answer 9"));
     assert_eq!(recent.entries.len() % 4, 0);
-    assert!(omission_reasons(&request, SectionName::Recent).contains(&"no room"));
+    assert!(omission_reasons(&request, SectionName::Recent).contains(&"over the budget"));
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn documents_are_cut_at_a_line_and_say_so() {
     );
     assert_eq!(
         omission_reasons(&request, SectionName::Context),
-        ["over its share"]
+        ["over its share of the budget"]
     );
 }
 
