@@ -1,4 +1,4 @@
-//! A browser for a test.
+//! A headless browser for tests, driven over WebDriver.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,10 +10,10 @@ use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 
-/// How long something may take on a machine that is busy.
+/// Timeout for a single step, generous enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A browser that is there as long as this is.
+/// A running browser, closed on drop.
 pub(crate) struct Browser {
     driver: Child,
     port: u16,
@@ -22,7 +22,7 @@ pub(crate) struct Browser {
     url: String,
 }
 
-/// A browser at a server; the test ends here where there is none to be had.
+/// Opens a browser at a server, or returns from the test if no browser is installed.
 macro_rules! browser {
     ($server:expr) => {
         match crate::browser::Browser::open(&$server.url, true).await {
@@ -34,7 +34,7 @@ macro_rules! browser {
 pub(crate) use browser;
 
 impl Browser {
-    /// Starts one, with or without scripts; none where there is none to be had.
+    /// Starts a browser, with or without scripts; `None` if no browser is installed.
     pub(crate) async fn open(url: &str, scripts: bool) -> Option<Self> {
         let driver = Command::new("chromedriver")
             .arg("--port=0")
@@ -88,25 +88,34 @@ impl Browser {
         })
     }
 
-    /// Goes to a path of the server.
+    /// Navigates to a path of the server.
+    ///
+    /// Retries while Chromium shows a page of its own: it gives up on a load when an interface
+    /// of the machine changes (`ERR_NETWORK_CHANGED`), which other tests cause.
     pub(crate) async fn goto(&self, path: &str) {
-        self.client
-            .goto(&format!("{}{path}", self.url))
-            .await
-            .unwrap();
+        for _ in 0..5 {
+            self.client
+                .goto(&format!("{}{path}", self.url))
+                .await
+                .unwrap();
+            if self.eval("return location.protocol").await != "chrome-error:" {
+                return;
+            }
+        }
+        panic!("{path} cannot be loaded");
     }
 
-    /// What a script comes to.
+    /// Runs a script and returns its result.
     pub(crate) async fn eval(&self, script: &str) -> Value {
         let done = self.client.execute(script, Vec::new()).await;
         done.unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
-    /// Waits until a script comes to something that is so, and gives that.
+    /// Waits until a script returns a truthy value, and returns it.
     pub(crate) async fn wait_until(&self, script: &str) -> Value {
         let began = Instant::now();
         loop {
-            // Between two pages there is nothing to ask.
+            // While the page changes, there may be nothing to run the script in.
             let found = self.client.execute(script, Vec::new()).await;
             if let Ok(value) = &found
                 && !matches!(value, Value::Null | Value::Bool(false))
@@ -129,7 +138,7 @@ impl Browser {
         }
     }
 
-    /// Waits until the page says this.
+    /// Waits until the page contains a text.
     pub(crate) async fn wait_for_text(&self, text: &str) {
         let text = json!(text);
         self.wait_until(&format!(
@@ -138,13 +147,13 @@ impl Browser {
         .await;
     }
 
-    /// Waits for something to click on, and clicks on it.
+    /// Waits for an element and clicks it.
     pub(crate) async fn click(&self, css: &str) {
         self.retry_on_element(css, async |element| element.click().await)
             .await;
     }
 
-    /// Writes into a field, in place of what is there.
+    /// Replaces the content of a field.
     pub(crate) async fn fill(&self, css: &str, text: &str) {
         self.retry_on_element(css, async |element| {
             element.clear().await?;
@@ -161,7 +170,7 @@ impl Browser {
         loop {
             let done = match self.client.find(Locator::Css(css)).await {
                 Ok(element) => {
-                    // Out from under what stays at the top.
+                    // Scroll it out from under the sticky header.
                     let middle = "arguments[0].scrollIntoView({block: 'center'})";
                     let arguments = vec![serde_json::to_value(&element).unwrap()];
                     let _ = self.client.execute(middle, arguments).await;
@@ -171,14 +180,14 @@ impl Browser {
             };
             match done {
                 Ok(()) => return,
-                // A page may be on its way, or change under one's hands.
+                // The page may be loading or changing; try again.
                 Err(error) if began.elapsed() > TIMEOUT => panic!("{css}: {error}"),
                 Err(_) => tokio::time::sleep(Duration::from_millis(40)).await,
             }
         }
     }
 
-    /// Types keys, wherever the focus is.
+    /// Types keys into the focused element.
     pub(crate) async fn type_keys(&self, keys: &str) {
         for key in keys.chars() {
             let active = self.client.active_element().await.unwrap();
@@ -186,7 +195,7 @@ impl Browser {
         }
     }
 
-    /// Opens another window and goes there; both are named, the first first.
+    /// Opens a second window and switches to it; returns both handles, the first one first.
     pub(crate) async fn second_window(&self) -> [fantoccini::wd::WindowHandle; 2] {
         let first = self.client.window().await.unwrap();
         let second = self.client.new_window(false).await.unwrap().handle;
@@ -198,13 +207,13 @@ impl Browser {
         self.client.switch_to_window(window.clone()).await.unwrap();
     }
 
-    /// Where one is.
+    /// The current path.
     pub(crate) async fn current_path(&self) -> String {
         let url = self.client.current_url().await.unwrap().to_string();
         url.strip_prefix(&self.url).unwrap_or(&url).to_owned()
     }
 
-    /// How many things there are.
+    /// Number of elements that match a selector.
     pub(crate) async fn count(&self, css: &str) -> u64 {
         let count = self
             .eval(&format!(
@@ -215,7 +224,7 @@ impl Browser {
         count.as_u64().unwrap()
     }
 
-    /// What the browser complained about since it was last asked, missing files apart.
+    /// Errors in the browser's console since the last call, except for missing files.
     pub(crate) async fn console_errors(&self) -> Vec<String> {
         let url = format!(
             "http://127.0.0.1:{}/session/{}/se/log",
@@ -239,7 +248,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver takes the browser along only if it is asked to.
+        // The driver closes the browser only on request.
         if let Ok(mut driver) = TcpStream::connect(("127.0.0.1", self.port)) {
             let ask = format!(
                 "DELETE /session/{} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",

@@ -1,4 +1,4 @@
-//! Without a mouse, and for those who do not see it.
+//! Keyboard navigation and accessibility.
 
 use fantoccini::key::Key;
 
@@ -11,7 +11,7 @@ fn key(key: Key) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_found_opened_and_talked_to_by_keyboard_alone() {
+async fn the_page_can_be_used_by_keyboard_alone() {
     let server = Server::start().await;
     demo::fill_store(&server.tl).await;
     let browser = browser!(server);
@@ -76,7 +76,7 @@ async fn a_session_is_found_opened_and_talked_to_by_keyboard_alone() {
         .await;
 }
 
-/// What a reader of screens needs: landmarks, one heading, a name for everything.
+/// Accessibility audit for screen readers: landmarks, one heading, a name for every control.
 const AUDIT: &str = r"
 const wrong = [];
 const named = (thing) => thing.textContent.trim() || thing.getAttribute('aria-label') || thing.title || thing.querySelector('title')?.textContent;
@@ -94,7 +94,7 @@ if (document.documentElement.scrollWidth > innerWidth + 1) wrong.push('wider tha
 return wrong";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_page_can_be_read_aloud_and_fits_a_phone() {
+async fn every_page_is_accessible_and_fits_a_phone() {
     let server = Server::start().await;
     let id = demo::fill_store(&server.tl).await.id().to_string();
     let browser = browser!(server);
@@ -124,7 +124,8 @@ async fn every_page_can_be_read_aloud_and_fits_a_phone() {
         ] {
             browser.goto(&path.replace("ID", &id)).await;
             let wrong = browser.eval(AUDIT).await;
-            assert_eq!(wrong, serde_json::json!([]), "{path} at {width}");
+            let page = browser.eval("return document.body.innerText").await;
+            assert_eq!(wrong, serde_json::json!([]), "{path} at {width}: {page}");
         }
     }
 }
